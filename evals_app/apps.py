@@ -9,7 +9,10 @@ class EvalsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents_app.registry import Kind, registry
+        from evals_app.gates.guard import refuse_unmet_gates
         from evals_app.scorers import table
+        from versions_app import publishing
 
+        publishing.guards.append(refuse_unmet_gates)
         registry.staff_entries[Kind.SCORER] = table.staff_entries
         registry.staff_revisions[Kind.SCORER] = table.revision

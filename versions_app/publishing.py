@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.dispatch import Signal
 
+from access_app.permissions import require_role
+from access_app.role import Role
 from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration import schema
+from agents_app.configuration.refusals import GateNotMet
 from agents_app.configuration.sub_agents import reject_circular_reference
 from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import current_change
@@ -20,6 +24,10 @@ from versions_app.models.activation import Activation
 
 if TYPE_CHECKING:
     from versions_app.models import AgentVersion
+
+# Each returns why a version may not go live, or a blank text. The row is locked.
+Guard = Callable[["Agent", "AgentVersion"], str]
+guards: list[Guard] = []
 
 # Sent when a new version was added to the write of its agent's row, before it is written.
 # Argument: `write`, an AgentWrite. A receiver may add statements.
@@ -52,9 +60,10 @@ def add_pointer_moves(
 ) -> None:
     """Add new live and head versions to the write of a row that equals its head. The only writer of these columns.
 
-    A move of live is logged. Raises CircularReference before anything is added.
+    A move of live is logged. Raises CircularReference and GateNotMet before anything is added.
     """
     row = write.row
+    live = pass_guards(row, live, head)
     reject_new_circular_reference(row, head, live)
     timestamp, before = change_time(head, live), row.active_version
     indexed = row.head_version.snapshot if row.head_version and not row.has_draft else None
@@ -70,6 +79,33 @@ def add_pointer_moves(
     for version in unsaved_versions(head, live):
         write.insert(version)
         version_saving.send(type(version), write=write)
+
+
+def refusal_of(row: Agent, live: AgentVersion) -> str:
+    """Return why a version may not replace the live one, or a blank text."""
+    before = row.active_version
+    if before is None or before.snapshot_hash == live.snapshot_hash:
+        return ""
+    return next((reason for guard in guards if (reason := guard(row, live))), "")
+
+
+def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None) -> AgentVersion | None:
+    """Return the version that goes live: None if a guard refuses a save that may stay a draft.
+
+    Raise GateNotMet if the change asks to publish, and RoleRequired if the actor may not go around a gate.
+    """
+    reason = refusal_of(row, live) if live is not None else ""
+    if not reason:
+        return live
+    context = current_change()
+    if context.bypass_reason:
+        if context.actor is not None:
+            require_role(context.actor, Role.MANAGER, row.owner_id, "Only managers go around a gate.")
+        return live
+    if context.may_stay_draft and head is not None:
+        row.draft_reason = reason
+        return None
+    raise GateNotMet(reason)
 
 
 def row_values(row: Agent, head: AgentVersion) -> dict[str, Any]:
@@ -116,9 +152,15 @@ def build_activation(
         to_version_number=live.version_number,
         source=current_change().source,
         created_at=at or current_change().time,
-        reason=current_change().message or reason or live.change_message,
+        reason=bypass_message() or current_change().message or reason or live.change_message,
         **author_fields(),
     )
+
+
+def bypass_message() -> str:
+    """Return the reason of a change that goes around gates, for the live history."""
+    reason = current_change().bypass_reason
+    return f"Gates bypassed: {reason}" if reason else ""
 
 
 def author_fields() -> dict[str, Any]:

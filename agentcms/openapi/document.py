@@ -73,6 +73,7 @@ from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfi
 from evals_app.api.comparisons import CompareBody
 from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, ItemRun, ResultChange, SubmittedResult
+from evals_app.gates.schema import GateBody
 from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.requests.options import CallOptions
 from tools_app.api.schemas import McpClientBody
@@ -86,6 +87,7 @@ OWN_DESCRIPTIONS = OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETE
 SUBJECTS = {
     "/datasets": "Evaluations",
     "/experiments": "Evaluations",
+    "/gates": "Evaluations",
     "/mcp": "MCP servers",
     "/versions": "Versions",
     "/activations": "Live history",
@@ -117,6 +119,7 @@ REQUIRED_BODIES = {
     "DatasetItemIds",
     "DatasetItemsCreate",
     "CompareExperiments",
+    "GateCreate",
     "SubmittedResult",
     "Duplicate",
     "Lines",
@@ -325,6 +328,8 @@ def add_evaluation_schemas(schemas: dict[str, JSON]) -> None:
     add_model_schema(schemas, "ResultChange", ResultChange)
     add_model_schema(schemas, "ItemRun", ItemRun)
     add_model_schema(schemas, "CompareExperiments", CompareBody)
+    add_model_schema(schemas, "GateCreate", GateBody)
+    add_model_schema(schemas, "GateChange", as_partial(GateBody))
 
 
 def describe_fields(name: str, schema: JSON) -> JSON:

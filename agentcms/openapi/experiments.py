@@ -21,6 +21,7 @@ from agentcms.openapi.operations import PAGING, Operation
 
 EXPERIMENTS = f"{DATASET}/experiments"
 EXPERIMENT = f"{EXPERIMENTS}/{{experimentId}}"
+GATES = "/api/stored/agents/{agentId}/gates"
 FILTERS = ("targetType", "targetId", "experimentSetId", "comparisonId", "variantId", "trialIndex", "experimentOrder")
 SCORE: JSON = {"type": "number"}
 
@@ -83,6 +84,10 @@ EXPERIMENT_OPERATIONS = (
         "ExperimentComparison",
         "CompareExperiments",
     ),
+    Operation("get", GATES, "listGates", "List the release gates of an agent", "Gates"),
+    Operation("post", GATES, "createGate", "Add a release gate", "Gate", "GateCreate", status=201),
+    Operation("patch", f"{GATES}/{{gateId}}", "updateGate", "Change a release gate", "Gate", "GateChange"),
+    Operation("delete", f"{GATES}/{{gateId}}", "deleteGate", "Delete a release gate", "Done"),
     Operation("get", "/api/experiments/review-summary", "getReviewSummary", "Count the reviews", "ReviewSummary"),
     Operation(
         "delete", "/api/experiments/{experimentId}", "deleteAnyExperiment", "Delete an experiment by its ID", "Done"
@@ -105,6 +110,10 @@ EXPERIMENT_DESCRIPTIONS: dict[str, str] = {
     "finalizeExperiment": "Counts the results. Repeating it changes nothing.",
     "listExperiments": "Those over the datasets that you may see.",
     "compareExperiments": "Answers at once. The statistics are null until a job has computed them.",
+    "listGates": "With what its draft, or else its live version, is missing. Those of its team are included.",
+    "createGate": "Needs the manager role.",
+    "updateGate": "Needs the manager role. Changes the named fields.",
+    "deleteGate": "Needs the manager role.",
     "getReviewSummary": "Counts the results of each experiment by their review.",
     "deleteAnyExperiment": "Needs the publisher role. Stops it first.",
     "cancelExperiment": "No new item starts, open runs are stopped, and results stay.",
@@ -112,6 +121,7 @@ EXPERIMENT_DESCRIPTIONS: dict[str, str] = {
 EXPERIMENT_PARAMETERS: dict[str, JSON] = {
     "datasetId": {"description": "The ID of the dataset.", "example": "support-questions"},
     "experimentId": {"description": "The ID of the experiment.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
+    "gateId": {"description": "The ID of the gate.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a14"},
     "resultId": {"description": "The ID of the result.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a12"},
     "itemId": {"description": "The ID of the item.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a13"},
     "targetType": {"description": "Only experiments over targets of this type."},
@@ -144,6 +154,7 @@ EXPERIMENT_EXAMPLES: dict[str, JSON] = {
     },
     "updateExperimentResult": {"status": "needs-review", "comment": "The hours are wrong."},
     "runExperimentItem": {"attempt": 0},
+    "updateGate": {"min": 0.9},
     "compareExperiments": {
         "experimentIdA": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11",
         "experimentIdB": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a12",
@@ -204,6 +215,20 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "ExperimentCreate.memory": "The thread and the resource of the runs. The thread per-item means one for each.",
     "Experiment.memory": "The thread and the resource of the runs.",
     "state": "Whether the item still runs.",
+    "gates": "The gates.",
+    "agentId": "The ID of the agent. Null for a gate of all agents of a team.",
+    "Gates.versionNumber": "The number of the version that was checked.",
+    "scorer": "The key of the scorer.",
+    "statistic": "What is compared: mean, pass_rate, min, or difference_to_live.",
+    "min": "The lowest value with which a version may go live.",
+    "max": "The highest value with which a version may go live.",
+    "maxFailed": "How many items may fail.",
+    "maxAgeDays": "How old the experiment may be.",
+    "mode": "enforce refuses a version, warn only says so.",
+    "met": "Whether the version meets the gate.",
+    "message": "What the gate asks for, and what the last experiment scored.",
+    "warning": "What changed since the experiment, or null.",
+    "value": "The value of the last experiment, or null.",
     "experimentIdA": "The experiment to compare with.",
     "experimentIdB": "The experiment that may be better.",
     "baselineId": "The experiment to compare with.",
@@ -233,6 +258,8 @@ def experiment_schemas() -> dict[str, JSON]:
             statistics=nullable(OBJECT),
             items=array_of(object_of(itemId=UUID_STRING, input=ANY, groundTruth=ANY, results=OBJECT)),
         ),
+        "Gate": gate_schema(),
+        "Gates": object_of(gates=array_of(gate_state_schema()), versionNumber=INTEGER),
         "ReviewSummary": object_of(counts=array_of(counts)),
     }
 
@@ -292,4 +319,28 @@ def result_schema() -> JSON:
         comment=nullable(STRING),
         toolMockReport=nullable(OBJECT),
         createdAt=DATE_TIME,
+    )
+
+
+def gate_schema() -> JSON:
+    return object_of(
+        id=UUID_STRING,
+        agentId=nullable(STRING),
+        **dict.fromkeys(("ownerId", "datasetId", "scorer", "statistic", "mode"), STRING),
+        datasetVersion=nullable(INTEGER),
+        **dict.fromkeys(("min", "max"), nullable(SCORE)),
+        maxFailed=INTEGER,
+        maxAgeDays=nullable(INTEGER),
+        **dict.fromkeys(("createdAt", "updatedAt"), DATE_TIME),
+    )
+
+
+def gate_state_schema() -> JSON:
+    return object_of(
+        **gate_schema()["properties"],
+        met=BOOLEAN,
+        message=STRING,
+        warning=nullable(STRING),
+        value=nullable(SCORE),
+        experimentId=nullable(UUID_STRING),
     )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -20,6 +21,7 @@ from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import LIST_FIELDS, AgentAdminForm
 from agents_app.configuration import schema
 from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.refusals import GateNotMet
 from agents_app.editing.change_context import change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.models import Agent
@@ -154,13 +156,26 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
         with change_context(message=form.cleaned_data["change_message"]):
             if change:
-                save = publish_locked if form.cleaned_data["publish"] else save_draft_locked
-                save(form.row, form.changed_fields())
+                self.save_or_publish(request, form)
                 form.row.change_owner(form.cleaned_data["owner_id"])
             else:
                 obj.save()
         for warning in find_warnings([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
             self.message_user(request, warning.text, messages.WARNING)
+
+    def save_or_publish(self, request: HttpRequest, form: AgentAdminForm) -> None:
+        """Save the changes as a draft, or publish them. What misses a release gate stays a draft, with the reason."""
+        fields = form.changed_fields()
+        if form.cleaned_data["publish"]:
+            try:
+                with transaction.atomic():
+                    publish_locked(form.row, fields)
+            except GateNotMet as error:
+                self.message_user(request, f"Saved as a draft. {error.summary}", messages.WARNING)
+                form.row = Agent.objects.get_locked(form.row.pk)
+            else:
+                return
+        save_draft_locked(form.row, fields)
 
     @admin.display(ordering="owner_id", description="Team")
     def owner(self, agent: Agent) -> str:

@@ -9,8 +9,10 @@ from access_app.role import Role
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.ids import parse_uuid
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.conditional import ProposedEdit, validate_if_match
 from agents_app.api.required_role import note_required_role
+from agents_app.configuration.refusals import GateNotMet
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import describe_dependents
 from agents_app.editing.archived import AgentArchived
@@ -28,8 +30,19 @@ def _config_error(exception: ConfigError) -> ApiError:
 
 
 @api_error.register
+def _gate_not_met(exception: GateNotMet) -> ApiError:
+    return Conflict(exception.summary, "gate_not_met")
+
+
+@api_error.register
 def _agent_archived(exception: AgentArchived) -> ApiError:
     return Conflict(str(exception), "archived")
+
+
+def draft_notes(agent: Agent) -> list[UnknownName]:
+    """Return a warning if a save stayed a draft because of a gate."""
+    reason = agent.draft_reason
+    return [UnknownName("autoPublish", "autoPublish", f"Saved as a draft. {reason}")] if reason else []
 
 
 def agent_not_found(agent_id: str) -> NotFound:

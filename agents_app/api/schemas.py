@@ -33,6 +33,7 @@ class ChangeOptions(BaseModel):
 
     change_message: ChangeMessage | None = None
     auto_publish: Annotated[bool | None, Field(json_schema_extra={"default": True})] = None
+    bypass_reason: Annotated[str, Field(min_length=10, max_length=450)] | None = None
 
 
 class Ownership(BaseModel):
@@ -97,5 +98,10 @@ def is_publishing(options: JSONObject) -> bool:
 @contextmanager
 def change_from_options(options: JSONObject, **more: Any) -> Iterator[Change]:
     """Open the change context that a request body describes."""
-    with change(message=options.get("change_message") or "", publish=is_publishing(options), **more) as context:
+    publishing = {
+        "publish": is_publishing(options),
+        "publishes_by_default": options.get("auto_publish") is None,
+        "bypass_reason": options.get("bypass_reason") or "",
+    }
+    with change(message=options.get("change_message") or "", **publishing, **more) as context:
         yield context

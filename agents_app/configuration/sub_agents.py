@@ -11,7 +11,8 @@ from django.db.models import Q
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
-from agents_app.configuration.schema import ConfigError, Issue
+from agents_app.configuration.refusals import MoveRefused
+from agents_app.configuration.schema import Issue
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.models.querysets import usable_owners
 
@@ -19,12 +20,8 @@ MAX_LISTED_DEPENDENTS = 100  # in one response
 MAX_NAMED_DEPENDENTS = 10  # in one sentence
 
 
-class CircularReference(ConfigError):
+class CircularReference(MoveRefused):
     """Sub-agents that refer back to the agent, with an issue for each."""
-
-    @property
-    def summary(self) -> str:
-        return " ".join(issue.message for issue in self.issues)
 
 
 def find_dependents(agent: Agent, new_owner_id: str | None = None) -> AgentQuerySet:

@@ -11,8 +11,8 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
 from agentcms.ids import derive_clear_id
+from agents_app.configuration.refusals import MoveRefused
 from agents_app.configuration.sub_agents import (
-    CircularReference,
     dependents_payload,
     describe_dependents,
     find_dependents,
@@ -175,7 +175,7 @@ def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: Bul
         return BulkResult(agent_id, False, str(error))
     except AgentArchived as error:
         return BulkResult(agent_id, False, str(error))
-    except CircularReference as error:
+    except MoveRefused as error:
         return BulkResult(agent_id, False, error.summary)
     except IntegrityError:
         return BulkResult(agent_id, False, "The ID of the duplicate was taken in the meantime. Try again.")

@@ -38,15 +38,23 @@ def no_actor() -> None:
 class Change:
     """The data that a change gives to its versions and activations.
 
-    With `publish` unset, a save goes live unless a draft is ahead.
+    With `publish` unset, a save goes live unless a draft is ahead. A save that does not ask to publish, or only by
+    default, stays a draft where a gate refuses it. `bypass_reason` is why a manager goes around a gate.
     """
 
     message: str = ""
     name: str = ""
     source: str = Source.CODE
     publish: bool | None = None
+    publishes_by_default: bool = False
+    bypass_reason: str = ""
     read_actor: Callable[[], User | AnonymousUser | None] = no_actor
     at: datetime | None = None
+
+    @property
+    def may_stay_draft(self) -> bool:
+        """True if the save does not ask to publish itself."""
+        return self.publish is None or self.publishes_by_default
 
     @property
     def time(self) -> datetime:
@@ -67,6 +75,8 @@ class ChangeValues(TypedDict, total=False):
     name: str
     source: str
     publish: bool | None
+    publishes_by_default: bool
+    bypass_reason: str
     read_actor: Callable[[], User | AnonymousUser | None]
     at: datetime | None
 

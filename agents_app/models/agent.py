@@ -92,6 +92,8 @@ class Agent(models.Model):
     granted: str | None  # the role that the owner granted the caller, from `with_role()`
     _stored_owner_id: str | None = None
 
+    draft_reason = ""  # why the last save stayed a draft although it could have gone live
+
     objects = AgentQuerySet.as_manager()
 
     class Meta:

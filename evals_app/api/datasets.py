@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import transaction
+from django.db.models import ProtectedError
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.request import Request
@@ -13,6 +14,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.errors import Conflict
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import warning_payloads
@@ -76,7 +78,11 @@ class DatasetView(JSONView):
         return json_response(dataset_body(dataset))
 
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
-        get_dataset(request, dataset_id, Role.PUBLISHER).delete()
+        dataset = get_dataset(request, dataset_id, Role.PUBLISHER)
+        try:
+            dataset.delete()
+        except ProtectedError:
+            raise Conflict("A release gate uses this dataset. Delete the gate first.", "dataset_in_use") from None
         return json_response({"success": True, "message": f"Dataset {dataset_id} deleted"})
 
 

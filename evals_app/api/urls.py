@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evals_app.api import comparisons, datasets, experiments, items, results
+from evals_app.api import comparisons, datasets, experiments, gates, items, results
 
 DATASET_PATH = "datasets/<str:dataset_id>"
 EXPERIMENT_PATH = f"{DATASET_PATH}/experiments/<str:experiment_id>"
@@ -25,6 +25,8 @@ urlpatterns = [
     path(f"{EXPERIMENT_PATH}/results/<str:result_id>", results.ResultView.as_view(), name="api-experiment-result"),
     path(f"{EXPERIMENT_PATH}/items/<str:item_id>/run", results.ItemRunView.as_view(), name="api-experiment-item-run"),
     path(f"{EXPERIMENT_PATH}/finalize", experiments.FinalizeView.as_view(), name="api-experiment-finalize"),
+    path("stored/agents/<str:agent_id>/gates", gates.GatesView.as_view(), name="api-gates"),
+    path("stored/agents/<str:agent_id>/gates/<str:gate_id>", gates.GateView.as_view(), name="api-gate"),
     path("experiments", experiments.ExperimentsView.as_view(), name="api-experiments"),
     path("experiments/review-summary", experiments.ReviewSummaryView.as_view(), name="api-review-summary"),
     path("experiments/<str:experiment_id>", experiments.AnyExperimentView.as_view(), name="api-experiment"),

@@ -58,8 +58,12 @@ def snapshot_hash(agent: ResolvedAgent) -> str:
 
 def sub_agent_versions(agent: ResolvedAgent) -> JSONObject:
     """Return the live versions of the sub-agents, by the ID of each."""
-    keys = agent.configuration.get("agents") or []
-    rows = Agent.objects.with_ids(keys).of_usable_owners(agent.owner_id)
+    return live_versions(agent.configuration.get("agents") or [], agent.owner_id)
+
+
+def live_versions(keys: list[str], owner_id: str) -> JSONObject:
+    """Return the live versions of stored agents that agents of an owner may use, by the ID of each."""
+    rows = Agent.objects.with_ids(keys).of_usable_owners(owner_id)
     return {key: str(version) for key, version in rows.values_list("pk", "active_version_id") if version}
 
 

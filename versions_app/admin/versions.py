@@ -19,7 +19,8 @@ from django.utils.html import format_html
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
-from agents_app.configuration.sub_agents import CircularReference, dependents_payload
+from agents_app.configuration.refusals import MoveRefused
+from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
@@ -54,7 +55,7 @@ def restore_version(version: AgentVersion, row: Agent) -> str:
 
 def refusal_message(error: Exception) -> str:
     """Return why a version was neither published nor restored."""
-    if isinstance(error, CircularReference):
+    if isinstance(error, MoveRefused):
         return error.summary
     return str(error) if isinstance(error, AgentArchived) else VERSION_GONE_MESSAGE
 
@@ -212,7 +213,7 @@ class AgentVersionAdmin(HistoryAdmin):
                 if request.POST.get("live") == str(version.agent.active_version_id):
                     self.message_user(request, action.run(version, version.agent))
                     return None
-        except (CircularReference, AgentArchived, *DELETED_ERRORS) as error:
+        except (MoveRefused, AgentArchived, *DELETED_ERRORS) as error:
             self.message_user(request, refusal_message(error), messages.ERROR)
             return None
         self.message_user(request, LIVE_MOVED_MESSAGE, messages.WARNING)

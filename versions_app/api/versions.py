@@ -20,6 +20,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import (
     DRAFT_HINT,
     agent_not_found,
+    draft_notes,
     get_version_or_live,
     lock_matching_agent,
     version_not_found,
@@ -92,7 +93,9 @@ class VersionView(JSONView):
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             version = get_version_or_live(agent, version_id)
             version.update_description_locked(**values)
-            return json_text_response(with_warnings(full_version_json(version, agent), names.unknown))
+            return json_text_response(
+                with_warnings(full_version_json(version, agent), [*names.unknown, *draft_notes(agent)])
+            )
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         with transaction.atomic():
@@ -135,7 +138,8 @@ class RestoreView(JSONView):
             version = get_version_or_live(agent, version_id).restore_locked(agent)
             if names.strict:
                 reject_warnings(agent, version)
-            return json_text_response(with_warnings(full_version_json(version, agent), names.unknown))
+            notes = [*names.unknown, *draft_notes(agent)]
+            return json_text_response(with_warnings(full_version_json(version, agent), notes))
 
 
 class CompareView(JSONView):

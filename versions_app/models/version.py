@@ -17,12 +17,12 @@ from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration import schema
 from agents_app.configuration.references import referenced_keys
 from agents_app.editing.archived import reject_archived
-from agents_app.editing.change_context import Source, current_change
+from agents_app.editing.change_context import Source, change, current_change
 from agents_app.editing.saving import AgentWrite
 from agents_app.models import Agent
 from agents_app.models.agent import HISTORY_FIELDS, copy_fields
 from versions_app.compare.diff import changed_fields
-from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, should_publish
+from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, refusal_of, should_publish
 
 CREATED_MESSAGE = "Created"
 # The answer of the API for a version without a message, which its protocol prescribes. It is not stored.
@@ -218,7 +218,9 @@ class AgentVersion(models.Model):
         reject_archived(row)
         if row.active_version_id == self.pk:
             return False
-        move_pointers(row, head=None if row.has_draft else self, live=self, reason=f"Published v{self.version_number}")
+        with change(publish=True, publishes_by_default=False):
+            head = None if row.has_draft else self
+            move_pointers(row, head=head, live=self, reason=f"Published v{self.version_number}")
         return True
 
     def restore(self) -> AgentVersion:
@@ -244,6 +246,11 @@ class AgentVersion(models.Model):
         if sha256_hex(text) == self.snapshot_hash:
             return None
         version = AgentVersion.objects.append(row, text, based_on=self, message="")
+        if current_change().may_stay_draft and (reason := refusal_of(row, version)):
+            with change(publish=False):  # the draft ahead gets the change
+                row.write_locked(fields)
+            row.draft_reason = reason
+            return row.head_version
         move_pointers(row, live=version, reason=PUBLISHED_REASON)
         return version
 

@@ -11,7 +11,8 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
-from agents_app.configuration.sub_agents import CircularReference, dependents_payload
+from agents_app.configuration.refusals import MoveRefused
+from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, lock_agent, missing_role_message
@@ -51,7 +52,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         try:
             with change(message=form.cleaned_data["message"]):
                 moved = version.activate_locked(agent)
-        except CircularReference as error:
+        except MoveRefused as error:
             return render_activate_dialog(request, agent, version, form, error.summary, 409)
 
     if not moved:
@@ -100,7 +101,7 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         try:
             with change(message=form.cleaned_data["message"], publish=publish):
                 new_number = version.restore_locked(agent).version_number
-        except CircularReference as error:
+        except MoveRefused as error:
             return render_restore_dialog(request, agent, version, form, error.summary, 409)
 
     if publish:
@@ -213,7 +214,7 @@ def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse
         try:
             with change(publish=False):
                 restored = version.restore_locked(agent)
-        except CircularReference as error:
+        except MoveRefused as error:
             return failure_response(request, agent, error.summary)
 
     return success_response(request, agent, f"Draft restored as v{restored.version_number}.")
@@ -231,7 +232,7 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
             version = activation.undo_locked(agent)
     except CannotUndo as error:
         return failure_response(request, agent, error.messages[0])
-    except CircularReference as error:
+    except MoveRefused as error:
         return failure_response(request, agent, error.summary)
     message = f"Rolled back to v{version.version_number}."
     return success_response(request, agent, message, undo=undo_url(agent), activated=True)

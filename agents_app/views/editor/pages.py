@@ -15,7 +15,7 @@ from access_app.permissions import require_granted_role, require_role
 from access_app.role import Role
 from agents_app.configuration import schema
 from agents_app.configuration.display import config_sections, unset_labels
-from agents_app.configuration.sub_agents import CircularReference
+from agents_app.configuration.refusals import MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.forms.create import CreateForm
 from agents_app.forms.edit import ExistingAgentForm, head_configuration
@@ -73,7 +73,7 @@ def save_new_agent(form: CreateForm) -> Agent | None:
     try:
         with transaction.atomic(), change(**change_from_form(form)):
             agent.save()
-    except CircularReference as refusal:
+    except MoveRefused as refusal:
         form.add_error("agents", refusal.summary)
         return None
     except IntegrityError:

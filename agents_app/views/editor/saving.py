@@ -18,7 +18,8 @@ from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
 from agents_app.configuration import schema
-from agents_app.configuration.sub_agents import CircularReference, dependents_payload
+from agents_app.configuration.refusals import MoveRefused
+from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.change_context import ChangeValues, change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, find_version_by_id
@@ -54,7 +55,7 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
         return render_editor(request, agent, form, status=422)
     try:
         outcome = save_form(request, agent, form)
-    except CircularReference as refusal:
+    except MoveRefused as refusal:
         form.add_error("agents", refusal.summary)
         return render_editor(request, agent, form, status=422)
     except schema.ConfigError as error:

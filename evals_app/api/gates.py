@@ -1,0 +1,106 @@
+"""API views of release gates."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.utils import timezone
+from rest_framework.request import Request
+
+from access_app.permissions import require_role
+from access_app.role import Role
+from agentcms.api.parsers import json_object_body
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import NotFound
+from agentcms.ids import parse_uuid
+from agents_app.api.lookups import agent_not_found
+from agents_app.configuration.schema import JSONObject
+from agents_app.models import Agent
+from evals_app.gates.checking import GateState, check_gates, gates_for
+from evals_app.gates.schema import apply_gate
+from evals_app.models import Dataset, ReleaseGate
+from versions_app.models.version import get_head_version
+
+
+def get_agent(request: Request, agent_id: str, role: Role = Role.VIEWER) -> Agent:
+    """Return an agent with its versions. Raise NotFound, and RoleRequired without the role."""
+    agent = Agent.objects.for_user(request.user).with_versions().filter(pk=agent_id).first()
+    if agent is None:
+        raise agent_not_found(agent_id)
+    if role != Role.VIEWER:
+        require_role(request.user, role, agent.owner_id)
+    return agent
+
+
+def gate_body(gate: ReleaseGate) -> JSONObject:
+    return {
+        "id": gate.pk,
+        "agentId": gate.agent_id,
+        "ownerId": gate.owner_id,
+        "datasetId": gate.dataset_id,
+        "datasetVersion": gate.dataset_version,
+        "scorer": gate.scorer,
+        "statistic": gate.statistic,
+        "min": gate.minimum,
+        "max": gate.maximum,
+        "maxFailed": gate.max_failed,
+        "maxAgeDays": gate.max_age_days,
+        "mode": gate.mode,
+        "createdAt": gate.created_at,
+        "updatedAt": gate.updated_at,
+    }
+
+
+def state_body(state: GateState) -> JSONObject:
+    return {
+        **gate_body(state.gate),
+        "met": state.is_met,
+        "message": state.message,
+        "warning": state.warning or None,
+        "value": state.value,
+        "experimentId": state.experiment.pk if state.experiment else None,
+    }
+
+
+class GatesView(JSONView):
+    """The gates of an agent with their state for its draft, and the creation of one."""
+
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        agent = get_agent(request, agent_id)
+        head = get_head_version(agent)
+        states = check_gates(agent, head, gates_for(agent).select_related("dataset"))
+        bodies = [state_body(state) for state in states]
+        return json_response({"gates": bodies, "versionNumber": head.version_number})
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        agent = get_agent(request, agent_id, Role.MANAGER)
+        user = request.user
+        gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by=user)
+        apply_gate(gate, json_object_body(request), is_new=True, datasets=Dataset.objects.for_user(user))
+        gate.save()
+        return json_response(gate_body(gate), 201)
+
+
+class GateView(JSONView):
+    """A gate of an agent: change and delete."""
+
+    def patch(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
+        gate = get_gate(get_agent(request, agent_id, Role.MANAGER), gate_id)
+        datasets = Dataset.objects.for_user(request.user)
+        apply_gate(gate, json_object_body(request), is_new=False, datasets=datasets)
+        gate.updated_at = timezone.now()
+        gate.save()
+        return json_response(gate_body(gate))
+
+    def delete(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
+        get_gate(get_agent(request, agent_id, Role.MANAGER), gate_id).delete()
+        return json_response({"success": True, "message": f"Gate {gate_id} deleted"})
+
+
+def get_gate(agent: Agent, gate_id: str) -> ReleaseGate:
+    """Return a gate of an agent. Raise NotFound."""
+    gate_uuid = parse_uuid(gate_id)
+    gate = agent.gates.filter(pk=gate_uuid).first() if gate_uuid else None
+    if gate is None:
+        raise NotFound(f"Gate with id {gate_id} not found")
+    return gate

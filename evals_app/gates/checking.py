@@ -1,0 +1,121 @@
+"""Release gates: which apply to an agent, and whether a version meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from agents_app.models import Agent
+from evals_app.experiments.targets import live_versions
+from evals_app.models import Experiment, ReleaseGate
+from versions_app.models import AgentVersion
+
+Statistic = ReleaseGate.Statistic
+FIGURES = {Statistic.MEAN: "mean", Statistic.PASS_RATE: "passRate", Statistic.MIN: "min"}
+
+
+@dataclass(frozen=True)
+class GateState:
+    """Whether a version meets a gate, and what is missing."""
+
+    gate: ReleaseGate
+    is_met: bool
+    message: str
+    experiment: Experiment | None = None
+    value: float | None = None
+    warning: str = ""
+
+
+def gates_for(agent: Agent) -> QuerySet[ReleaseGate]:
+    """Return the gates of an agent and of all agents of its team."""
+    return ReleaseGate.objects.filter(Q(agent=agent) | Q(agent=None, owner_id=agent.owner_id))
+
+
+def check_gates(agent: Agent, version: AgentVersion, gates: Iterable[ReleaseGate]) -> list[GateState]:
+    """Return the states of gates for a version."""
+    return [check_gate(agent, version, gate) for gate in gates]
+
+
+def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate) -> GateState:
+    """Return whether the last experiment of a version meets a gate."""
+    name = f"Version {version.version_number}"
+    need = describe_need(gate)
+    experiment = find_experiment(agent, version.snapshot_hash, gate)
+    if experiment is None:
+        return GateState(gate, False, f"{name} needs {need}; no experiment has tested it.")
+    if is_too_old(experiment, gate):
+        message = f"{name} needs {need}; its last experiment is older than {gate.max_age_days} days."
+        return GateState(gate, False, message, experiment)
+    if experiment.failed_count > gate.max_failed:
+        message = f"{name} needs {need}; {experiment.failed_count} items of its last experiment failed."
+        return GateState(gate, False, message, experiment)
+    value = statistic_of(agent, experiment, gate)
+    if value is None:
+        return GateState(gate, False, f"{name} needs {need}; its last experiment has no such score.", experiment)
+    is_met = (gate.minimum is None or value >= gate.minimum) and (gate.maximum is None or value <= gate.maximum)
+    message = f"{name} needs {need}; its last experiment scored {value:.2f}."
+    return GateState(gate, is_met, message, experiment, value, moved_sub_agents(agent, experiment))
+
+
+def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:
+    ended = experiment.completed_at
+    return bool(gate.max_age_days and ended and ended < timezone.now() - timedelta(days=gate.max_age_days))
+
+
+def describe_need(gate: ReleaseGate) -> str:
+    """Return what a gate asks for: "0.80 on 'exact' over 'support'"."""
+    bars = [f"{gate.minimum:.2f}"] if gate.minimum is not None else []
+    bars += [f"at most {gate.maximum:.2f}"] if gate.maximum is not None else []
+    statistic = "" if gate.statistic == Statistic.MEAN else f" ({gate.get_statistic_display().lower()})"
+    return f"{' and '.join(bars)} on '{gate.scorer}'{statistic} over '{gate.dataset_id}'"
+
+
+def find_experiment(agent: Agent, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
+    """Return the last whole experiment over the dataset of a gate with a configuration, or None.
+
+    Submitted results do not count: whoever may submit some could invent them.
+    """
+    version = gate.dataset_version if gate.dataset_version is not None else gate.dataset.version
+    whole = Experiment.objects.filter(total_items=F("succeeded_count") + F("failed_count"))
+    return (
+        whole.filter(
+            target_type="agent",
+            target_id=agent.pk,
+            snapshot_hash=snapshot_hash,
+            dataset=gate.dataset_id,
+            dataset_version=version,
+            status=Experiment.Status.COMPLETED,
+            has_submitted_results=False,
+        )
+        .order_by("-completed_at")
+        .first()
+    )
+
+
+def statistic_of(agent: Agent, experiment: Experiment, gate: ReleaseGate) -> float | None:
+    """Return the statistic of a gate in an experiment, or None if it has no such score."""
+    own = figure_of(experiment, gate.scorer, FIGURES.get(Statistic(gate.statistic), "mean"))
+    if gate.statistic != Statistic.DIFFERENCE or own is None:
+        return own
+    live = agent.active_version
+    before = find_experiment(agent, live.snapshot_hash, gate) if live is not None else None
+    base = figure_of(before, gate.scorer, "mean") if before is not None else None
+    return own - base if base is not None else None
+
+
+def figure_of(experiment: Experiment, scorer: str, name: str) -> float | None:
+    figures = experiment.summary.get("scorers", {}).get(scorer) or {}
+    value = figures.get(name)
+    return float(value) if value is not None else None
+
+
+def moved_sub_agents(agent: Agent, experiment: Experiment) -> str:
+    """Return a warning if sub-agents have other live versions than in the experiment, or a blank text."""
+    tested = experiment.sub_agent_versions
+    now = live_versions([*tested], agent.owner_id) if tested else {}
+    moved = sorted(key for key, version in tested.items() if now.get(key) != version)
+    return f"Sub-agents changed since the experiment: {', '.join(moved)}." if moved else ""

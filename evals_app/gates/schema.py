@@ -1,0 +1,42 @@
+"""The shape of a gate in the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
+from evals_app.models import Dataset, ReleaseGate
+
+COLUMNS = {"min": "minimum", "max": "maximum", "dataset_id": "dataset_id"}
+
+
+class GateBody(BaseModel):
+    """A release gate."""
+
+    model_config = WIRE_CONFIG
+
+    dataset_id: Annotated[str, Field(max_length=64)]
+    dataset_version: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    scorer: Annotated[str, Field(min_length=1, max_length=256)]
+    statistic: Literal["mean", "pass_rate", "min", "difference_to_live"] | None = None
+    min: Annotated[float, Field(ge=-1e6, le=1e6)] | None = None
+    max: Annotated[float, Field(ge=-1e6, le=1e6)] | None = None
+    max_failed: Annotated[int, Field(ge=0, le=20_000)] | None = None
+    max_age_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
+    mode: Literal["enforce", "warn"] | None = None
+
+
+def apply_gate(gate: ReleaseGate, body: Any, *, is_new: bool, datasets: Any) -> None:
+    """Set the fields of a body on a gate. Raise ConfigError. `datasets` are those that the user may see."""
+    fields: JSONObject = validate_fields(GateBody if is_new else as_partial(GateBody), body)
+    defaults = {"statistic": "mean", "max_failed": 0, "mode": "enforce"}
+    for name, value in fields.items():
+        setattr(gate, COLUMNS.get(name, name), defaults.get(name) if value is None else value)
+    dataset: Dataset | None = datasets.filter(pk=gate.dataset_id).first()
+    issues = [] if dataset is not None else [Issue("datasetId", f"Dataset with id {gate.dataset_id} not found.")]
+    if gate.minimum is None and gate.maximum is None:
+        issues.append(Issue("min", "Send min, max or both."))
+    if issues:
+        raise ConfigError(issues)
