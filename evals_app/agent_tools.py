@@ -12,12 +12,12 @@ def plain_text(value: Any) -> str:
 
 
 @scorer("exact", title="Equals the ground truth")
-def exact(output: Any, ground_truth: Any = None) -> float:
+def exact(answer: Any, ground_truth: Any = None) -> float:
     """Return 1 if an answer equals the ground truth, but for case and white space, else 0."""
-    return float(ground_truth is not None and plain_text(output) == plain_text(ground_truth))
+    return float(ground_truth is not None and plain_text(answer) == plain_text(ground_truth))
 
 
 @scorer("includes-ground-truth", title="Includes the ground truth")
-def includes_ground_truth(answer: str, ground_truth: Any = None) -> float:
+def includes_ground_truth(answer: Any, ground_truth: Any = None) -> float:
     """Return 1 if an answer contains the ground truth, else 0."""
     return float(ground_truth is not None and plain_text(ground_truth) in plain_text(answer))

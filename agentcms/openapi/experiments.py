@@ -154,7 +154,6 @@ EXPERIMENT_EXAMPLES: dict[str, JSON] = {
     },
     "updateExperimentResult": {"status": "needs-review", "comment": "The hours are wrong."},
     "runExperimentItem": {"attempt": 0},
-    "updateGate": {"min": 0.9},
     "compareExperiments": {
         "experimentIdA": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11",
         "experimentIdB": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a12",

@@ -98,10 +98,11 @@ def is_publishing(options: JSONObject) -> bool:
 @contextmanager
 def change_from_options(options: JSONObject, **more: Any) -> Iterator[Change]:
     """Open the change context that a request body describes."""
-    publishing = {
-        "publish": is_publishing(options),
-        "publishes_by_default": options.get("auto_publish") is None,
-        "bypass_reason": options.get("bypass_reason") or "",
-    }
-    with change(message=options.get("change_message") or "", **publishing, **more) as context:
+    with change(
+        message=options.get("change_message") or "",
+        publish=is_publishing(options),
+        publishes_by_default=options.get("auto_publish") is None,
+        bypass_reason=options.get("bypass_reason") or "",
+        **more,
+    ) as context:
         yield context

@@ -75,7 +75,7 @@ class GatesView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         agent = get_agent(request, agent_id, Role.MANAGER)
         user = request.user
-        gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by=user)
+        gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by_id=user.pk)
         apply_gate(gate, json_object_body(request), is_new=True, datasets=Dataset.objects.for_user(user))
         gate.save()
         return json_response(gate_body(gate), 201)

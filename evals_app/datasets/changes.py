@@ -18,7 +18,7 @@ from agentcms.wire.canonical import json_equal
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from agents_app.editing.change_context import current_change
 from evals_app.datasets.schema import ItemValidator
-from evals_app.models import Dataset, DatasetItem, DatasetVersion, ItemVersion
+from evals_app.models import Dataset, DatasetItem, DatasetVersion, ExperimentResult, ItemVersion
 
 MAX_ITEMS = 20_000
 MAX_TEXT = 20_000  # characters of an item that a search looks at
@@ -124,6 +124,8 @@ def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
     ItemsChange(dataset)
     empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
     ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", **empty)
+    results = {"input": None, "ground_truth": None, "output": REDACTED, "tool_mock_report": None, "comment": ""}
+    ExperimentResult.objects.filter(item=item).update(**results)
     item.purged_at = timezone.now()
     item.save(update_fields=["purged_at"])
     LogEntry.objects.create(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-import json
-import logging
+import asyncio
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from evals_app.scorers.results import ScoreResult
 
 
 def find_scorer(key: str, owner_id: str) -> Entry | None:
@@ -33,23 +31,32 @@ def scorer_keys(experiment: Experiment, version: ItemVersion) -> list[str]:
 
 def score_result(result: ExperimentResult, keys: list[str]) -> list[JSONObject]:
     """Return the scores of a result, as its row stores them."""
-    return [_score(result, key) for key in keys]
+    return asyncio.run(_score_all(result, keys)) if keys else []
 
 
-def _score(result: ExperimentResult, key: str) -> JSONObject:
-    entry = find_scorer(key, result.experiment.dataset.owner_id)
-    if entry is None:
-        return score_entry(key, error=f"No scorer is registered as '{key}'.")
-    try:
-        value = entry.target(**_arguments(entry.target, result))
-    except Exception as error:
-        log.exception("The scorer '%s' could not score result %s.", key, result.pk)
-        return score_entry(key, entry.title, error=f"{type(error).__name__}: {error}"[:2000])
-    details = value if isinstance(value, Mapping) else {"score": value}
-    score = float(details["score"])
-    if not math.isfinite(score):
-        return score_entry(key, entry.title, error="The score is not a finite number.")
-    return score_entry(key, entry.title, score, str(details.get("reason") or ""))
+async def _score_all(result: ExperimentResult, keys: list[str]) -> list[JSONObject]:
+    from evals_app.scorers.scoring import score_answer  # imports pydantic-ai, which is heavy
+
+    item = result.item_version
+    answer = {
+        "input": result.effective_input,
+        "output": result.output,
+        "ground_truth": result.effective_ground_truth,
+        "run": result.run,
+        "expected_trajectory": item.expected_trajectory,
+    }
+    scores = await asyncio.gather(*(score_answer(key, **answer) for key in keys))
+    names = {key: entry.title for key in keys if (entry := registry.get(Kind.SCORER, key))}
+    return [_entry(key, names.get(key, ""), score) for key, score in zip(keys, scores, strict=True)]
+
+
+def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:
+    """Return a score as a result stores it. A score that is no finite number is an error."""
+    if score.score is not None and not math.isfinite(score.score):
+        return score_entry(key, name, error="The score is not a finite number.")
+    more = {"label": score.label or None, "version": score.version_number}
+    cost = None if score.cost is None else float(score.cost)
+    return score_entry(key, name, score.score, score.reason, score.error, **more, cost=cost)
 
 
 def score_entry(
@@ -64,23 +71,3 @@ def score_entry(
         "error": error or None,
         **more,
     }
-
-
-def _arguments(target: Any, result: ExperimentResult) -> dict[str, Any]:
-    """Return the arguments of a scorer, by the names of its parameters."""
-    available = {
-        "answer": text_of(result.output),
-        "output": result.output,
-        "question": text_of(result.effective_input),
-        "input": result.effective_input,
-        "ground_truth": result.effective_ground_truth,
-        "run": result.run,
-    }
-    return {name: available[name] for name in inspect.signature(target).parameters if name in available}
-
-
-def text_of(value: Any) -> str:
-    """Return a JSON value as a text."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)

@@ -82,8 +82,8 @@ def test_a_comparison_takes_one_query_and_a_second_the_first_time(caller):
 def test_an_edit_takes_few_queries(caller):
     made = queries(lambda: caller.patch(agent_path("a"), {"instructions": "New"}))
 
-    # The key. In one round trip: lock, live version. In another: row, index, activation, version. Then pruning.
-    assert len(made) == 7, made
+    # The key. In one round trip: lock, live version. Gates. In another: row, index, activation, version. Then pruning.
+    assert len(made) == 8, made
 
 
 def test_an_edit_without_a_change_takes_two_queries_in_one_round_trip(caller):

@@ -6,7 +6,9 @@ import pytest
 from django.utils import timezone
 
 from agentcms.errors import ApiError
+from agents_app.editing.change_context import change
 from agents_app.registry import Entry, Kind, registry
+from evals_app.datasets.changes import add_items, purge_item
 from evals_app.experiments import walk
 from evals_app.experiments.ending import request_cancel
 from evals_app.experiments.walk import WALK, Walk
@@ -66,8 +68,6 @@ def test_repeats_run_each_item_again(editor, agent):
 
 def test_an_experiment_reads_the_items_of_its_version(editor, agent):
     dataset = make_dataset("One")
-    from evals_app.datasets.changes import add_items
-
     add_items(dataset, [{"input": "Two"}])
 
     experiment = run_experiment(dataset, editor, agent, version=1)
@@ -115,16 +115,16 @@ def test_an_unknown_scorer_of_an_item_fails_it_without_a_run(editor, agent):
 
 
 @pytest.mark.parametrize(
-    ("change", "code"),
+    ("body", "code"),
     [
         ({"targetId": "nobody"}, "EXPERIMENT_TARGET_NOT_FOUND"),
         ({"agentVersion": "99"}, "EXPERIMENT_TARGET_NOT_FOUND"),
         ({"scorerIds": ["missing"]}, "EXPERIMENT_SCORER_NOT_FOUND"),
     ],
 )
-def test_what_is_unknown_runs_nothing(editor, agent, change, code):
+def test_what_is_unknown_runs_nothing(editor, agent, body, code):
     with pytest.raises(ApiError) as raised:
-        new_experiment(make_dataset("One"), editor, agent, **change)
+        new_experiment(make_dataset("One"), editor, agent, **body)
 
     assert raised.value.code == code
     assert not Experiment.objects.exists()
@@ -153,8 +153,6 @@ def test_a_failing_scorer_leaves_the_answer(editor, agent):
 
 
 def test_a_draft_is_run_as_it_was_when_the_experiment_was_created(editor, agent):
-    from agents_app.editing.change_context import change
-
     with change(publish=False):
         agent.edit({"instructions": "Be brief."})
     experiment = new_experiment(make_dataset("One"), editor, agent, agentVersion="draft")
@@ -263,7 +261,7 @@ def test_experiments_of_other_teams_get_their_share(editor, settings):
 
 def test_an_experiment_runs_with_the_rights_that_its_user_has_now(editor, agent):
     experiment = new_experiment(make_dataset("One"), editor, agent)
-    editor.membership_set.all().delete() if hasattr(editor, "membership_set") else editor.memberships.all().delete()
+    editor.memberships.all().delete()
 
     work()
 
@@ -298,3 +296,13 @@ def test_two_workers_at_once_give_each_item_one_result(editor, agent):
     experiment.refresh_from_db()
     assert experiment.succeeded_count == 6
     assert ExperimentResult.objects.count() == AgentRun.objects.count() == 6
+
+
+def test_a_purge_redacts_the_results_too(editor, agent):
+    dataset = make_dataset("My name is Ada")
+    experiment = run_experiment(dataset, editor, agent)
+
+    purge_item(dataset, experiment.results.get().item, editor)
+
+    result = experiment.results.select_related("item_version").get()
+    assert "Ada" not in f"{result.output} {result.effective_input} {result.comment}"
