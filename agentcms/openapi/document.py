@@ -61,6 +61,15 @@ from agentcms.openapi.memory import (
 )
 from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATUSES, run_schemas
+from agentcms.openapi.scorers import (
+    OWN_SCORER_PARAMETERS,
+    SCORER_DESCRIPTIONS,
+    SCORER_EXAMPLES,
+    SCORER_FIELDS,
+    SCORER_OPERATIONS,
+    SCORER_QUERY,
+    scorer_schemas,
+)
 from agentcms.openapi.signals import (
     SIGNAL_DESCRIPTIONS,
     SIGNAL_EXAMPLES,
@@ -71,9 +80,11 @@ from agentcms.openapi.signals import (
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from evals_app.api.comparisons import CompareBody
+from evals_app.api.scores import ScoreBody
 from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, ItemRun, ResultChange, SubmittedResult
 from evals_app.gates.schema import GateBody
+from evals_app.scorers.schema import ScorerBody
 from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.requests.options import CallOptions
 from tools_app.api.schemas import McpClientBody
@@ -81,13 +92,17 @@ from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
 
 DESCRIPTIONS = OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS | DATASET_DESCRIPTIONS | EXPERIMENT_DESCRIPTIONS
-DESCRIPTIONS |= SIGNAL_DESCRIPTIONS | TASK_DESCRIPTIONS
+DESCRIPTIONS |= SIGNAL_DESCRIPTIONS | TASK_DESCRIPTIONS | SCORER_DESCRIPTIONS
 OWN_DESCRIPTIONS = OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETERS | OWN_EXPERIMENT_PARAMETERS
+OWN_DESCRIPTIONS |= OWN_SCORER_PARAMETERS
 # The subject of an operation, by the first of these parts that its path contains.
 SUBJECTS = {
     "/datasets": "Evaluations",
     "/experiments": "Evaluations",
     "/gates": "Evaluations",
+    "/stored/scorers": "Scorers",
+    "/api/scores": "Scorers",
+    "/api/observability": "Traces",
     "/mcp": "MCP servers",
     "/versions": "Versions",
     "/activations": "Live history",
@@ -120,6 +135,8 @@ REQUIRED_BODIES = {
     "DatasetItemsCreate",
     "CompareExperiments",
     "GateCreate",
+    "ScoreCreate",
+    "ScorerCreate",
     "SubmittedResult",
     "Duplicate",
     "Lines",
@@ -202,6 +219,7 @@ def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}
     others = (*TASK_OPERATIONS, *MEMORY_OPERATIONS, *SIGNAL_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS)
+    others += SCORER_OPERATIONS
     for operation in (*OPERATIONS, *others):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
@@ -246,6 +264,7 @@ def operation_object(operation: Operation) -> JSON:
 def body_example(operation: Operation) -> str | JSON | None:
     """Return the example of the body of an operation, or None."""
     examples = BODY_EXAMPLES | MEMORY_EXAMPLES | DATASET_EXAMPLES | EXPERIMENT_EXAMPLES | SIGNAL_EXAMPLES
+    examples = examples | SCORER_EXAMPLES
     return LINES_EXAMPLE if operation.body == "Lines" else examples.get(operation.id)
 
 
@@ -258,7 +277,7 @@ def parameters(operation: Operation) -> list[JSON]:
     """Return the parameters of an operation with their meaning."""
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
-    known = QUERY_PARAMETERS | TASK_QUERY | MEMORY_QUERY | DATASET_QUERY | EXPERIMENT_QUERY
+    known = QUERY_PARAMETERS | TASK_QUERY | MEMORY_QUERY | DATASET_QUERY | EXPERIMENT_QUERY | SCORER_QUERY
     in_query = [{"name": name, "in": "query", "schema": STRING, **known.get(name, {})} for name in operation.query]
     return [*(describe_parameter(operation, parameter) for parameter in in_path + in_query)]
 
@@ -317,7 +336,10 @@ def component_schemas() -> dict[str, JSON]:
 
 
 def add_evaluation_schemas(schemas: dict[str, JSON]) -> None:
-    schemas |= dataset_schemas() | experiment_schemas()
+    schemas |= dataset_schemas() | experiment_schemas() | scorer_schemas()
+    add_model_schema(schemas, "ScorerCreate", ScorerBody)
+    add_model_schema(schemas, "ScorerChange", as_partial(ScorerBody))
+    add_model_schema(schemas, "ScoreCreate", ScoreBody)
     add_model_schema(schemas, "DatasetCreate", DatasetBody)
     add_model_schema(schemas, "DatasetChange", as_partial(DatasetBody))
     add_model_schema(schemas, "DatasetItemCreate", ItemBody)
@@ -350,7 +372,8 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
-    texts = TASK_FIELDS | MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | SIGNAL_FIELDS | FIELD_DESCRIPTIONS
+    texts = TASK_FIELDS | MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | SIGNAL_FIELDS | SCORER_FIELDS
+    texts |= FIELD_DESCRIPTIONS
     text = texts.get(f"{name}.{field}", texts.get(field, ""))
     return {"description": text, **schema} if text else schema
 

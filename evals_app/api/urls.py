@@ -1,12 +1,25 @@
 """URLs of the API of evaluations."""
 
-from django.urls import path
+from django.urls import path, re_path
 
-from evals_app.api import comparisons, datasets, experiments, gates, items, results
+from evals_app.api import (
+    comparisons,
+    datasets,
+    experiments,
+    gates,
+    items,
+    observability,
+    results,
+    scores,
+    stored_scorers,
+)
 
 DATASET_PATH = "datasets/<str:dataset_id>"
 EXPERIMENT_PATH = f"{DATASET_PATH}/experiments/<str:experiment_id>"
 ITEM_PATH = f"{DATASET_PATH}/items/<str:item_id>"
+SCORER_PATH = "stored/scorers/<str:scorer_id>"
+SCORER_VERSION_PATH = f"{SCORER_PATH}/versions/<str:version_id>"
+TRACE_PATH = "observability/traces/<str:trace_id>"
 
 urlpatterns = [
     path("datasets", datasets.DatasetsView.as_view(), name="api-datasets"),
@@ -31,4 +44,29 @@ urlpatterns = [
     path("experiments/review-summary", experiments.ReviewSummaryView.as_view(), name="api-review-summary"),
     path("experiments/<str:experiment_id>", experiments.AnyExperimentView.as_view(), name="api-experiment"),
     path("experiments/<str:experiment_id>/cancel", experiments.CancelView.as_view(), name="api-experiment-cancel"),
+    path("stored/scorers", stored_scorers.StoredScorersView.as_view(), name="api-stored-scorers"),
+    path(SCORER_PATH, stored_scorers.StoredScorerView.as_view(), name="api-stored-scorer"),
+    path(f"{SCORER_PATH}/versions", stored_scorers.ScorerVersionsView.as_view(), name="api-scorer-versions"),
+    path(f"{SCORER_PATH}/versions/compare", stored_scorers.ScorerCompareView.as_view(), name="api-scorer-compare"),
+    path(SCORER_VERSION_PATH, stored_scorers.ScorerVersionView.as_view(), name="api-scorer-version"),
+    path(f"{SCORER_VERSION_PATH}/activate", stored_scorers.ScorerActivateView.as_view(), name="api-scorer-activate"),
+    path(f"{SCORER_VERSION_PATH}/restore", stored_scorers.ScorerRestoreView.as_view(), name="api-scorer-restore"),
+    path("scores", scores.ScoresView.as_view(), name="api-scores"),
+    path("scores/scorers", scores.UsableScorersView.as_view(), name="api-usable-scorers"),
+    path("scores/scorers/<str:scorer_id>", scores.UsableScorerView.as_view(), name="api-usable-scorer"),
+    path("scores/run/<str:run_id>", scores.RunScoresView.as_view(), name="api-scores-of-run"),
+    path("scores/scorer/<str:scorer_id>", scores.ScorerScoresView.as_view(), name="api-scores-of-scorer"),
+    path(
+        "scores/entity/<str:entity_type>/<str:entity_id>",
+        scores.EntityScoresView.as_view(),
+        name="api-scores-of-entity",
+    ),
+    path("observability/traces", observability.TracesView.as_view(), name="api-traces"),
+    path("observability/traces/light", observability.LightTracesView.as_view(), name="api-traces-light"),
+    path("observability/scores", observability.ObservedScoresView.as_view(), name="api-observed-scores"),
+    path(TRACE_PATH, observability.TraceView.as_view(), name="api-trace"),
+    path(f"{TRACE_PATH}/light", observability.LightTraceView.as_view(), name="api-trace-light"),
+    path(f"{TRACE_PATH}/trajectory", observability.TrajectoryView.as_view(), name="api-trace-trajectory"),
+    path(f"{TRACE_PATH}/spans/<str:span_id>", observability.SpanView.as_view(), name="api-trace-span"),
+    re_path(r"^observability/", observability.LaterView.as_view()),
 ]

@@ -66,6 +66,23 @@ def add_version(row: Scorer, snapshot: JSONObject, author: str, message: str, pu
     return version
 
 
+def copy_head(scorer_id: str, author: str, message: str) -> ScorerVersion:
+    """Add a version with the newest configuration, as a mark in the history."""
+    with transaction.atomic():
+        row = Scorer.objects.select_for_update().get(pk=scorer_id)
+        last = row.versions.first()
+        version = ScorerVersion.objects.create(
+            scorer=row,
+            version_number=last.version_number + 1 if last else 1,
+            snapshot=row.head.snapshot if row.head else {},
+            change_message=message,
+            author_name=author,
+        )
+        row.head = version
+        save_pointers(row)
+    return version
+
+
 def save_pointers(row: Scorer) -> None:
     row.updated_at = timezone.now()
     row.save()

@@ -32,9 +32,13 @@ from tests.runs_app.factories import RunFactory
 CALLS = 10_000 if os.environ.get("DRILL") else 300
 
 
+def path_with_names(path):
+    return path.replace("<str:number>", "{number}").replace("<str:entity_type>", "{entityType}")
+
+
 def test_every_route_and_method_is_documented():
     ours = {
-        (method, "/" + re.sub(r"<str:(\w+)_id>", r"{\1Id}", path.replace("<str:number>", "{number}")))
+        (method, "/" + re.sub(r"<str:(\w+)_id>", r"{\1Id}", path_with_names(path)))
         for name, view, path in api_routes()
         for method in ("get", "post", "patch", "delete")
         if hasattr(view, method) and name != "api-docs"

@@ -1,0 +1,337 @@
+"""The operations and schemas of scorers, scores and traces."""
+
+from __future__ import annotations
+
+from agentcms.openapi.datasets import PAGINATION, order_query
+from agentcms.openapi.json_schema import (
+    ANY,
+    BOOLEAN,
+    DATE_TIME,
+    INTEGER,
+    JSON,
+    OBJECT,
+    STRING,
+    UUID_STRING,
+    array_of,
+    nullable,
+    object_of,
+    page_of,
+    ref,
+    with_optional_warnings,
+)
+from agentcms.openapi.operations import PAGING, Operation
+
+SCORERS = "/api/stored/scorers"
+SCORER = f"{SCORERS}/{{scorerId}}"
+SCORER_VERSION = f"{SCORER}/versions/{{versionId}}"
+TRACES = "/api/observability/traces"
+TRACE = f"{TRACES}/{{traceId}}"
+SCORE_NUMBER: JSON = {"type": "number"}
+SCORE_FILTERS = (*PAGING, "entityId", "entityType", "scoreSource")
+
+SCORER_OPERATIONS = (
+    Operation(
+        "get", SCORERS, "listScorers", "List stored scorers", "ScorerPage", query=(*PAGING, "scorerOrder", "authorId")
+    ),
+    Operation("post", SCORERS, "createScorer", "Create a scorer", "Scorer", "ScorerCreate", (), 201),
+    Operation("get", SCORER, "getScorer", "Get a stored scorer", "Scorer", query=("scorerStatus",)),
+    Operation("patch", SCORER, "updateScorer", "Change a scorer", "Scorer", "ScorerChange"),
+    Operation("delete", SCORER, "deleteScorer", "Delete a scorer", "Done"),
+    Operation(
+        "get",
+        f"{SCORER}/versions",
+        "listScorerVersions",
+        "List the versions of a scorer",
+        "ScorerVersionPage",
+        query=PAGING,
+    ),
+    Operation(
+        "post",
+        f"{SCORER}/versions",
+        "createScorerVersion",
+        "Add a version of the newest configuration",
+        "ScorerVersion",
+        "ScorerVersionMessage",
+        status=201,
+    ),
+    Operation(
+        "get",
+        f"{SCORER}/versions/compare",
+        "compareScorerVersions",
+        "Compare two versions of a scorer",
+        "ScorerComparison",
+        query=("from", "to"),
+    ),
+    Operation("get", SCORER_VERSION, "getScorerVersion", "Get a version of a scorer", "ScorerVersion"),
+    Operation("delete", SCORER_VERSION, "deleteScorerVersion", "Delete a version of a scorer", "Done", errors=(409,)),
+    Operation(
+        "post", f"{SCORER_VERSION}/activate", "activateScorerVersion", "Publish a version of a scorer", "ScorerLive"
+    ),
+    Operation(
+        "post",
+        f"{SCORER_VERSION}/restore",
+        "restoreScorerVersion",
+        "Restore a version of a scorer",
+        "ScorerVersion",
+        status=201,
+    ),
+    Operation("post", "/api/scores", "createScore", "Score an answer", "ScoreCreated", "ScoreCreate", (), 201),
+    Operation("get", "/api/scores/scorers", "listUsableScorers", "List scorers that agents can use", "UsableScorers"),
+    Operation(
+        "get", "/api/scores/scorers/{scorerId}", "getUsableScorer", "Get a scorer that agents can use", "UsableScorer"
+    ),
+    Operation(
+        "get", "/api/scores/run/{runId}", "listRunScores", "List the scores of a run", "ScorePage", query=PAGING
+    ),
+    Operation(
+        "get",
+        "/api/scores/scorer/{scorerId}",
+        "listScorerScores",
+        "List the scores by a scorer",
+        "ScorePage",
+        query=SCORE_FILTERS,
+    ),
+    Operation(
+        "get",
+        "/api/scores/entity/{entityType}/{entityId}",
+        "listEntityScores",
+        "List the scores of an agent",
+        "ScorePage",
+        query=(*PAGING, "scoreSource"),
+    ),
+    Operation("get", TRACES, "listTraces", "List traces", "SpanPage", query=(*PAGING, "entityId")),
+    Operation(
+        "get", f"{TRACES}/light", "listLightTraces", "List traces in short", "SpanPage", query=(*PAGING, "entityId")
+    ),
+    Operation(
+        "get", "/api/observability/scores", "listObservedScores", "List all scores", "ScorePage", query=SCORE_FILTERS
+    ),
+    Operation("get", TRACE, "getTrace", "Get a trace", "Trace"),
+    Operation("get", f"{TRACE}/light", "getLightTrace", "Get a trace briefly", "Trace"),
+    Operation("get", f"{TRACE}/trajectory", "getTrajectory", "Get the steps of a trace", "Trajectory"),
+    Operation("get", f"{TRACE}/spans/{{spanId}}", "getSpan", "Get a span", "SpanResponse"),
+)
+
+SCORER_DESCRIPTIONS: dict[str, str] = {
+    "listScorers": "Those of your teams and the shared ones.",
+    "createScorer": "Version 1 is published unless publish is false. The default owner is your only one.",
+    "getScorer": "With its live configuration, or the newest one with status=draft.",
+    "updateScorer": "Makes a version. It is published unless publish is false; publishing needs the publisher role.",
+    "deleteScorer": "Needs the publisher role. Its scores stay.",
+    "listScorerVersions": "The newest first.",
+    "createScorerVersion": "Marks the newest configuration in the history.",
+    "compareScorerVersions": "The fields that differ.",
+    "getScorerVersion": "By its ID or number.",
+    "deleteScorerVersion": "Neither the live version nor the newest one can be deleted.",
+    "activateScorerVersion": "Needs the publisher role.",
+    "restoreScorerVersion": "Publishes a new version with the configuration of an earlier one.",
+    "createScore": "A score by a person or a program. Needs the editor role for the owner of the run.",
+    "listUsableScorers": "Those in code, and the published ones of your teams, by key.",
+    "getUsableScorer": "With the agents that use it.",
+    "listRunScores": "The newest first.",
+    "listScorerScores": "The newest first.",
+    "listEntityScores": "The newest first. The type is AGENT.",
+    "listTraces": "A run is a trace. The first span of each, newest first.",
+    "listLightTraces": "Without inputs, outputs and attributes.",
+    "listObservedScores": "The newest first.",
+    "getTrace": "The span of the run, those of its calls of tools, and those of its sub-agents.",
+    "getLightTrace": "Without inputs, outputs and attributes.",
+    "getTrajectory": "The calls of tools, those of sub-agents inside the call of their agent.",
+    "getSpan": "A run or a call of a tool.",
+}
+
+_PARAMETERS: dict[str, JSON] = {
+    "scorerId": {"description": "The ID of the scorer.", "example": "polite"},
+    "versionId": {"description": "The ID or the number of a version.", "example": "2"},
+    "entityType": {"description": "The type of the entity: AGENT.", "example": "AGENT"},
+    "entityId": {"description": "The ID of the agent.", "example": "concierge"},
+    "traceId": {"description": "The ID of the run.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
+    "spanId": {"description": "The ID of the span.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
+    "source": {"description": "Only scores from this source."},
+    "status": {"description": "Which configuration is returned."},
+    "from": {"description": "The ID or the number of a version."},
+    "to": {"description": "The ID or the number of a version."},
+}
+_PAGES = {"listScorers": 100, "listScorerVersions": 20}
+OWN_SCORER_PARAMETERS: dict[str, dict[str, JSON]] = {
+    operation.id: _PARAMETERS
+    | ({"perPage": {"default": _PAGES.get(operation.id, 10)}} if "perPage" in operation.query else {})
+    for operation in SCORER_OPERATIONS
+}
+SCORER_QUERY: dict[str, JSON] = {
+    "scorerOrder": order_query("createdAt", "updatedAt"),
+    "scorerStatus": {
+        "name": "status",
+        "schema": {"enum": ["published", "draft", "archived"], "default": "published"},
+    },
+    "scoreSource": {"name": "source", "schema": STRING},
+}
+SCORER_EXAMPLES: dict[str, JSON] = {
+    "createScorer": {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "please"}},
+    "updateScorer": {"description": "Looks for a polite word."},
+    "createScorerVersion": {"changeMessage": "Before the launch"},
+    "createScore": {
+        "runId": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11",
+        "scorerId": "polite",
+        "score": 0.5,
+        "reason": "Friendly, but too long.",
+    },
+}
+SCORER_FIELDS: dict[str, str] = {
+    "presetConfig": "The settings of a check, a trajectory or a pipeline.",
+    "scoreRange": "The lowest and the highest score of a judge.",
+    "passThreshold": "The score from which an answer passes.",
+    "outputSchema": "The JSON Schema of the judge's answer, with a number `score`.",
+    "defaultSampling": "The sampling that agents start with.",
+    "ScorerCreate.publish": "Whether the version goes live.",
+    "ScorerChange.publish": "Whether the version goes live.",
+    "ScorerCreate.instructions": "What a judge looks at, and what its scores mean.",
+    "scorerDefinitions": "The scorers of the page.",
+    "scorerDefinitionId": "The ID of the scorer.",
+    "diffs": "The fields that differ, with both values.",
+    "scorerId": "The key of the scorer.",
+    "scorerVersion": "The number of the version that scored.",
+    "traceId": "The ID of the run.",
+    "spanId": "The ID of the span.",
+    "spanType": "agent_run or tool_call.",
+    "spans": "The spans.",
+    "label": "pass, fail or not scorable.",
+    "Scorer.authorId": "Who created the scorer.",
+    "workflowIds": "Always empty: workflows have no scorers.",
+    "isRegistered": "Always true.",
+    "span": "The span.",
+    "agentIds": "The agents that use the scorer.",
+    "agentNames": "The names of these agents.",
+}
+
+
+def scorer_schemas() -> dict[str, JSON]:
+    span = span_schema()
+    score = stored_score_schema()
+    return {
+        "Scorer": scorer_schema(),
+        "ScorerPage": page_of("scorerDefinitions", "Scorer"),
+        "ScorerVersion": scorer_version_schema(),
+        "ScorerVersionPage": page_of("versions", "ScorerVersion"),
+        "ScorerVersionMessage": {"type": "object", "properties": {"changeMessage": STRING}},
+        "ScorerComparison": with_optional_warnings(
+            object_of(diffs=array_of(OBJECT), fromVersion=ref("ScorerVersion"), toVersion=ref("ScorerVersion"))
+        ),
+        "ScorerLive": object_of(success=BOOLEAN, message=STRING, activeVersionId=UUID_STRING),
+        "UsableScorer": usable_scorer_schema(),
+        "UsableScorers": {"type": "object", "additionalProperties": ref("UsableScorer")},
+        "Score": score,
+        "ScoreCreated": object_of(score=ref("Score")),
+        "ScorePage": with_optional_warnings(object_of(scores=array_of(ref("Score")), pagination=PAGINATION)),
+        "Span": span,
+        "SpanPage": with_optional_warnings(object_of(spans=array_of(ref("Span")), pagination=PAGINATION)),
+        "SpanResponse": object_of(span=ref("Span")),
+        "Trace": object_of(traceId=STRING, spans=array_of(ref("Span"))),
+        "Trajectory": object_of(steps=array_of(OBJECT)),
+    }
+
+
+def scorer_schema() -> JSON:
+    schema = object_of(
+        id=STRING,
+        ownerId=STRING,
+        status={"enum": ["published", "draft"]},
+        activeVersionId=nullable(UUID_STRING),
+        versionNumber=nullable(INTEGER),
+        authorId=nullable(STRING),
+        metadata=OBJECT,
+        createdAt=DATE_TIME,
+        updatedAt=DATE_TIME,
+        name=STRING,
+        type=STRING,
+    )
+    schema["properties"] |= SCORER_CONFIGURATION
+    return schema
+
+
+SCORER_CONFIGURATION: dict[str, JSON] = {
+    "description": nullable(STRING),
+    "model": nullable(OBJECT),
+    "instructions": nullable(STRING),
+    "scoreRange": nullable(OBJECT),
+    "passThreshold": nullable(SCORE_NUMBER),
+    "outputSchema": nullable(OBJECT),
+    "presetConfig": nullable(OBJECT),
+    "defaultSampling": nullable(OBJECT),
+}
+
+
+def scorer_version_schema() -> JSON:
+    schema = object_of(
+        id=UUID_STRING,
+        scorerDefinitionId=STRING,
+        versionNumber=INTEGER,
+        changedFields=array_of(STRING),
+        changeMessage=STRING,
+        author=nullable(STRING),
+        createdAt=DATE_TIME,
+        name=STRING,
+        type=STRING,
+    )
+    schema["properties"] |= SCORER_CONFIGURATION
+    return schema
+
+
+def usable_scorer_schema() -> JSON:
+    return object_of(
+        scorer=OBJECT,
+        agentIds=array_of(STRING),
+        agentNames=array_of(STRING),
+        workflowIds=array_of(STRING),
+        isRegistered=BOOLEAN,
+        source={"enum": ["code", "stored"]},
+    )
+
+
+def stored_score_schema() -> JSON:
+    return object_of(
+        id=STRING,
+        scorerId=STRING,
+        scorer=OBJECT,
+        scorerVersion=nullable(INTEGER),
+        entityId=STRING,
+        entityType=STRING,
+        entity=OBJECT,
+        runId=UUID_STRING,
+        traceId=UUID_STRING,
+        source={"enum": ["LIVE", "TEST", "PERSON"]},
+        score=nullable(SCORE_NUMBER),
+        label=nullable(STRING),
+        reason=nullable(STRING),
+        details=ANY,
+        error=nullable(STRING),
+        usage=OBJECT,
+        cost=nullable(SCORE_NUMBER),
+        createdBy=nullable(STRING),
+        input=ANY,
+        output=STRING,
+        createdAt=DATE_TIME,
+        updatedAt=DATE_TIME,
+    )
+
+
+def span_schema() -> JSON:
+    schema = object_of(
+        traceId=STRING,
+        spanId=STRING,
+        parentSpanId=nullable(STRING),
+        name=STRING,
+        spanType=STRING,
+        entityType=STRING,
+        entityId=STRING,
+        entityName=STRING,
+        runId=STRING,
+        isEvent=BOOLEAN,
+        startedAt=DATE_TIME,
+        endedAt=nullable(DATE_TIME),
+        status=STRING,
+        createdAt=DATE_TIME,
+        updatedAt=nullable(DATE_TIME),
+    )
+    schema["properties"] |= dict.fromkeys(("input", "output", "error", "attributes", "metadata"), ANY)
+    return schema

@@ -1,0 +1,106 @@
+"""API views of traces. A run is a trace."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import ApiError, NotFound
+from agents_app.api.unknown_keys import warning_payloads
+from evals_app.api.representation import paged
+from evals_app.api.scores import list_scores, readable_scores
+from evals_app.traces import JSONObject, root_span, spans_of_run, trajectory_of
+from runs_app.api.lookups import get_readable_run
+from runs_app.models import AgentRun
+
+LATER_MESSAGE = "This part of the observability API is not supported. Export traces with OpenTelemetry instead."
+LARGE_FIELDS = ("input", "output", "error", "attributes", "metadata")
+
+
+class TracesView(JSONView):
+    """The runs that the user may read, as the first spans of their traces, newest first."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(10)
+            agent_id = query.text("entityId")
+            unknown = query.check_unknown_names("filters", "pagination", "entityType")
+        runs = AgentRun.objects.for_user(request.user).filter(parent=None)
+        if agent_id is not None:
+            runs = runs.filter(agent_key=agent_id)
+        page = runs.with_roles(request.user).defer("configuration", "conversation")[paging.start : paging.stop]
+        spans = [self.shown(root_span(run, str(run.pk), None, run.details_visible_to(request.user))) for run in page]
+        return json_response(paged("spans", spans, runs.count(), paging) | warning_payloads(unknown))
+
+    def shown(self, span: JSONObject) -> JSONObject:
+        return span
+
+
+class LightTracesView(TracesView):
+    """The same without what may be large."""
+
+    def shown(self, span: JSONObject) -> JSONObject:
+        return {name: value for name, value in span.items() if name not in LARGE_FIELDS}
+
+
+def get_spans(request: Request, trace_id: str) -> list[JSONObject]:
+    """Return the spans of a run. Former members of the team see the run alone. Raise NotFound."""
+    run = get_readable_run(request, trace_id)
+    if not run.details_visible_to(request.user):
+        return [root_span(run, trace_id, None, has_details=False)]
+    return list(spans_of_run(run, trace_id))
+
+
+class TraceView(JSONView):
+    """A trace with all its spans."""
+
+    def get(self, request: Request, trace_id: str) -> HttpResponse:
+        return json_response({"traceId": trace_id, "spans": get_spans(request, trace_id)})
+
+
+class LightTraceView(JSONView):
+    """A trace without what may be large."""
+
+    def get(self, request: Request, trace_id: str) -> HttpResponse:
+        spans = get_spans(request, trace_id)
+        light = [{name: value for name, value in span.items() if name not in LARGE_FIELDS} for span in spans]
+        return json_response({"traceId": trace_id, "spans": light})
+
+
+class SpanView(JSONView):
+    """A span of a trace."""
+
+    def get(self, request: Request, trace_id: str, span_id: str) -> HttpResponse:
+        span = next((span for span in get_spans(request, trace_id) if span["spanId"] == span_id), None)
+        if span is None:
+            raise NotFound(f"The trace has no span {span_id}.")
+        return json_response({"span": span})
+
+
+class TrajectoryView(JSONView):
+    """The steps of a trace."""
+
+    def get(self, request: Request, trace_id: str) -> HttpResponse:
+        return json_response(trajectory_of(get_spans(request, trace_id)))
+
+
+class ObservedScoresView(JSONView):
+    """All scores of runs that the user may read."""
+
+    def get(self, request: Request) -> HttpResponse:
+        return list_scores(request, readable_scores(request), "entityId", "entityType", "source")
+
+
+class LaterView(JSONView):
+    """The routes that are not supported."""
+
+    def get(self, request: Request, **arguments: Any) -> NoReturn:
+        raise ApiError(501, LATER_MESSAGE, "not_implemented")
+
+    def post(self, request: Request, **arguments: Any) -> NoReturn:
+        raise ApiError(501, LATER_MESSAGE, "not_implemented")

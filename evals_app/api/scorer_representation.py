@@ -1,0 +1,79 @@
+"""Scorers, their versions and scores in the API."""
+
+from __future__ import annotations
+
+from agents_app.configuration.schema import JSONObject
+from agents_app.registry import Entry
+from evals_app.models import Scorer, ScorerVersion
+from runs_app.models import AgentRun, Score
+
+
+def scorer_body(row: Scorer, shows_draft: bool = False) -> JSONObject:
+    """Return a scorer with its live configuration, or that of its newest version."""
+    version = row.head if shows_draft or row.live is None else row.live
+    return {
+        **(version.snapshot if version else {}),
+        "id": row.pk,
+        "ownerId": row.owner_id,
+        "status": "published" if row.live_id else "draft",
+        "activeVersionId": row.live_id,
+        "versionNumber": version.version_number if version else None,
+        "authorId": row.created_by or None,
+        "metadata": row.metadata,
+        "createdAt": row.created_at,
+        "updatedAt": row.updated_at,
+    }
+
+
+def scorer_version_body(version: ScorerVersion) -> JSONObject:
+    return {
+        **version.snapshot,
+        "id": version.pk,
+        "scorerDefinitionId": version.scorer_id,
+        "versionNumber": version.version_number,
+        "changedFields": version.changed_fields,
+        "changeMessage": version.change_message,
+        "author": version.author_name or None,
+        "createdAt": version.created_at,
+    }
+
+
+def usable_scorer_body(entry: Entry, agents: list[tuple[str, str]]) -> JSONObject:
+    """Return a scorer that agents can use, with those that do."""
+    config = {"id": entry.key, "name": entry.title, "description": entry.description}
+    return {
+        "scorer": {"config": config},
+        "agentIds": [key for key, _ in agents],
+        "agentNames": [name for _, name in agents],
+        "workflowIds": [],
+        "isRegistered": True,
+        "source": "code" if entry.source == "code" else "stored",
+    }
+
+
+def score_body(score: Score) -> JSONObject:
+    run: AgentRun = score.run
+    return {
+        "id": str(score.pk),
+        "scorerId": score.scorer,
+        "scorer": {"id": score.scorer, "name": score.scorer},
+        "scorerVersion": score.scorer_version,
+        "entityId": run.agent_key,
+        "entityType": "AGENT",
+        "entity": {"id": run.agent_key, "name": run.agent_key},
+        "runId": run.pk,
+        "traceId": run.pk,
+        "source": score.source,
+        "score": score.score,
+        "label": score.label or None,
+        "reason": score.reason or None,
+        "details": score.details,
+        "error": score.error or None,
+        "usage": score.usage,
+        "cost": None if score.cost is None else float(score.cost),
+        "createdBy": score.created_by.get_username() if score.created_by else None,
+        "input": run.input["messages"],
+        "output": run.output,
+        "createdAt": score.created_at,
+        "updatedAt": score.created_at,
+    }

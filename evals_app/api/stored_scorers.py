@@ -1,0 +1,159 @@
+"""API views of stored scorers and their versions."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.permissions import require_granted_role
+from access_app.role import Role
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import NotFound
+from agents_app.api.idempotency import idempotent
+from agents_app.api.required_role import note_required_role
+from agents_app.api.unknown_keys import warning_payloads
+from evals_app.api.lookups import owner_for_new_dataset
+from evals_app.api.scorer_representation import scorer_body, scorer_version_body
+from evals_app.models import Scorer
+from evals_app.scorers import records, table
+from evals_app.scorers.schema import parse_scorer, parse_scorer_change
+
+ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at"}
+
+
+def get_scorer(request: Request, scorer_id: str, role: Role = Role.VIEWER) -> Scorer:
+    """Return a stored scorer. Raise NotFound if the user may not see it, and RoleRequired without the role."""
+    rows = Scorer.objects.for_user(request.user).with_role(request.user).select_related("live", "head")
+    row = rows.filter(pk=scorer_id).first()
+    if row is None:
+        raise NotFound(f"Scorer {scorer_id} not found.")
+    if role != Role.VIEWER:
+        require_granted_role(request.user, role, row)
+    return row
+
+
+def role_to_change(publishes: bool) -> Role:
+    return Role.PUBLISHER if publishes else Role.EDITOR
+
+
+class StoredScorersView(JSONView):
+    """The stored scorers that the user may see, and the creation of one."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(100)
+            order = query.order_by(tuple(ORDERS), OrderBy("createdAt"))
+            author = query.text("authorId")
+            unknown = query.check_unknown_names()
+        rows = Scorer.objects.for_user(request.user).select_related("live", "head")
+        if author is not None:
+            rows = rows.filter(created_by=author)
+        rows = rows.order_by(("-" if order.direction == "DESC" else "") + ORDERS[order.field], "pk")
+        bodies = [scorer_body(row) for row in rows[paging.start : paging.stop]]
+        payload = page_payload("scorerDefinitions", bodies, rows.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
+
+    @idempotent
+    def post(self, request: Request) -> HttpResponse:
+        snapshot, fields = parse_scorer(json_object_body(request))
+        owner_id = owner_for_new_dataset(request, fields.pop("owner_id", None))
+        note_required_role(Role.EDITOR, owner_id)
+        row = records.create_scorer(snapshot, owner_id=owner_id, author=request.user.get_username(), **fields)
+        return json_response(scorer_body(row), 201)
+
+
+class StoredScorerView(JSONView):
+    """A stored scorer: read, change and delete."""
+
+    def get(self, request: Request, scorer_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            shows_draft = query.choice("status", ("published", "draft", "archived"), "published") == "draft"
+            unknown = query.check_unknown_names()
+        return json_response(scorer_body(get_scorer(request, scorer_id), shows_draft) | warning_payloads(unknown))
+
+    def patch(self, request: Request, scorer_id: str) -> HttpResponse:
+        change, fields = parse_scorer_change(json_object_body(request))
+        get_scorer(request, scorer_id, role_to_change(fields.get("publish") is not False))
+        fields.pop("owner_id", None)
+        row = records.change_scorer(scorer_id, change, author=request.user.get_username(), **fields)
+        return json_response(scorer_body(row, shows_draft=True))
+
+    def delete(self, request: Request, scorer_id: str) -> HttpResponse:
+        get_scorer(request, scorer_id, Role.PUBLISHER).delete()
+        table.invalidate()
+        return json_response({"success": True, "message": f"Scorer {scorer_id} deleted"})
+
+
+class ScorerVersionsView(JSONView):
+    """The versions of a scorer, and a version of its newest configuration."""
+
+    def get(self, request: Request, scorer_id: str) -> HttpResponse:
+        row = get_scorer(request, scorer_id)
+        with QueryParams(request) as query:
+            paging = query.paging(20)
+            unknown = query.check_unknown_names("orderBy", "sortDirection")
+        versions = row.versions.all()
+        bodies = [scorer_version_body(version) for version in versions[paging.start : paging.stop]]
+        payload = page_payload("versions", bodies, versions.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
+
+    @idempotent
+    def post(self, request: Request, scorer_id: str) -> HttpResponse:
+        row = get_scorer(request, scorer_id, Role.EDITOR)
+        message = str(json_object_body(request).get("changeMessage") or "")[:500]
+        version = records.copy_head(row.pk, request.user.get_username(), message)
+        return json_response(scorer_version_body(version), 201)
+
+
+class ScorerVersionView(JSONView):
+    """A version of a scorer: read and delete."""
+
+    def get(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
+        return json_response(scorer_version_body(records.get_version(get_scorer(request, scorer_id), version_id)))
+
+    def delete(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
+        row = get_scorer(request, scorer_id, Role.PUBLISHER)
+        records.delete_version(row, records.get_version(row, version_id))
+        return json_response({"success": True, "message": f"Version {version_id} deleted"})
+
+
+class ScorerActivateView(JSONView):
+    """The publishing of a version."""
+
+    def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
+        version = records.get_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
+        records.activate_version(scorer_id, version)
+        message = f"Version {version.version_number} is live"
+        return json_response({"success": True, "message": message, "activeVersionId": version.pk})
+
+
+class ScorerRestoreView(JSONView):
+    """A new version with the configuration of an earlier one."""
+
+    def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
+        version = records.get_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
+        restored = records.restore_version(scorer_id, version, request.user.get_username())
+        return json_response(scorer_version_body(restored), 201)
+
+
+class ScorerCompareView(JSONView):
+    """The fields that differ between two versions."""
+
+    def get(self, request: Request, scorer_id: str) -> HttpResponse:
+        row = get_scorer(request, scorer_id)
+        with QueryParams(request) as query:
+            first, second = query.text("from", ""), query.text("to", "")
+            unknown = query.check_unknown_names()
+        old, new = records.get_version(row, first or ""), records.get_version(row, second or "")
+        names = sorted({*old.snapshot, *new.snapshot})
+        diffs = [
+            {"field": name, "previousValue": old.snapshot.get(name), "currentValue": new.snapshot.get(name)}
+            for name in names
+            if old.snapshot.get(name) != new.snapshot.get(name)
+        ]
+        versions = {"fromVersion": scorer_version_body(old), "toVersion": scorer_version_body(new)}
+        return json_response({"diffs": diffs, **versions} | warning_payloads(unknown))

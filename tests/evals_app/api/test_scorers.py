@@ -1,0 +1,172 @@
+"""Stored scorers, scores and traces in the API, and who may see them."""
+
+import pytest
+from cachetools import TTLCache
+
+from agentcms.cache import SizeLimitedCache
+from evals_app.scorers import table
+from runs_app.models import Score
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+SCORERS = "/api/stored/scorers"
+POLITE = {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "day"}}
+CHUNKS = [
+    ("tool-call", {"toolCallId": "1", "toolName": "refund", "args": {"order": "A1"}}),
+    ("tool-result", {"toolCallId": "1", "toolName": "refund", "result": "Done"}),
+]
+
+
+@pytest.fixture(autouse=True)
+def fresh_table(monkeypatch):
+    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 0.0)))
+
+
+@pytest.fixture
+def publisher():
+    return Caller(api_key(member("publisher", "support")))
+
+
+@pytest.fixture
+def stranger():
+    return Caller(api_key(member("publisher", "other")))
+
+
+@pytest.fixture
+def run():
+    agent = AgentFactory(id="clerk", owner_id="support", scorers={"polite": {}})
+    return RunFactory(agent=agent, chunks=CHUNKS)
+
+
+def create(caller, **fields):
+    response = caller.post(SCORERS, {**POLITE, **fields})
+    assert response.status_code == 201, response.body
+    return response.body
+
+
+def test_a_scorer_is_created_changed_and_deleted(publisher):
+    created = create(publisher)
+    changed = publisher.patch(f"{SCORERS}/polite", {"description": "Greets.", "changeMessage": "Why"}).body
+
+    assert (created["id"], created["status"], created["ownerId"]) == ("polite", "published", "support")
+    assert (changed["description"], changed["versionNumber"], changed["type"]) == ("Greets.", 2, "check")
+    assert [row["id"] for row in publisher.get(SCORERS).body["scorerDefinitions"]] == ["polite"]
+    assert publisher.delete(f"{SCORERS}/polite").body["success"] is True
+    assert publisher.get(f"{SCORERS}/polite").status_code == 404
+
+
+def test_versions_are_compared_published_restored_and_deleted(publisher):
+    create(publisher)
+    publisher.patch(f"{SCORERS}/polite", {"name": "Kind"})
+    second, first = publisher.get(f"{SCORERS}/polite/versions").body["versions"]
+    versions = f"{SCORERS}/polite/versions"
+
+    diff = publisher.get(f"{versions}/compare?from={first['id']}&to={second['id']}").body["diffs"]
+    assert diff == [{"field": "name", "previousValue": "Polite", "currentValue": "Kind"}]
+    assert publisher.post(f"{versions}/{first['id']}/activate", {}).body["activeVersionId"] == first["id"]
+    assert publisher.get(f"{SCORERS}/polite").body["name"] == "Polite"
+    assert publisher.post(f"{versions}/{first['id']}/restore", {}).body["versionNumber"] == 3
+    assert publisher.delete(f"{versions}/{second['id']}").status_code == 200
+    assert publisher.get(f"{versions}/{second['id']}").status_code == 404
+
+
+def test_a_draft_needs_no_publisher(publisher):
+    create(publisher)
+    editor = Caller(api_key(member("editor", "support")))
+
+    assert editor.patch(f"{SCORERS}/polite", {"name": "Draft"}).status_code == 403
+    assert editor.patch(f"{SCORERS}/polite", {"name": "Draft", "publish": False}).body["name"] == "Draft"
+    assert editor.get(f"{SCORERS}/polite").body["name"] == "Polite"
+
+
+def test_faults_name_their_field(publisher):
+    answer = publisher.post(SCORERS, {"name": "Judge", "type": "llm-judge"})
+
+    assert answer.status_code == 400
+    assert {issue["field"] for issue in answer.body["issues"]} >= {"model.provider", "instructions"}
+
+
+def test_usable_scorers_name_their_agents(publisher, run):
+    create(publisher)
+
+    entries = publisher.get("/api/scores/scorers").body
+    assert entries["polite"]["agentIds"] == ["clerk"]
+    assert entries["answer-length"]["source"] == "code"
+    assert publisher.get("/api/scores/scorers/polite").body["scorer"]["config"]["name"] == "Polite"
+
+
+def test_people_score_an_answer(publisher, run):
+    create(publisher)
+    sent = {"score": {"runId": str(run.pk), "scorerId": "polite", "score": 0.5, "reason": "Too short."}}
+    score = publisher.post("/api/scores", sent).body["score"]
+
+    assert (score["score"], score["source"], score["entityId"]) == (0.5, "PERSON", "clerk")
+    assert score["createdBy"]
+    routes = (f"run/{run.pk}", "scorer/polite", "entity/AGENT/clerk")
+    for path in (*(f"/api/scores/{route}" for route in routes), "/api/observability/scores"):
+        assert [row["id"] for row in publisher.get(path).body["scores"]] == [score["id"]]
+
+
+def test_a_run_is_a_trace(publisher, run):
+    path = f"/api/observability/traces/{run.pk}"
+    root, call = publisher.get(path).body["spans"]
+
+    assert (root["spanId"], root["spanType"], root["parentSpanId"]) == (str(run.pk), "agent_run", None)
+    assert (call["entityName"], call["input"], call["output"]) == ("refund", {"order": "A1"}, "Done")
+    assert publisher.get(f"{path}/spans/{call['spanId']}").body["span"]["name"] == "tool: 'refund'"
+    assert publisher.get(f"{path}/trajectory").body["steps"][0]["name"] == "refund"
+    assert "input" not in publisher.get(f"{path}/light").body["spans"][0]
+    assert [span["traceId"] for span in publisher.get("/api/observability/traces").body["spans"]] == [str(run.pk)]
+    assert "output" not in publisher.get("/api/observability/traces/light").body["spans"][0]
+
+
+def test_later_routes_are_not_supported(publisher):
+    answer = publisher.get("/api/observability/metrics/names")
+
+    assert (answer.status_code, answer.body["code"]) == (501, "not_implemented")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("get", "/api/stored/scorers/polite"),
+        ("patch", "/api/stored/scorers/polite"),
+        ("delete", "/api/stored/scorers/polite"),
+        ("get", "/api/stored/scorers/polite/versions"),
+        ("post", "/api/stored/scorers/polite/versions"),
+        ("get", "/api/stored/scorers/polite/versions/compare?from=1&to=1"),
+        ("get", "/api/stored/scorers/polite/versions/1"),
+        ("delete", "/api/stored/scorers/polite/versions/1"),
+        ("post", "/api/stored/scorers/polite/versions/1/activate"),
+        ("post", "/api/stored/scorers/polite/versions/1/restore"),
+        ("get", "/api/scores/scorers/polite"),
+        ("get", "/api/scores/scorer/polite"),
+        ("get", "/api/scores/entity/AGENT/clerk"),
+        ("get", "/api/scores/run/{run}"),
+        ("post", "/api/scores"),
+        ("get", "/api/observability/traces/{run}"),
+        ("get", "/api/observability/traces/{run}/light"),
+        ("get", "/api/observability/traces/{run}/trajectory"),
+        ("get", "/api/observability/traces/{run}/spans/{run}"),
+    ],
+)
+def test_a_stranger_gets_404(publisher, stranger, run, method, path):
+    create(publisher)
+    body = {"runId": str(run.pk), "scorerId": "x", "score": 1} if path == "/api/scores" else {"name": "Mine"}
+
+    answer = stranger.call(method.upper(), path.replace("{run}", str(run.pk)), None if method == "get" else body)
+
+    assert answer.status_code == 404, answer.body
+
+
+def test_lists_leave_out_what_a_stranger_may_not_see(publisher, stranger, run):
+    create(publisher)
+    Score.objects.create(run=run, scorer="polite", score=1)
+
+    assert stranger.get(SCORERS).body["scorerDefinitions"] == []
+    assert "polite" not in stranger.get("/api/scores/scorers").body
+    assert stranger.get("/api/observability/scores").body["scores"] == []
+    assert stranger.get("/api/observability/traces").body["spans"] == []
