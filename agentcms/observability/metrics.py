@@ -26,6 +26,7 @@ from prometheus_client import Counter, Histogram  # noqa: E402  reads the variab
 
 from access_app.throttling.limiter import counting_alone  # noqa: E402
 from agentcms.tracing.drop_signal import spans_dropped  # noqa: E402
+from memory_app.recall.recall_signal import messages_recalled  # noqa: E402
 from runs_app.approvals.approval_signals import approval_decided  # noqa: E402
 from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
 from runs_app.models import PendingCall  # noqa: E402
@@ -58,6 +59,8 @@ APPROVALS = Counter("agentcms_approvals_decided", "Calls that waited for people 
 MCP_CALLS = Counter("agentcms_mcp_calls", "Calls of tools of MCP servers.", ["server", "outcome"])
 MCP_SECONDS = Histogram("agentcms_mcp_call_seconds", "Time of calls of MCP servers.", ["server"], buckets=BUCKETS)
 DROPPED_SPANS = Counter("agentcms_spans_dropped", "Spans of traces that were not exported.", ["reason"])
+RECALLS = Counter("agentcms_recalls", "Recalls of earlier messages by runs.", ["outcome"])
+RECALL_SECONDS = Histogram("agentcms_recall_seconds", "Time of a recall with its embedding.", buckets=BUCKETS)
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
@@ -100,6 +103,11 @@ def count_dropped_spans(count: int, reason: str, **kwargs: Any) -> None:
     DROPPED_SPANS.labels(reason).inc(count)
 
 
+def count_recall(outcome: str, seconds: float, **kwargs: Any) -> None:
+    RECALLS.labels(outcome).inc()
+    RECALL_SECONDS.observe(seconds)
+
+
 def connect_signals() -> None:
     """Count versions, activations, runs, approvals and throttles without the cache from their signals."""
     spans_dropped.connect(count_dropped_spans, dispatch_uid="count-dropped-spans")
@@ -108,6 +116,7 @@ def connect_signals() -> None:
     pruned.connect(count_pruned, dispatch_uid="count-pruned")
     counting_alone.connect(count_unshared_throttle, dispatch_uid="count-alone")
     mcp_called.connect(count_mcp_call, dispatch_uid="count-mcp-calls")
+    messages_recalled.connect(count_recall, dispatch_uid="count-recalls")
     run_ended.connect(count_run, dispatch_uid="count-runs")
     approval_decided.connect(count_decision, dispatch_uid="count-decisions")
     run_requeued.connect(count_take_over, dispatch_uid="count-take-overs")

@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 
 from agentcms.observability.metrics import METRICS_DIR
 from jobs_app.models import Heartbeat, Job, JobFile
+from memory_app.recall.indexing import INDEX_KINDS
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from versions_app.integrity.check import CHECK_HISTORY
 
@@ -35,6 +36,8 @@ class DatabaseCollector:
         yield self.background_tasks()
         yield self.oldest_queued_run()
         yield from self.approvals()
+        backlog = Job.objects.unfinished().filter(kind__in=INDEX_KINDS).count()
+        yield gauge("agentcms_index_backlog", "Jobs that wait to index messages, or do so now.", backlog)
         yield gauge("agentcms_jobs_late", "Jobs that are overdue or whose worker died.", Job.objects.late().count())
         file_bytes = JobFile.objects.aggregate(size=Sum("size"))["size"] or 0
         yield gauge("agentcms_job_file_bytes", "Size of the files of exports and imports.", file_bytes)

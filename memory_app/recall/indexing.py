@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 INDEX_MESSAGES = "index_messages"
 INDEX_MISSING = "index_missing_messages"
+INDEX_KINDS = (INDEX_MESSAGES, INDEX_MISSING)
 TEXTS_PER_STEP = 50
 MAX_LOST_STEPS = 3  # in a row, because their messages were deleted meanwhile
 EMBEDDED_ROLES = (Message.Role.USER, Message.Role.ASSISTANT)

@@ -15,6 +15,8 @@ from agentcms.observability import metrics
 from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
 from jobs_app.models import Heartbeat, Job, JobFile
+from memory_app.recall.indexing import INDEX_MESSAGES
+from memory_app.recall.recall_signal import messages_recalled
 from runs_app.approvals.approval_signals import approval_decided
 from runs_app.engine.leases import run_requeued
 from runs_app.models import AgentRun, PendingCall
@@ -239,3 +241,16 @@ def test_a_start_removes_the_metrics_of_ended_processes(monkeypatch, tmp_path):
     metrics.remove_files_of_dead_processes()
 
     assert list(tmp_path.iterdir()) == [living]
+
+
+def test_recalls_and_the_index_backlog_are_measured(staff):
+    before = read_metric(staff, "agentcms_recalls_total", outcome="failed")
+    seconds = read_metric(staff, "agentcms_recall_seconds_count")
+    Job.objects.create(kind=INDEX_MESSAGES)
+    Job.objects.create(kind=INDEX_MESSAGES, state=Job.State.DONE)
+
+    messages_recalled.send(None, outcome="failed", seconds=2.0)
+
+    assert read_metric(staff, "agentcms_recalls_total", outcome="failed") == before + 1
+    assert read_metric(staff, "agentcms_recall_seconds_count") == seconds + 1
+    assert read_metric(staff, "agentcms_index_backlog") == 1

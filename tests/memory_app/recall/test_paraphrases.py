@@ -1,0 +1,64 @@
+"""Search for messages by other words, with the default embedder and without a network."""
+
+import itertools
+
+import pytest
+
+from agentcms.vectors import find_embedder
+from memory_app.history.messages import NewMessage, append_messages
+from memory_app.recall.indexing import index_thread
+from memory_app.recall.search import embed_question, recall_messages, vectors_of_thread
+from tests.factories import member
+from tests.memory_app.conftest import add_thread
+from tests.memory_app.recall.paraphrases import ENGLISH, GERMAN
+
+pytestmark = pytest.mark.django_db
+
+LOCAL = "local/multilingual"
+PERSONS = ["I", "We", "They", "Our guests", "The neighbours", "My colleagues", "The students", "Two customers"]
+ACTS = ["ordered", "painted", "sold", "repaired", "forgot", "photographed", "borrowed", "returned", "cleaned", "found"]
+THINGS = ["a bicycle", "the blue chairs", "an old map", "three lamps", "the fence", "a sack of rice", "some candles"]
+TIMES = ["yesterday", "on Monday", "last winter", "before lunch"]
+
+
+def other_messages(count):
+    """Return different sentences that answer none of the questions."""
+    sentences = itertools.product(PERSONS, ACTS, THINGS, TIMES)
+    return [" ".join(words) + "." for words in itertools.islice(sentences, count)]
+
+
+def share_found(texts, pairs):
+    """Return the shares of questions whose message comes first, and among the first four."""
+    thread = add_thread(member("editor"), texts=())
+    data = [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]} for text in texts]
+    append_messages(thread, [NewMessage(item) for item in data])
+    index_thread(thread.pk, find_embedder(LOCAL), lambda done: None)
+    places = []
+    for text, question in pairs:
+        recalled = recall_messages(vectors_of_thread(thread.pk, LOCAL), embed_question(LOCAL, question), 4)
+        texts_found = [item.message.text for item in recalled]
+        places.append(texts_found.index(text) if text in texts_found else 4)
+    return sum(place == 0 for place in places) / len(pairs), sum(place < 4 for place in places) / len(pairs)
+
+
+def test_english_paraphrases_are_found():
+    first, in_four = share_found([text for text, _ in ENGLISH], ENGLISH)
+
+    assert len(ENGLISH) == 40
+    assert (first >= 0.75, in_four >= 0.95) == (True, True), (first, in_four)
+
+
+def test_german_paraphrases_are_found():
+    first, in_four = share_found([text for text, _ in GERMAN], GERMAN)
+
+    assert len(GERMAN) == 12
+    assert (first >= 0.7, in_four >= 0.85) == (True, True), (first, in_four)
+
+
+def test_paraphrases_are_found_among_many_other_messages(is_drill):
+    others = other_messages(2000 if is_drill else 200)
+
+    first, in_four = share_found([text for text, _ in ENGLISH] + others, ENGLISH)
+
+    assert len({*others}) == len(others)
+    assert (first >= 0.55, in_four >= 0.55) == (True, True), (first, in_four)
