@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from jobs_app.cleanup import expired_rows
-from memory_app.models import Thread, Vector
+from memory_app.models import Resource, Thread, Vector
 from memory_app.recall.options import used_embedders
 
 OLD_VECTOR_DAYS = 30  # for which an agent can return to its earlier embedder without indexing again
@@ -20,6 +20,13 @@ OLD_VECTOR_DAYS = 30  # for which an agent can return to its earlier embedder wi
 def expired_threads() -> QuerySet[Any]:
     """Return conversations without a new message for THREAD_DAYS."""
     return Thread.objects.filter(updated_at__lt=timezone.now() - timedelta(days=settings.THREAD_DAYS))
+
+
+@expired_rows("resources")
+def unused_resources() -> QuerySet[Any]:
+    """Return resources without threads that nobody used for THREAD_DAYS, with their working memory."""
+    limit = timezone.now() - timedelta(days=settings.THREAD_DAYS)
+    return Resource.objects.filter(~Exists(Thread.objects.filter(resource=OuterRef("pk"))), updated_at__lt=limit)
 
 
 @expired_rows("vectors")

@@ -22,6 +22,7 @@ FORGET = "forget_resource"
 ROWS_PER_BATCH = 1000  # rows of a transaction
 
 RESOURCE_COLUMNS = ("realm", "key", "working_memory", "created_at")
+REVISION_COLUMNS = ("revision", "value", "run_id", "created_at")
 RUN_COLUMNS = ("id", "agent_key", "input", "output", "status", "created_at", "finished_at")
 THREAD_COLUMNS = ("key", "title", "metadata", "agent_key", "working_memory", "created_at", "updated_at")
 VECTOR_COLUMNS = ("message__key", "part", "embedder", "scale", "created_at")
@@ -48,8 +49,12 @@ def export_lines(realm: str, key: str) -> Iterator[str]:
 
     for resource in Resource.objects.filter(realm=realm, key=key):
         yield line("resource", {name: getattr(resource, name) for name in RESOURCE_COLUMNS})
+        for revision in resource.working_revisions.order_by("revision").values(*REVISION_COLUMNS):
+            yield line("workingRevision", revision)
     for thread in Thread.objects.filter(realm=realm, resource_key=key).order_by("pk").iterator():
         yield line("thread", {name: getattr(thread, name) for name in THREAD_COLUMNS})
+        for revision in thread.working_revisions.order_by("revision").values(*REVISION_COLUMNS):
+            yield line("workingRevision", {"thread": thread.key, **revision})
         rows = Message.objects.filter(thread=thread).order_by("number").values(*MESSAGE_COLUMNS)
         for row in rows.iterator(ROWS_PER_BATCH):
             yield line("message", {"thread": thread.key, **row})

@@ -19,6 +19,7 @@ from agentcms.openapi.operations import PAGING, Operation
 
 THREADS_PATH = "/api/memory/threads"
 THREAD = f"{THREADS_PATH}/{{threadId}}"
+RESOURCE = "/api/memory/resources/{resourceId}"
 NETWORK = "/api/memory/network"
 PARTICIPANT = f"{THREAD}/participants/{{userId}}"
 LIST_QUERY = (*PAGING, "agentId", "resourceId", "threadMetadata", "threadOrder")
@@ -94,6 +95,16 @@ MEMORY_OPERATIONS = (
         201,
     ),
     Operation("delete", PARTICIPANT, "removeParticipant", "Remove a participant", "Done", query=OF_THREAD),
+    Operation(
+        "post",
+        f"{RESOURCE}/export",
+        "exportResource",
+        "Export all data of a resource",
+        "Job",
+        status=202,
+        errors=(429,),
+    ),
+    Operation("post", f"{RESOURCE}/forget", "forgetResource", "Delete all data of a resource", "Job", status=202),
     Operation(
         "post",
         "/api/memory/save-messages",
@@ -211,6 +222,8 @@ MEMORY_DESCRIPTIONS: dict[str, str] = {
     "transferThread": "All messages move along. Keys for one resource may not do this.",
     "getWorkingMemory": "Of the resource, or of the thread if the agent says so. With an ETag.",
     "updateWorkingMemory": "If-Match is optional. Without it the write wins. The value before it stays a revision.",
+    "exportResource": "Starts a job. Its file has JSON lines: the threads, messages, working memory and runs.",
+    "forgetResource": "Starts a job. Unfinished runs are stopped. This cannot be undone.",
     "listParticipants": "Members who read and write a thread that is not theirs.",
     "addParticipant": "A member of the team of the thread's agent.",
     "removeParticipant": "The messages of the participant stay.",
@@ -238,7 +251,10 @@ MEMORY_DESCRIPTIONS: dict[str, str] = {
 
 THREAD_PARAMETERS: dict[str, JSON] = {
     "threadId": {"description": "The ID of the thread.", "example": "t1"},
-    "resourceId": {"description": "Whose memory it is. The default depends on the credentials."},
+    "resourceId": {
+        "description": "Whose memory it is. The default depends on the credentials.",
+        "example": "alice",
+    },
     "agentId": {"description": "The agent whose memory is used."},
     "networkId": {"description": "Another name of agentId."},
     "userId": {"description": "The ID of the user.", "example": "7"},

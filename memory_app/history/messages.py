@@ -15,6 +15,7 @@ from django.utils import timezone
 from agentcms.errors import Conflict
 from agentcms.ids import uuid7
 from memory_app.history.message_data import SIGNAL, USER, derive_fields, head_numbers
+from memory_app.history.titles import enqueue_title
 from memory_app.history.turns import find_turns
 from memory_app.history.window import COLUMNS, fit_tokens, window_data
 from memory_app.models import Message, Thread
@@ -99,6 +100,15 @@ def build_row(
     )
 
 
+def new_messages(messages: Sequence[dict[str, Any]]) -> list[NewMessage]:
+    """Return messages that are about to be stored. An answer with its calls and their results is one message."""
+    heads = head_numbers([derive_fields(data).role for data in messages], 0)
+    return [
+        NewMessage(data, is_continued=head != index)
+        for index, (data, head) in enumerate(zip(messages, heads, strict=True))
+    ]
+
+
 def save_run_messages(
     thread_id: int,
     messages: Sequence[dict[str, Any]],
@@ -106,25 +116,24 @@ def save_run_messages(
     author: Author | None = None,
     prompt_key: str = "",
     embedder: str = "",
+    title_from: int | None = None,
 ) -> None:
     """Append the messages of a run to its thread. Do nothing on a second call or if the thread was deleted.
 
     `prompt_key` is the ID that the client gave to the message of the user. `embedder` is the one that indexes the
-    messages for semantic recall, or blank.
+    messages for semantic recall, or blank. `title_from` is the number of messages from which a job writes the title.
     """
     with transaction.atomic():
         thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
         if thread is None or thread.messages.filter(run_id=run_id).exists():
             return
-        roles = [derive_fields(data).role for data in messages]
-        heads = head_numbers(roles, 0)
-        new = [
-            NewMessage(data, is_continued=head != index)
-            for index, (data, head) in enumerate(zip(messages, heads, strict=True))
-        ]
-        if prompt_key and roles[:1] == [USER] and not thread.messages.filter(key=prompt_key).exists():
+        new = new_messages(messages)
+        is_prompt = bool(new) and derive_fields(new[0].data).role == USER
+        if prompt_key and is_prompt and not thread.messages.filter(key=prompt_key).exists():
             new[0] = NewMessage(new[0].data, key=prompt_key)
         append_messages(thread, new, run_id=run_id, author=author)
+        if title_from is not None:
+            enqueue_title(thread_id, run_id, title_from)
         if embedder:
             enqueue_indexing(thread_id, embedder)
 

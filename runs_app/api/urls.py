@@ -2,10 +2,11 @@
 
 from django.urls import path
 
-from runs_app.api import agents, approvals, background_tasks, decisions, providers, runs, thread_signals
+from runs_app.api import agents, approvals, background_tasks, decisions, providers, resources, runs, thread_signals
 
 AGENT_PATH = "agents/<str:agent_id>"
 TASK_PATH = "background-tasks/<str:task_id>"
+RESOURCE_PATH = "memory/resources/<str:resource_id>"
 API_RUN_PATH = "runs/<str:run_id>"
 
 urlpatterns = [
@@ -54,6 +55,8 @@ urlpatterns = [
     path(f"{AGENT_PATH}/queue-message", thread_signals.QueueMessageView.as_view(), name="api-queue-message"),
     path(f"{AGENT_PATH}/threads/subscribe", thread_signals.SubscribeView.as_view(), name="api-subscribe"),
     path(f"{AGENT_PATH}/threads/abort", thread_signals.AbortView.as_view(), name="api-abort-thread"),
+    path(f"{RESOURCE_PATH}/export", resources.ResourceExportView.as_view(), name="api-resource-export"),
+    path(f"{RESOURCE_PATH}/forget", resources.ResourceForgetView.as_view(), name="api-resource-forget"),
     path("approvals", approvals.ApprovalsView.as_view(), name="api-approvals"),
     path("approvals/<str:approval_id>", decisions.ApprovalView.as_view(), name="api-approval"),
     path("background-tasks", background_tasks.BackgroundTasksView.as_view(), name="api-background-tasks"),

@@ -19,7 +19,8 @@ from runs_app.memory.working import WorkingMemory
 
 def memory_capabilities(memory: MemoryOptions) -> Iterator[AbstractCapability[RunDeps]]:
     """Yield the capabilities of a memory. The first is the outermost."""
-    yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only)
+    title_from = memory.title.min_messages if memory.title is not None else None
+    yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only, title_from)
     if (working := memory.working) is not None:
         yield WorkingMemory(working, memory.options.read_only)
     if (recall := recall_options_of(memory)) is not None:

@@ -39,6 +39,7 @@ class LastMessages(AbstractCapability[RunDeps]):
     max_messages: int = 20
     max_tokens: int | None = None  # of these messages together
     read_only: bool = False  # the messages of the run are not stored
+    title_from: int | None = None  # the number of messages from which a job writes the title; None for no title
     id: str | None = field(default="last-messages", kw_only=True)
 
     async def before_model_request(
@@ -81,6 +82,7 @@ class LastMessages(AbstractCapability[RunDeps]):
                 author,
                 ctx.deps.prompt_key,
                 ctx.deps.embedder,
+                self.title_from if ctx.deps.memory_options.get("generateTitle") is not False else None,
             )
         return result
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import FunctionToolset, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
@@ -67,7 +67,7 @@ class WorkingMemory(AbstractCapability[RunDeps]):
             json_schema={"type": "object", "properties": {"memory": schema}, "required": ["memory"]},
             takes_ctx=True,
         )
-        tool.prepare = self.offer
+        tool.prepare = cast(Any, self.offer)
         tool.metadata = {"kind": "memory", "key": TOOL_NAME}
         return FunctionToolset([tool], id="working-memory")
 

@@ -50,6 +50,18 @@ assert.equal(found.results[0].threadId, threadId);
 assert.equal((await client.getMemoryConfig({ agentId })).memoryType ?? "local", "local");
 assert.equal((await client.getMemoryStatus(agentId)).result, true);
 
+// --- Options and working memory
+
+const memory = { options: { lastMessages: 5, workingMemory: { template: "# Person" }, semanticRecall: false } };
+const stored = client.getStoredAgent(agentId);
+assert.deepEqual((await stored.update({ memory })).memory, memory);
+assert.equal((await client.getMemoryConfig({ agentId })).config.lastMessages, 5);
+const noted = { agentId, threadId, resourceId };
+const blank = await client.getWorkingMemory(noted);
+assert.deepEqual([blank.workingMemory, blank.workingMemoryTemplate.content], [null, "# Person"]);
+assert.deepEqual(await client.updateWorkingMemory({ ...noted, workingMemory: "# Ann" }), { success: true });
+assert.equal((await client.getWorkingMemory(noted)).workingMemory, "# Ann");
+
 const copy = await thread.clone({ newThreadId: `c-${agentId}` });
 assert.equal(copy.clonedMessages.length, 4);
 const removed = await thread.deleteMessages([`user-${agentId}`, { id: `assistant-${agentId}` }]);

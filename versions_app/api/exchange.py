@@ -29,6 +29,7 @@ from jobs_app.api.representation import job_payload
 from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
+from runs_app.resource_data import EXPORT_RESOURCE
 from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_export
 from versions_app.exchange.import_job import StoredUpload, start_import
 from versions_app.exchange.records import ACTIONS
@@ -130,6 +131,9 @@ def receive_body(request: Request, file: IO[bytes]) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
+FILE_NAMES = {EXPORT: "agents.jsonl", EXPORT_RESOURCE: "resource.jsonl"}  # by kind of job
+
+
 class JobFileView(JSONView):
     """Download the file of an export."""
 
@@ -137,14 +141,15 @@ class JobFileView(JSONView):
         job = get_job(request, job_id)
         if job.kind == EXPORT:
             require_access_to_export(request.user, job)
-        file = JobFile.objects.filter(job=job).first() if job.kind == EXPORT and job.state == job.State.DONE else None
+        has_file = job.kind in FILE_NAMES and job.state == job.State.DONE
+        file = JobFile.objects.filter(job=job).first() if has_file else None
         try:
             content = file and file.open()
         except FileNotFoundError:
             content = None
         if content is None:
             raise NotFound(f"Job {job_id} has no file")
-        return FileResponse(content, content_type="application/x-ndjson", filename="agents.jsonl")
+        return FileResponse(content, content_type="application/x-ndjson", filename=FILE_NAMES[job.kind])
 
 
 class JobRecordsView(JSONView):

@@ -108,6 +108,8 @@ OTHERS = {
         ("api-signals", "api-send-message", "api-queue-message", "api-subscribe", "api-abort-thread"),
         "../runs_app/api/test_thread_signals.py",
     ),
+    "api-resource-export": "../runs_app/api/test_resources.py",
+    "api-resource-forget": "../runs_app/api/test_resources.py",
     "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (

@@ -1,0 +1,43 @@
+"""API views that export or delete all data of a resource, as jobs."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.views import JSONView
+from agentcms.errors import Forbidden, NotFound
+from jobs_app.api.representation import job_response
+from memory_app.api.lookups import caller_of
+from memory_app.models import Resource
+from memory_app.realms import MemoryCaller
+from runs_app.resource_data import start_export, start_forgetting
+
+BOUND_MESSAGE = "An API key for one resource cannot export or delete its data. Use a key without a resource."
+
+
+class ResourceExportView(JSONView):
+    """Start of an export of all data of a resource."""
+
+    def post(self, request: Request, resource_id: str) -> HttpResponse:
+        caller = find_caller(request, resource_id)
+        return job_response(start_export(request.user, caller.realm, resource_id), 202)
+
+
+class ResourceForgetView(JSONView):
+    """Start of the deletion of all data of a resource."""
+
+    def post(self, request: Request, resource_id: str) -> HttpResponse:
+        caller = find_caller(request, resource_id)
+        return job_response(start_forgetting(request.user, caller.realm, resource_id), 202)
+
+
+def find_caller(request: Request, resource_id: str) -> MemoryCaller:
+    """Return the caller, in whose realm the resource is. Raise NotFound and Forbidden."""
+    caller = caller_of(request)
+    caller.require_write()
+    if caller.is_bound:
+        raise Forbidden(BOUND_MESSAGE)
+    if not Resource.objects.filter(realm=caller.realm, key=resource_id).exists():
+        raise NotFound(f"Resource with id {resource_id} not found")
+    return caller

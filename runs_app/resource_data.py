@@ -1,0 +1,57 @@
+"""Jobs that export or delete all data of a resource on request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from access_app.caller import Caller
+from jobs_app import limits
+from jobs_app.files import file_storage, save_file, temporary_file
+from jobs_app.models import Job
+from jobs_app.runner import enqueue, job_handler
+from runs_app.forget import FORGET, export_lines
+
+EXPORT_RESOURCE = "export_resource"
+LINES_PER_REPORT = 500
+
+limits.limit_per_user(EXPORT_RESOURCE)
+
+
+def start_export(user: Caller, realm: str, resource: str) -> Job:
+    """Start an export of all data of a resource. Raise TooManyJobs and FileQuotaExceeded."""
+    with transaction.atomic():
+        limits.lock_jobs_of(user)
+        limits.require_quota(user)
+        return limits.enqueue_for_user(EXPORT_RESOURCE, {"realm": realm, "resource": resource}, user)
+
+
+def start_forgetting(user: Caller, realm: str, resource: str) -> Job:
+    """Start the deletion of all data of a resource."""
+    parameters = {"realm": realm, "resource": resource, "by": user.get_username()}
+    return enqueue(FORGET, parameters, requested_by=user)
+
+
+@job_handler(EXPORT_RESOURCE, "Export of the data of a resource")
+def export_resource(job: Job) -> dict[str, Any]:
+    """Write all data of a resource into a file of JSON lines."""
+    user = job.requested_by
+    if user is None:
+        return {}
+    size = count = 0
+    with temporary_file(f"{job.pk}.jsonl") as file:
+        for count, text in enumerate(export_lines(job.parameters["realm"], job.parameters["resource"]), 1):
+            size += file.write(f"{text}\n".encode())
+            if size > settings.JOB_FILES_PER_USER - limits.used_bytes(user):
+                raise limits.FileQuotaExceeded
+            if count % LINES_PER_REPORT == 0:
+                job.report_progress(done=count)
+        name = save_file(f"{job.pk}.jsonl", file)
+    try:
+        limits.attach_file(job, user, name, size)
+    except BaseException:
+        file_storage().delete(name)
+        raise
+    return {"records": count, "bytes": size, "file": f"/api/jobs/{job.pk}/file"}

@@ -1,0 +1,62 @@
+"""Export and deletion of all data of a resource by the API."""
+
+import json
+
+import pytest
+
+from jobs_app.runner import run_claimed
+from memory_app.models import Resource, Thread
+from memory_app.working import values
+from runs_app import tasks  # noqa: F401  registers the handlers
+from tests.api_client import Caller
+from tests.factories import api_key, member
+from tests.memory_app.conftest import add_thread
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/memory/resources/alice"
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+@pytest.fixture
+def thread(editor):
+    thread = add_thread(editor, texts=[("user", "turquoise")])
+    values.replace_text(thread.resource, "# Ann", values.Origin())
+    return thread
+
+
+def test_an_export_has_a_file_with_all_data(editor, thread):
+    caller = Caller(api_key(editor))
+
+    started = caller.post(f"{PATH}/export")
+    run_claimed(started.body["id"])
+
+    answer = caller.client.get(f"/api/jobs/{started.body['id']}/file")
+    lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
+    assert started.status_code == 202
+    assert [line["type"] for line in lines] == ["resource", "workingRevision", "thread", "message"]
+    assert (lines[1]["value"], lines[3]["text"]) == ("# Ann", "turquoise")
+
+
+def test_forgetting_leaves_nothing(editor, thread):
+    started = Caller(api_key(editor)).post(f"{PATH}/forget")
+    run_claimed(started.body["id"])
+
+    assert started.status_code == 202
+    assert not Thread.objects.exists()
+    assert not Resource.objects.exists()
+
+
+@pytest.mark.parametrize("action", ["export", "forget"])
+def test_only_the_realm_reaches_a_resource(editor, thread, action):
+    stranger = Caller(api_key(member("manager")))
+    bound = Caller(api_key(editor, resource="alice"))
+    reader = Caller(api_key(editor, "viewer"))
+
+    assert stranger.post(f"{PATH}/{action}").status_code == 404
+    assert (bound.post(f"{PATH}/{action}").status_code, reader.post(f"{PATH}/{action}").status_code) == (403, 403)
+    assert Caller(api_key(editor)).post(f"/api/memory/resources/bob/{action}").status_code == 404

@@ -1,0 +1,75 @@
+"""Titles of threads, which a job writes after the first answer."""
+
+import pytest
+
+from jobs_app.models import Job
+from jobs_app.runner import run_claimed
+from memory_app.history.titles import TITLE_THREAD, clean_title
+from memory_app.models import Thread
+from runs_app import tasks  # noqa: F401  registers the handler
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+GENERATE = "/api/agents/concierge/generate"
+
+
+@pytest.fixture
+def caller():
+    return Caller(api_key(member("editor")))
+
+
+def ask(caller, text, **memory):
+    answer = caller.post(GENERATE, {"messages": text, "memory": {"thread": "t", **memory}})
+    assert answer.status_code == 200, answer.body
+
+
+def titled(**options):
+    AgentFactory(id="concierge", model=DEMO, memory={"options": {"generateTitle": options or True}})
+
+
+def write_titles():
+    for job in Job.objects.filter(kind=TITLE_THREAD):
+        run_claimed(str(job.pk))
+    return Thread.objects.get().title
+
+
+def test_the_first_answer_gives_a_thread_its_title(caller):
+    titled()
+
+    ask(caller, "A trip to Lisbon\nin May")
+    ask(caller, "And Porto")
+
+    assert write_titles() == "A trip to Lisbon"
+    count = Job.objects.filter(kind=TITLE_THREAD).count()
+    ask(caller, "And Faro")
+    assert Job.objects.filter(kind=TITLE_THREAD).count() == count
+
+
+def test_a_title_that_somebody_gave_stays(caller):
+    titled()
+    ask(caller, "Hello")
+    Thread.objects.update(title="Mine")
+
+    assert write_titles() == "Mine"
+
+
+def test_it_waits_for_enough_messages_and_a_call_can_switch_it_off(caller):
+    titled(minMessages=3)
+
+    ask(caller, "One")
+    assert not Job.objects.filter(kind=TITLE_THREAD).exists()
+    ask(caller, "Two", options={"generateTitle": False})
+    assert not Job.objects.filter(kind=TITLE_THREAD).exists()
+    ask(caller, "Three")
+    assert write_titles() == "One"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [("\n# **Lisbon** \nmore", "Lisbon"), ('"Porto"', "Porto"), ("é" * 100, "é" * 79 + "…"), (" \n", "")],
+)
+def test_a_title_is_one_line_of_at_most_eighty_characters(text, title):
+    assert clean_title(text) == title
