@@ -68,7 +68,7 @@ def is_known_sender(environ: dict[str, Any]) -> bool:
         request.get_host()
     except DisallowedHost:
         return False
-    if not request.path_info.startswith("/api/") and request.path_info not in settings.UPLOAD_PATHS:
+    if not request.path_info.startswith("/api/") and not settings.UPLOAD_PATHS.fullmatch(request.path_info):
         return True
     words = request.META.get("HTTP_AUTHORIZATION", "").split()
     if len(words) == 2 and words[0].lower() == "bearer":

@@ -4,6 +4,7 @@ The defaults suit one machine: SQLite and an embedded Valkey in a data folder. R
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ INSTALLED_APPS = [
     "memory_app",
     "runs_app",
     "tools_app",
+    "knowledge_app",
     "evals_app",
 ]
 
@@ -281,7 +283,9 @@ API_THROTTLE = environment.read_rate("API_THROTTLE", "5000/s")
 API_WRONG_KEYS = environment.read_rate("API_WRONG_KEYS", "60/min")
 IMPORT_MAX_BYTES = environment.read_int("IMPORT_MAX_MB", 200, minimum=1) * 1024 * 1024
 # Only these URLs receive a body above DATA_UPLOAD_MAX_MEMORY_SIZE. A form adds its other fields to the file.
-UPLOAD_PATHS = {"/api/stored/agent-import", "/exchange/import"}
+UPLOAD_PATHS = re.compile(
+    r"/api/stored/agent-import|/exchange/import|/api/knowledge/[^/]+/documents|/knowledge/[^/]+/upload"
+)
 UPLOAD_MAX_BYTES = IMPORT_MAX_BYTES + DATA_UPLOAD_MAX_MEMORY_SIZE
 CORS_ORIGINS = environment.read_list("CORS_ORIGINS")
 
@@ -372,6 +376,10 @@ MODEL_ALLOWED_SETTINGS = environment.read_list("MODEL_ALLOWED_SETTINGS")
 MODEL_MAX_ANSWER = environment.read_int("MODEL_MAX_ANSWER_MB", 16, minimum=1, maximum=1024) * 1024 * 1024
 # A JSON file with the programs that MCP servers may be: {"key": {"argv": [...], "env": ["NAME"], "sandbox": "bwrap"}}.
 MCP_COMMANDS = environment.read_json_file("MCP_COMMANDS")
+# The largest document of a knowledge base, and what may be read of a PDF: its pages, and the seconds that this takes.
+KNOWLEDGE_MAX_DOCUMENT_BYTES = environment.read_int("KNOWLEDGE_MAX_DOCUMENT_MB", 10, minimum=1) * 1024 * 1024
+KNOWLEDGE_MAX_PAGES = environment.read_int("KNOWLEDGE_MAX_PAGES", 2000, minimum=1)
+KNOWLEDGE_EXTRACTION_TIMEOUT = environment.read_int("KNOWLEDGE_EXTRACTION_TIMEOUT", 60, minimum=1)
 # Connections to private addresses are refused unless their network is listed here. MODEL_NETWORKS is the earlier name.
 OUTBOUND_NETWORKS = environment.read_networks("OUTBOUND_NETWORKS") + environment.read_networks("MODEL_NETWORKS")
 # Encrypts the stored API keys of model providers. Changing it makes them unreadable.

@@ -29,6 +29,7 @@ api_urlpatterns: list[Any] = [
     path("", include("runs_app.api.urls")),
     path("", include("memory_app.api.urls")),
     path("", include("tools_app.api.urls")),
+    path("", include("knowledge_app.api.urls")),
     path("", include("evals_app.api.urls")),
     re_path(r"", ApiNotFoundView.as_view()),
 ]
@@ -49,6 +50,7 @@ urlpatterns = [
     path("", include("runs_app.urls")),
     path("", include("memory_app.urls")),
     path("", include("tools_app.urls")),
+    path("", include("knowledge_app.urls")),
 ]
 
 if settings.RUN_ENGINE == "inngest":

@@ -31,6 +31,7 @@ class Kind(StrEnum):
 
     TOOL = "tool"
     MCP_TOOL = "MCP tool"
+    KNOWLEDGE = "knowledge base"
     INTEGRATION_PROVIDER = "integration provider"
     WORKFLOW = "workflow"
     MEMORY = "memory"
@@ -48,8 +49,8 @@ ApprovalPredicate = Callable[[Mapping[str, Any], Any], Any]
 class Entry:
     """A registered object that agents refer to by key or ID.
 
-    `schema` is the JSON Schema of its input. `names` are the models of a model provider, or the `toolkit_tool` names
-    of an integration provider.
+    `schema` is the JSON Schema of its input. `names` are the models of a model provider, the `toolkit_tool` names
+    of an integration provider, or the keys by which searches of a knowledge base may be filtered.
 
     `target` is what runs: a function, or the Celery task of a workflow. For an integration provider it is a dict of
     functions by name. For a model provider it is a function of the model's name and settings. For a memory it is a

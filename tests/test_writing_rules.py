@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parent.parent
-APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "memory_app", "runs_app"]
+APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "memory_app", "runs_app", "knowledge_app"]
 FOLDERS = [*APPS, "benchmarks", "clients", "scripts", "tests"]
 
 MAX_FUNCTION_LINES = 25  # without the docstring

@@ -94,7 +94,9 @@ class WebApplication:
     def receive_body(self, environ: Environ, exchange: Exchange) -> None:
         """Handle a request whose body arrives at once. Let the event loop read any other body."""
         path = environ["PATH_INFO"]
-        limit = settings.UPLOAD_MAX_BYTES if path in settings.UPLOAD_PATHS else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if settings.UPLOAD_PATHS.fullmatch(path):
+            limit = settings.UPLOAD_MAX_BYTES
         rate = settings.REQUEST_BODY_MIN_RATE
         body = RequestBody(exchange.proto, declared_length(environ), limit, settings.REQUEST_BODY_TIMEOUT, rate)
         try:

@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 
 from agentcms.observability.metrics import METRICS_DIR
 from jobs_app.models import Heartbeat, Job, JobFile
+from knowledge_app.models import Document
 from memory_app.recall.indexing import INDEX_KINDS
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from versions_app.integrity.check import CHECK_HISTORY
@@ -38,6 +39,7 @@ class DatabaseCollector:
         yield from self.approvals()
         backlog = Job.objects.unfinished().filter(kind__in=INDEX_KINDS).count()
         yield gauge("agentcms_index_backlog", "Jobs that wait to index messages, or do so now.", backlog)
+        yield from self.knowledge()
         yield gauge("agentcms_jobs_late", "Jobs that are overdue or whose worker died.", Job.objects.late().count())
         file_bytes = JobFile.objects.aggregate(size=Sum("size"))["size"] or 0
         yield gauge("agentcms_job_file_bytes", "Size of the files of exports and imports.", file_bytes)
@@ -92,6 +94,15 @@ class DatabaseCollector:
         for status in BackgroundTask.UNFINISHED_STATUSES:
             family.add_metric([status], counts.get(status, 0))
         return family
+
+    def knowledge(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily("agentcms_knowledge_documents", "Documents by state.", labels=["state"])
+        for status, count in Document.objects.order_by().values_list("status").annotate(Count("pk")):
+            family.add_metric([status], count)
+        yield family
+        since = Document.objects.waiting().aggregate(since=Min("created_at"))["since"]
+        age = (timezone.now() - since).total_seconds() if since is not None else 0
+        yield gauge("agentcms_knowledge_oldest_seconds", "Age of the oldest document that is not indexed yet.", age)
 
     def oldest(self) -> Metric:
         family = GaugeMetricFamily("agentcms_job_oldest_seconds", "Age of the oldest job.", labels=["state"])

@@ -49,7 +49,6 @@ from agentcms.openapi.json_schema import (
     ref,
     with_optional_warnings,
 )
-from agentcms.openapi.mcp import mcp_schemas
 from agentcms.openapi.memory import (
     MEMORY_DESCRIPTIONS,
     MEMORY_EXAMPLES,
@@ -77,6 +76,15 @@ from agentcms.openapi.signals import (
     SIGNAL_OPERATIONS,
     signal_schemas,
 )
+from agentcms.openapi.tools.knowledge import (
+    KNOWLEDGE_DESCRIPTIONS,
+    KNOWLEDGE_EXAMPLES,
+    KNOWLEDGE_FIELDS,
+    KNOWLEDGE_OPERATIONS,
+    OWN_KNOWLEDGE_PARAMETERS,
+    knowledge_schemas,
+)
+from agentcms.openapi.tools.mcp import mcp_schemas
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from evals_app.api.comparisons import CompareBody
@@ -85,6 +93,14 @@ from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, ItemRun, ResultChange, SubmittedResult
 from evals_app.gates.schema import GateBody
 from evals_app.scorers.schema import ScorerBody
+from knowledge_app.api.schemas import (
+    CreateIndexBody,
+    DocumentBody,
+    KnowledgeBaseBody,
+    SearchBody,
+    UpsertBody,
+    VectorQueryBody,
+)
 from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.requests.options import CallOptions
 from tools_app.api.schemas import McpClientBody
@@ -95,9 +111,14 @@ DESCRIPTIONS = OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS | DATASET_DESCRIPTIO
 DESCRIPTIONS |= SIGNAL_DESCRIPTIONS | TASK_DESCRIPTIONS | SCORER_DESCRIPTIONS
 OWN_DESCRIPTIONS = OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETERS | OWN_EXPERIMENT_PARAMETERS
 OWN_DESCRIPTIONS |= OWN_SCORER_PARAMETERS
+DESCRIPTIONS |= KNOWLEDGE_DESCRIPTIONS
+OWN_DESCRIPTIONS |= OWN_KNOWLEDGE_PARAMETERS
 # The subject of an operation, by the first of these parts that its path contains.
 SUBJECTS = {
     "/datasets": "Evaluations",
+    "/api/knowledge": "Knowledge",
+    "/api/vector": "Knowledge",
+    "/api/embedders": "Knowledge",
     "/experiments": "Evaluations",
     "/gates": "Evaluations",
     "/stored/scorers": "Scorers",
@@ -139,11 +160,16 @@ REQUIRED_BODIES = {
     "ScorerCreate",
     "SubmittedResult",
     "Duplicate",
+    "KnowledgeBaseCreate",
+    "KnowledgeSearch",
     "Lines",
     "Observe",
     "Recover",
     "Resume",
     "ThreadDecision",
+    "VectorIndexCreate",
+    "VectorQuery",
+    "VectorUpsert",
 }
 
 FLAG = {**BOOLEAN, "default": False}
@@ -219,7 +245,7 @@ def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}
     others = (*TASK_OPERATIONS, *MEMORY_OPERATIONS, *SIGNAL_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS)
-    others += SCORER_OPERATIONS
+    others += SCORER_OPERATIONS + KNOWLEDGE_OPERATIONS
     for operation in (*OPERATIONS, *others):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
@@ -264,7 +290,7 @@ def operation_object(operation: Operation) -> JSON:
 def body_example(operation: Operation) -> str | JSON | None:
     """Return the example of the body of an operation, or None."""
     examples = BODY_EXAMPLES | MEMORY_EXAMPLES | DATASET_EXAMPLES | EXPERIMENT_EXAMPLES | SIGNAL_EXAMPLES
-    examples = examples | SCORER_EXAMPLES
+    examples = examples | SCORER_EXAMPLES | KNOWLEDGE_EXAMPLES
     return LINES_EXAMPLE if operation.body == "Lines" else examples.get(operation.id)
 
 
@@ -336,10 +362,11 @@ def component_schemas() -> dict[str, JSON]:
 
 
 def add_evaluation_schemas(schemas: dict[str, JSON]) -> None:
-    schemas |= dataset_schemas() | experiment_schemas() | scorer_schemas()
+    schemas |= dataset_schemas() | experiment_schemas() | scorer_schemas() | knowledge_schemas()
     add_model_schema(schemas, "ScorerCreate", ScorerBody)
     add_model_schema(schemas, "ScorerChange", as_partial(ScorerBody))
     add_model_schema(schemas, "ScoreCreate", ScoreBody)
+    add_knowledge_bodies(schemas)
     add_model_schema(schemas, "DatasetCreate", DatasetBody)
     add_model_schema(schemas, "DatasetChange", as_partial(DatasetBody))
     add_model_schema(schemas, "DatasetItemCreate", ItemBody)
@@ -352,6 +379,16 @@ def add_evaluation_schemas(schemas: dict[str, JSON]) -> None:
     add_model_schema(schemas, "CompareExperiments", CompareBody)
     add_model_schema(schemas, "GateCreate", GateBody)
     add_model_schema(schemas, "GateChange", as_partial(GateBody))
+
+
+def add_knowledge_bodies(schemas: dict[str, JSON]) -> None:
+    add_model_schema(schemas, "KnowledgeBaseCreate", KnowledgeBaseBody)
+    add_model_schema(schemas, "KnowledgeBaseChange", as_partial(KnowledgeBaseBody))
+    add_model_schema(schemas, "KnowledgeSearch", SearchBody)
+    add_model_schema(schemas, "DocumentCreate", DocumentBody)
+    add_model_schema(schemas, "VectorIndexCreate", CreateIndexBody)
+    add_model_schema(schemas, "VectorUpsert", UpsertBody)
+    add_model_schema(schemas, "VectorQuery", VectorQueryBody)
 
 
 def describe_fields(name: str, schema: JSON) -> JSON:
@@ -373,7 +410,7 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
     texts = TASK_FIELDS | MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | SIGNAL_FIELDS | SCORER_FIELDS
-    texts |= FIELD_DESCRIPTIONS
+    texts = KNOWLEDGE_FIELDS | texts | FIELD_DESCRIPTIONS
     text = texts.get(f"{name}.{field}", texts.get(field, ""))
     return {"description": text, **schema} if text else schema
 

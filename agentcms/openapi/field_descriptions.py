@@ -162,6 +162,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "maxOutputTokens": "Another name of maxTokens.",
     "maxSteps": "The highest number of requests to the model.",
     "maxTokens": "The highest number of tokens of an answer.",
+    "knowledge": "The knowledge bases that the agent searches, by ID, with a filter and a number of passages.",
     "mcpClients": "The tools of MCP servers that the agent uses, by server and name.",
     "memory": "The key of a registered memory, or its options. Null for none.",
     "message": "What happened, as a sentence.",

@@ -77,6 +77,7 @@ def seed_demo_data() -> bool:
         return False
     call_command("seed_demo")
     call_command("seed_demo_runs")
+    call_command("seed_demo_knowledge")
     return True
 
 

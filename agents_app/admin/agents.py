@@ -108,7 +108,10 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
             "Details",
             {
                 "classes": ["collapse"],
-                "fields": ["scorers", "default_options", "durable", "mcp_clients", "background_tasks", "metadata"],
+                "fields": [
+                    *("scorers", "default_options", "durable", "mcp_clients"),
+                    *("knowledge", "background_tasks", "metadata"),
+                ],
             },
         ),
         ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]}),

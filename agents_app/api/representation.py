@@ -18,10 +18,10 @@ from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.configuration.mcp_clients import MCP_CLIENTS
 from agents_app.configuration.references import (
     MEMORY_MODELS,
     NO_AGENTS,
+    OWNED_FIELDS,
     MissingReference,
     StoredAgents,
     find_missing_references,
@@ -190,8 +190,8 @@ def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
 def warnings_json(references: str, fingerprint: str, known: StoredAgents) -> str:
     """Return the warnings of a version as JSON; `fingerprint` is the registry's, `known` are stored sub-agents."""
     text = _unregistered_json(references, fingerprint, known)
-    # Staff may have added or removed the provider, or an MCP server.
-    if any(f'"field":"{field}"' in text for field in ("model", MEMORY_MODELS, MCP_CLIENTS)):
+    # Staff may have added or removed the provider, an MCP server or a knowledge base.
+    if any(f'"field":"{field}"' in text for field in ("model", MEMORY_MODELS, *OWNED_FIELDS)):
         return _to_json(find_missing_references(json.loads(references), known))
     return text
 
@@ -207,10 +207,10 @@ def _to_json(warnings: Iterable[MissingReference | UnknownName]) -> str:
 
 
 def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, StoredAgents]:
-    """Return, for each agent with sub-agents or MCP tools, its owner and the stored ones among its sub-agents."""
+    """Return the owner and the stored sub-agents of each agent with sub-agents, MCP tools or knowledge."""
     named = {
         agent.id: (agent.owner_id, json.loads(agent.references).get("agents", ()))
         for agent in agents
-        if '"agents"' in agent.references or f'"{MCP_CLIENTS}"' in agent.references
+        if any(f'"{field}"' in agent.references for field in ("agents", *OWNED_FIELDS))
     }
     return Agent.objects.stored_among(named) if named else {}

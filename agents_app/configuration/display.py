@@ -23,6 +23,7 @@ FIELD_LABELS = {
     "integrationTools": "Integration tools",
     "mcpClients": "MCP tools",
     "backgroundTasks": "Background tasks",
+    "knowledge": "Knowledge",
     "inputProcessors": "Input processors",
     "outputProcessors": "Output processors",
     "memory": "Memory",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agents_app.configuration.knowledge import KNOWLEDGE, find_base_problem
 from agents_app.configuration.mcp_clients import ALL_TOOLS, MCP_CLIENTS, find_problem, selected_tools, split_reference
 from agents_app.configuration.memory_options import model_paths
 from agents_app.registry import Entry, Kind, registry
@@ -24,7 +25,12 @@ FIELD_KINDS = {
     MEMORY_MODELS: Kind.MODEL_PROVIDER,
     "scorers": Kind.SCORER,
     MCP_CLIENTS: Kind.MCP_TOOL,
+    KNOWLEDGE: Kind.KNOWLEDGE,
 }
+
+
+# What staff and teams add, and only agents of the same owner may use.
+OWNED_FIELDS = frozenset({MCP_CLIENTS, KNOWLEDGE})
 
 
 class MissingReference(NamedTuple):
@@ -125,17 +131,19 @@ def find_missing_references(
     that does not exist.
     """
     selected = references.get(MCP_CLIENTS, ())
-    others = {field: keys for field, keys in references.items() if field != MCP_CLIENTS}
+    others = {field: keys for field, keys in references.items() if field not in OWNED_FIELDS}
     unregistered = find_unregistered_references(others, stored)
     missing = [
         warning for warning in unregistered if not registry.is_staff_entry(FIELD_KINDS[warning.field], warning.key)
     ]
     problems = ((reference, find_problem(reference, stored.owner_id)) for reference in selected)
-    return missing + [
+    missing += [
         MissingReference(MCP_CLIENTS, split_reference(reference)[0], problem)
         for reference, problem in problems
         if problem
     ]
+    bases = ((key, find_base_problem(key, stored.owner_id)) for key in references.get(KNOWLEDGE, ()))
+    return missing + [MissingReference(KNOWLEDGE, key, problem) for key, problem in bases if problem]
 
 
 def find_unregistered_references(

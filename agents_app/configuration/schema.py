@@ -30,6 +30,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import PydanticCustomError
 
 from agentcms.ids import describe_ambiguity
+from agentcms.wire.metadata_filter import FilterError, parse_filter
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
 from agents_app.configuration.background_tasks import BackgroundTasks
@@ -236,6 +237,26 @@ McpClients = Annotated[
 ]
 
 
+def _validate_search_filter(value: JSONObject | None) -> JSONObject | None:
+    try:
+        parse_filter(value, None)
+    except FilterError as error:
+        raise _validation_error(str(error)) from None
+    return value
+
+
+class KnowledgeChoice(BaseModel):
+    """A knowledge base that an agent searches, with a filter that the model cannot widen."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    filter: Annotated[JSONObject, AfterValidator(_validate_search_filter)] | None = None
+    topK: Annotated[int, Field(ge=1, le=20)] | None = None
+
+
+Knowledge = Annotated[dict[Key, KnowledgeChoice], Field(max_length=MAX_REFERENCES), _LimitKeys]
+
+
 class AgentConfig(BaseModel):
     """The configuration of an agent, as stored in a snapshot."""
 
@@ -254,6 +275,7 @@ class AgentConfig(BaseModel):
     integration_tools: Keys = Field(default_factory=list)
     mcp_clients: McpClients | None = None
     background_tasks: BackgroundTasks | None = None
+    knowledge: Knowledge | None = None
     input_processors: Objects = Field(default_factory=list)
     output_processors: Objects = Field(default_factory=list)
     memory: Memory | None = None
@@ -265,7 +287,7 @@ FIELDS: tuple[str, ...] = tuple(AgentConfig.model_fields)
 WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
 # Fields that earlier releases do not have, null if they are not set. A snapshot has them only if they are set, so that
 # equal configurations have equal snapshots, whichever release wrote them.
-ADDED_FIELDS = frozenset({"background_tasks", "durable", "mcp_clients", "request_context_schema"})
+ADDED_FIELDS = frozenset({"background_tasks", "durable", "knowledge", "mcp_clients", "request_context_schema"})
 _ADDED_WIRE_NAMES = frozenset(WIRE_NAMES[name] for name in ADDED_FIELDS)
 
 

@@ -35,6 +35,7 @@ from agents_app.forms.fields import (
     RawTextField,
     ScorersField,
 )
+from agents_app.forms.knowledge import BaseRow, base_rows, compose_knowledge
 from agents_app.forms.mcp_tools import ServerRows, compose_selection, server_rows
 from agents_app.forms.members import is_line
 from agents_app.forms.memory_field import MemoryOptionsField, MemorySection
@@ -146,6 +147,8 @@ class AgentEditForm(forms.Form):
             cleaned["durable"] = self.compose_durable(cleaned["durable_mode"], cleaned["durable_steps"])
         if "memory" in cleaned:
             cleaned["memory"] = self.compose_memory(cleaned)
+        if "knowledge" in self.data:
+            cleaned["knowledge"] = compose_knowledge(self.data, self.base["knowledge"])
         if "mcp_clients" in self.data:
             cleaned["mcp_clients"] = compose_selection(self.data, self.base["mcp_clients"])
         self.validate_config(cleaned)
@@ -297,6 +300,13 @@ class AgentEditForm(forms.Form):
         return self[name].data if self.is_bound else self[name].initial
 
     @cached_property
+    def knowledge_bases(self) -> list[BaseRow]:
+        """Return the knowledge bases with the options of the agent, as submitted or stored."""
+        is_sent = self.is_bound and "knowledge" in self.data
+        value = compose_knowledge(self.data, self.base["knowledge"]) if is_sent else self.base["knowledge"]
+        return base_rows(value, self.agent.owner_id)
+
+    @cached_property
     def mcp_servers(self) -> list[ServerRows]:
         """Return the MCP servers with their tools, as submitted or stored."""
         is_sent = self.is_bound and "mcp_clients" in self.data
@@ -326,6 +336,7 @@ class AgentEditForm(forms.Form):
     def open_sections(self) -> set[str]:
         """Return the ids of the sections in which something is set or invalid."""
         filled = {section for section, names in SECTION_FIELDS.items() if any(map(self.is_filled, names))}
+        filled |= {"knowledge"} if any(row.is_selected for row in self.knowledge_bases) else set()
         return filled | ({"mcp-tools"} if any(server.selected_count for server in self.mcp_servers) else set())
 
     def is_filled(self, name: str) -> bool:

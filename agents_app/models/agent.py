@@ -62,6 +62,7 @@ class Agent(models.Model):
     background_tasks = models.JSONField(
         null=True, blank=True, help_text='{"tools": {"tool": {"enabled": true, "timeoutMs": 600000}}}'
     )
+    knowledge = models.JSONField(null=True, blank=True, help_text='{"base": {"filter": {"key": "value"}, "topK": 5}}')
     input_processors = models.JSONField(default=list, blank=True)
     output_processors = models.JSONField(default=list, blank=True)
     # The column `memory` of the previous release only has keys. It is removed in the next one.

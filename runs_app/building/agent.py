@@ -19,6 +19,7 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.background_tasks import BACKGROUND_TASKS
+from agents_app.configuration.knowledge import KNOWLEDGE, usable_bases
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
 from agents_app.configuration.memory_options import (
     RESOURCE_SCOPE_MESSAGE,
@@ -58,6 +59,8 @@ log = logging.getLogger(__name__)
 ToolFactory = Callable[[str, Entry], AgentTool]
 
 SETTING_IGNORED_MESSAGE = "The model setting '{name}' is ignored: its name or value is invalid for this provider."
+# Finds the entries of tools from outside in the value of a field.
+OUTSIDE_TOOLS = {MCP_CLIENTS: usable_entries, KNOWLEDGE: usable_bases}
 TOOLSET_ID = "agent-tools"  # durable runs require one
 
 
@@ -171,11 +174,12 @@ class AgentBuilder:
 
     def outside_tools(self) -> Iterator[tuple[str, str, AgentTool]]:
         """Yield the tools from outside of this application. Add a warning for each that cannot be used now."""
-        for key, entry in usable_entries(self.configuration.get(MCP_CLIENTS), self.owner_id):
-            if isinstance(entry, str):
-                self.warn(MCP_CLIENTS, key, entry)
-            elif entry.make is not None:
-                yield MCP_CLIENTS, key, entry.make(key, entry)
+        for path, find_entries in OUTSIDE_TOOLS.items():
+            for key, entry in find_entries(self.configuration.get(path), self.owner_id):
+                if isinstance(entry, str):
+                    self.warn(path, key, entry)
+                elif entry.make is not None:
+                    yield path, key, entry.make(key, entry)
 
     def build_registered(self, field: str, factory: ToolFactory) -> Iterator[tuple[str, str, AgentTool]]:
         for key, entry in self.registered_entries(field, self.configuration.get(field) or []):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agents_app.configuration.knowledge import KNOWLEDGE, usable_bases
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
 from agents_app.configuration.memory_options import parse_memory_options
 from agents_app.configuration.references import FIELD_KINDS, find_entry
@@ -36,6 +37,10 @@ def tool_names(configuration: Mapping[str, Any], owner_id: str = "") -> Iterator
     memory = parse_memory_options(configuration.get("memory"))
     if memory is not None and memory.working is not None:
         yield WORKING_MEMORY_TOOL
-    for _, entry in usable_entries(configuration.get(MCP_CLIENTS), owner_id):
+    outside = (
+        *usable_entries(configuration.get(MCP_CLIENTS), owner_id),
+        *usable_bases(configuration.get(KNOWLEDGE), owner_id),
+    )
+    for _, entry in outside:
         if not isinstance(entry, str):
             yield tool_name(entry.tool_name)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from agents_app.registry import Kind, registry
 from runs_app.display.formats import format_duration
+from runs_app.display.passages import PassageRow, read_passages
 from runs_app.events.chunks import truncate_text
 from runs_app.models import RunEvent
 
@@ -66,6 +67,11 @@ class ToolCallPart:
         """The registered title, or the key of an unregistered tool."""
         entry = registry.get(PREFIX_KINDS[self.prefix][1] if self.prefix else Kind.TOOL, self.key)
         return entry.title if entry else self.key
+
+    @property
+    def passages(self) -> list[PassageRow]:
+        """The passages that a search of a knowledge base returned."""
+        return read_passages(self.result) if self.state == "done" else []
 
     @property
     def duration_text(self) -> str:

@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
 from runs_app.providers.demo_calls import build_call, requested_calls
+from runs_app.providers.demo_knowledge import is_search_result, quote_passages, search_calls
 
 DEMO_MODEL_NAMES = ("echo", "storyteller")
 DEFAULT_DELAY = 0.01  # seconds between two words, so that users see the answer stream
@@ -45,7 +46,8 @@ def demo_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
         results = tool_results(messages)
         prompts = [*user_prompts(messages)]
-        if not results and (calls := requested_calls(prompts[-1] if prompts else "", info)):
+        prompt = prompts[-1] if prompts else ""
+        if not results and (calls := requested_calls(prompt, info) or search_calls(prompt, info)):
             yield calls
             return
         if info.output_tools:
@@ -72,12 +74,18 @@ def tool_results(messages: Sequence[ModelMessage]) -> list[str]:
     if not isinstance(last, ModelRequest):
         return []
     return [
-        f"{part.tool_name} says {part.model_response_str()}"
-        if isinstance(part, ToolReturnPart)
-        else f"{part.tool_name} refused: {part.model_response()}"
+        result_text(part)
         for part in last.parts
         if isinstance(part, ToolReturnPart) or (isinstance(part, RetryPromptPart) and part.tool_name)
     ]
+
+
+def result_text(part: ToolReturnPart | RetryPromptPart) -> str:
+    if isinstance(part, RetryPromptPart):
+        return f"{part.tool_name} refused: {part.model_response()}"
+    if is_search_result(part.content):
+        return quote_passages(part.content)
+    return f"{part.tool_name} says {part.model_response_str()}"
 
 
 def answer_text(name: str, prompts: Sequence[str], results: Sequence[str], instructions: str) -> str:

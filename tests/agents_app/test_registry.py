@@ -96,7 +96,7 @@ def test_agent_tools_of_any_installed_app_are_found_at_start(tmp_path):
 
 
 # Tools of MCP servers come from servers that people add.
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.MCP_TOOL])
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.MCP_TOOL, Kind.KNOWLEDGE)])
 def test_every_kind_has_built_in_entries(kind):
     entries = registry.entries(kind)
 

@@ -86,7 +86,8 @@ def test_concurrent_edits_of_different_fields_are_all_kept():
     values |= {"workflows": ["w"], "agents": ["a"], "integration_tools": ["p_t_x"], "default_options": {"o": 1}}
     values |= {"scorers": {"s": {}}, "model": {"provider": "p", "name": "n"}}
     values |= {"input_processors": [{"key": "i"}], "output_processors": [{"key": "o"}]}
-    values |= {"mcp_clients": {"office": {"tools": {}}}}
+    values |= {"background_tasks": {"disabled": True}}
+    values |= {"mcp_clients": {"office": {"tools": {}}}, "knowledge": {"handbook": {"topK": 3}}}
     values |= {"durable": True, "request_context_schema": {"type": "object", "properties": {"guest": {}}}}
     assert set(values) == set(FIELDS)
 

@@ -90,6 +90,9 @@ DELETED_WITH_PARENT |= {"runs_app.BackgroundTask", "runs_app.BackgroundTaskDeliv
 DELETED_WITH_PARENT |= {"runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat", "runs_app.RunClaim"}
 DELETED_WITH_PARENT |= {"memory_app.Message", "memory_app.Participant", "memory_app.WorkingRevision"}
 DELETED_WITH_PARENT |= {"tools_app.McpServerVersion"}
+# Knowledge bases.
+CREATED_BY_USERS |= {"knowledge_app.KnowledgeBase", "knowledge_app.Document", "knowledge_app.KnowledgeIndex"}
+DELETED_WITH_PARENT |= {"knowledge_app.Chunk", "knowledge_app.IndexedDocument"}
 # Datasets, experiments and gates.
 CREATED_BY_USERS |= {"evals_app.Dataset", "evals_app.Experiment", "evals_app.ReleaseGate"}
 DELETED_WITH_PARENT |= {"evals_app.DatasetItem", "evals_app.ItemVersion", "evals_app.DatasetVersion"}

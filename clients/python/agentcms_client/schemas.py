@@ -30,6 +30,7 @@ class Agent(TypedDict):
     integrationTools: list[str]
     mcpClients: NotRequired[dict[str, Any]]
     backgroundTasks: NotRequired[dict[str, Any]]
+    knowledge: NotRequired[dict[str, Any]]
     inputProcessors: list[dict[str, Any]]
     outputProcessors: list[dict[str, Any]]
     memory: str | dict[str, Any] | None

@@ -13,6 +13,7 @@ from access_app.models import ApiKey
 from access_app.role import Role
 from agents_app.models import Agent
 from evals_app.api.urls import urlpatterns as evals_urlpatterns
+from knowledge_app.api.urls import urlpatterns as knowledge_urlpatterns
 from memory_app.api.urls import urlpatterns as memory_urlpatterns
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
@@ -110,6 +111,7 @@ OTHERS = {
     ),
     "api-resource-export": "../runs_app/api/test_resources.py",
     "api-resource-forget": "../runs_app/api/test_resources.py",
+    **dict.fromkeys((pattern.name for pattern in knowledge_urlpatterns), "../../knowledge_app/api/test_knowledge.py"),
     "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (

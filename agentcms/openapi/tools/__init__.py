@@ -1,0 +1,1 @@
+"""Tools from outside in the API document: MCP servers and knowledge bases."""

@@ -1,0 +1,218 @@
+"""Filters of searches by the metadata of documents.
+
+    {"product": "router", "year": {"$gte": 2024}, "$or": [{"region": "eu"}, {"tags": {"$contains": "global"}}]}
+
+A missing key is the same as null. Values are equal only if they have the same type, and only numbers and only texts
+have an order. `$contains` finds a part of a text, or an item of a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from operator import ge, gt, le, lt
+from typing import Any
+
+from agentcms.errors import BadRequest
+from agentcms.wire.validation import find_faults
+
+MAX_FILTER_DEPTH = 8
+MAX_CONDITIONS = 100
+MAX_LISTED_VALUES = 100  # of $in and $nin
+MAX_TEXT_LENGTH = 1000
+
+is_filterable_key = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch
+
+Scalar = str | int | float | bool | None
+
+ORDERS: dict[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+OPERATORS = ("$eq", "$ne", "$in", "$nin", *ORDERS, "$contains", "$not")
+COMBINATIONS = ("$and", "$or", "$not")
+
+
+class FilterError(ValueError):
+    """A filter that cannot be used. `field` is the path of its fault."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field, self.message = field, message
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of the value of a key: `$eq`, `$contains` or an order."""
+
+    key: str
+    operator: str
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Filters that all match."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Filters of which one matches."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """A filter that does not match."""
+
+    part: Filter
+
+
+Filter = Comparison | AllOf | AnyOf | Not
+EVERYTHING = AllOf(())
+
+
+def key_error(key: Any) -> str:
+    """Return what is wrong with a filterable key, or a blank text."""
+    if isinstance(key, str) and is_filterable_key(key):
+        return ""
+    return (
+        f"'{key}' cannot be a filterable key. Begin with a letter or '_', then use letters, digits, '_', '-' and '.', "
+        "64 characters at most."
+    )
+
+
+def parse_filter(value: Any, keys: Collection[str] | None) -> Filter:
+    """Return the filter of a JSON value. Raise FilterError for other operators and keys than the declared ones.
+
+    Without `keys`, every key is taken that could be declared.
+    """
+    if value is None:
+        return EVERYTHING
+    if faults := [*find_faults(value)]:
+        raise FilterError(*faults[0])
+    return FilterParser(None if keys is None else {*keys}).parse(value, "", MAX_FILTER_DEPTH)
+
+
+def parse_filter_of_body(value: Any, keys: Collection[str]) -> Filter:
+    """Return the filter of a request. Raise BadRequest."""
+    try:
+        return parse_filter(value, keys)
+    except FilterError as error:
+        path = f"filter.{error.field}" if error.field else "filter"
+        raise BadRequest("request body", [(path, error.message)]) from None
+
+
+class FilterParser:
+    """A parser of one filter, which counts its conditions."""
+
+    def __init__(self, keys: set[str] | None) -> None:
+        self.keys = keys
+        self.conditions = 0
+
+    def parse(self, value: Any, path: str, depth: int) -> Filter:
+        if not isinstance(value, Mapping):
+            raise FilterError(path, 'A filter is an object, such as {"year": {"$gte": 2024}}.')
+        if depth == 0:
+            raise FilterError(path, f"A filter is nested at most {MAX_FILTER_DEPTH} levels deep.")
+        return all_of(self.parse_member(name, member, join(path, name), depth) for name, member in value.items())
+
+    def parse_member(self, name: str, value: Any, path: str, depth: int) -> Filter:
+        if name == "$not":
+            return Not(self.parse(value, path, depth - 1))
+        if name in COMBINATIONS:
+            if not isinstance(value, list) or not value:
+                raise FilterError(path, "Give a list of filters that is not empty.")
+            parts = tuple(self.parse(item, f"{path}[{i}]", depth - 1) for i, item in enumerate(value))
+            return AllOf(parts) if name == "$and" else AnyOf(parts)
+        self.check_key(name, path)
+        if isinstance(value, Mapping):
+            return self.parse_operators(name, value, path, depth)
+        return self.compare(name, "$eq", value, path)
+
+    def check_key(self, name: str, path: str) -> None:
+        if name.startswith("$"):
+            raise FilterError(path, f"Unknown operator '{name}'. Use {', '.join(COMBINATIONS)} or a key.")
+        if self.keys is None and (message := key_error(name)):
+            raise FilterError(path, message)
+        if self.keys is not None and name not in self.keys:
+            known = f"Use {', '.join(sorted(self.keys))}." if self.keys else "No key is declared."
+            raise FilterError(path, f"'{name}' is not a filterable key of this knowledge base. {known}")
+
+    def parse_operators(self, key: str, value: Mapping[str, Any], path: str, depth: int) -> Filter:
+        if not value or depth == 0:
+            raise FilterError(path, f"Give a value, or an operator: {', '.join(OPERATORS)}.")
+        return all_of(
+            self.parse_operator(key, name, operand, join(path, name), depth) for name, operand in value.items()
+        )
+
+    def parse_operator(self, key: str, name: str, operand: Any, path: str, depth: int) -> Filter:
+        if name == "$ne":
+            return Not(self.compare(key, "$eq", operand, path))
+        if name == "$not":
+            if not isinstance(operand, Mapping):
+                raise FilterError(path, "Give an object with operators.")
+            return Not(self.parse_operators(key, operand, path, depth - 1))
+        if name in ("$in", "$nin"):
+            if not isinstance(operand, list) or len(operand) > MAX_LISTED_VALUES:
+                raise FilterError(path, f"Give a list of at most {MAX_LISTED_VALUES} values.")
+            any_value = AnyOf(tuple(self.compare(key, "$eq", item, f"{path}[{i}]") for i, item in enumerate(operand)))
+            return any_value if name == "$in" else Not(any_value)
+        if name not in OPERATORS:
+            raise FilterError(path, f"Unknown operator '{name}'. Use {', '.join(OPERATORS)}.")
+        return self.compare(key, name, operand, path)
+
+    def compare(self, key: str, operator: str, value: Any, path: str) -> Comparison:
+        self.conditions += 1
+        if self.conditions > MAX_CONDITIONS:
+            raise FilterError(path, f"A filter has at most {MAX_CONDITIONS} conditions.")
+        if isinstance(value, Mapping | list):
+            raise FilterError(path, "Give a text, a number, true, false or null.")
+        if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
+            raise FilterError(path, f"A text has at most {MAX_TEXT_LENGTH} characters.")
+        if operator in ORDERS and (isinstance(value, bool) or not isinstance(value, str | int | float)):
+            raise FilterError(path, f"{operator} compares numbers or texts.")
+        if operator == "$contains" and value is None:
+            raise FilterError(path, "Give a text, a number, true or false.")
+        return Comparison(key, operator, value)
+
+
+def all_of(parts: Iterable[Filter]) -> Filter:
+    parts = tuple(parts)
+    return parts[0] if len(parts) == 1 else AllOf(parts)
+
+
+def join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def matches(condition: Filter, metadata: Mapping[str, Any]) -> bool:
+    """Return whether metadata matches a filter. The queries of the databases return the same."""
+    match condition:
+        case AllOf(parts):
+            return all(matches(part, metadata) for part in parts)
+        case AnyOf(parts):
+            return any(matches(part, metadata) for part in parts)
+        case Not(part):
+            return not matches(part, metadata)
+        case Comparison(key, operator, value):
+            return compare_value(metadata.get(key), operator, value)
+
+
+def compare_value(stored: Any, operator: str, value: Scalar) -> bool:
+    if operator == "$contains":
+        if isinstance(stored, list):
+            return any(compare_value(item, "$eq", value) for item in stored)
+        return isinstance(stored, str) and isinstance(value, str) and value in stored
+    if not is_same_type(stored, value):
+        return False
+    return bool(stored == value) if operator == "$eq" else ORDERS[operator](stored, value)
+
+
+def is_same_type(stored: Any, value: Scalar) -> bool:
+    if isinstance(stored, bool) or isinstance(value, bool):
+        return isinstance(stored, bool) and isinstance(value, bool)
+    if isinstance(value, str) or value is None:
+        return type(stored) is type(value)
+    return isinstance(stored, int | float)

@@ -1,0 +1,144 @@
+"""The knowledge bases of an agent in the editor: a checkbox for each, with its number of passages and its filter.
+
+The names of the inputs:
+
+    knowledge                   sent by every page that has the list
+    knowledge-base              the key of each selected base
+    knowledge-top-<key>         the most passages of a search, or blank
+    knowledge-key-<key>         the keys of the filter, one input for each condition
+    knowledge-operator-<key>    the operators, in the same order
+    knowledge-value-<key>       the values, in the same order
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
+from agents_app.forms.object_field import get_list
+from agents_app.registry import Entry, Kind, registry
+
+CONDITION_LABELS = {
+    "$eq": "is",
+    "$ne": "is not",
+    "$contains": "contains",
+    "$gt": "more than",
+    "$gte": "at least",
+    "$lt": "less than",
+    "$lte": "at most",
+}
+EMPTY_CONDITIONS = 1  # inputs for a further condition
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of a fixed filter, as its inputs show it."""
+
+    key: str = ""
+    operator: str = "$eq"
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class BaseRow:
+    """A knowledge base in the list. `problem` says why the agent runs without it, if it is selected."""
+
+    key: str
+    entry: Entry | None
+    is_selected: bool
+    top_k: str
+    conditions: list[Condition]
+    problem: str
+    has_other_filter: bool  # which the inputs cannot show
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.entry.names if self.entry else ()
+
+    @property
+    def operators(self) -> list[tuple[str, str]]:
+        return [*CONDITION_LABELS.items()]
+
+
+def base_rows(value: Any, owner_id: str) -> list[BaseRow]:
+    """Return the bases that agents of this owner may search, and those that a value names."""
+    selected = value if isinstance(value, dict) else {}
+    entries = {
+        key: entry
+        for key, entry in registry.staff_entries_of(Kind.KNOWLEDGE).items()
+        if entry.owner_id in ("", owner_id)
+    }
+    return [base_row(key, entries.get(key), selected.get(key)) for key in sorted({*entries, *selected})]
+
+
+def base_row(key: str, entry: Entry | None, choice: Any) -> BaseRow:
+    options = choice if isinstance(choice, dict) else {}
+    conditions = simple_conditions(options.get("filter"))
+    problem = filter_problem(key, entry, options) if entry else NO_BASE_MESSAGE.format(key=key)
+    rows = [*(conditions or []), *([Condition()] * EMPTY_CONDITIONS)]
+    return BaseRow(key, entry, choice is not None, str(options.get("topK") or ""), rows, problem, conditions is None)
+
+
+def simple_conditions(value: Any) -> list[Condition] | None:
+    """Return the conditions of a filter, or None if it has combinations that the inputs cannot show."""
+    conditions: list[Condition] = []
+    for key, operand in value.items() if isinstance(value, dict) else ():
+        operators = operand if isinstance(operand, dict) else {"$eq": operand}
+        for operator, item in operators.items():
+            if key.startswith("$") or operator not in CONDITION_LABELS or isinstance(item, dict | list):
+                return None
+            conditions.append(Condition(key, operator, item if is_plain_text(item) else json.dumps(item)))
+    return conditions
+
+
+def is_plain_text(value: Any) -> bool:
+    """Return whether a text stays a text when it is entered again."""
+    return isinstance(value, str) and parse_input(value) == value
+
+
+def parse_input(text: str) -> Any:
+    """Return the value of an input: numbers, true, false, null and quoted texts as in JSON, else the text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(value, dict | list) else value
+
+
+def compose_knowledge(data: Any, base: Any) -> dict[str, Any] | None:
+    """Return the value that a page sent, with the stored options that have no input."""
+    stored = base if isinstance(base, dict) else {}
+    keys = dict.fromkeys(get_list(data, "knowledge-base"))
+    return {key: compose_choice(data, key, stored.get(key) or {}) for key in keys} or None
+
+
+def compose_choice(data: Any, key: str, before: Mapping[str, Any]) -> dict[str, Any]:
+    choice = {name: value for name, value in before.items() if name not in ("filter", "topK")}
+    if text := str(data.get(f"knowledge-top-{key}", "")).strip():
+        choice["topK"] = int(text) if text.isdecimal() and len(text) < 10 else text
+    if simple_conditions(before.get("filter")) is None:
+        choice["filter"] = before["filter"]
+    elif conditions := compose_filter([*posted_conditions(data, key)]):
+        choice["filter"] = conditions
+    return choice
+
+
+def posted_conditions(data: Any, key: str) -> Iterator[Condition]:
+    names = (f"knowledge-{part}-{key}" for part in ("key", "operator", "value"))
+    for condition in zip(*(get_list(data, name) for name in names), strict=False):
+        if condition[0]:
+            yield Condition(*condition)
+
+
+def compose_filter(conditions: list[Condition]) -> dict[str, Any]:
+    """Return the filter of some conditions. Two of the same key and operator are joined by `$and`."""
+    result: dict[str, Any] = {}
+    for condition in conditions:
+        operand = {condition.operator: parse_input(condition.value)}
+        if condition.key in result and condition.operator in result[condition.key]:
+            return {"$and": [{item.key: {item.operator: parse_input(item.value)}} for item in conditions]}
+        result[condition.key] = {**result.get(condition.key, {}), **operand}
+    return result

@@ -1,0 +1,71 @@
+"""Admin of knowledge bases and their documents: figures, errors, and indexing again. Their pages change them."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from access_app.admin_access import StaffAccessMixin
+from access_app.permissions import has_role
+from access_app.role import SHARED_LABEL, Role
+from knowledge_app.indexing.jobs import enqueue_reindexing
+from knowledge_app.models import Chunk, Document, KnowledgeBase
+
+
+@admin.register(KnowledgeBase)
+class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
+    """The knowledge bases of a user's teams. Publishers delete them, and editors index them again."""
+
+    list_display = ("name", "key", "owner", "embedder", "document_count", "failed_count", "updated_at")
+    list_filter = ("embedder",)
+    search_fields = ("key", "name", "description")
+    readonly_fields = (
+        *("key", "name", "description", "owner", "embedder", "chunk_size", "chunk_overlap", "filterable", "rerank"),
+        *("document_count", "failed_count", "chunk_count", "page", "created_at", "updated_at"),
+    )
+    fields = readonly_fields
+    actions = ("index_again",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[KnowledgeBase]:
+        return KnowledgeBase.objects.for_user(request.user).select_related("index")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False  # the page creates one with its index
+
+    def has_change_permission(self, request: HttpRequest, obj: KnowledgeBase | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: KnowledgeBase | None = None) -> bool:
+        if not self.has_module_permission(request):
+            return False
+        return obj is None or has_role(request.user, Role.PUBLISHER, obj.owner_id)
+
+    @admin.action(description="Index selected knowledge bases again")
+    def index_again(self, request: HttpRequest, bases: QuerySet[KnowledgeBase]) -> None:
+        rows = [base for base in bases if has_role(request.user, Role.EDITOR, base.owner_id)]
+        for base in rows:
+            enqueue_reindexing(base, request.user)
+        messages.success(request, f"{len(rows)} of {len(bases)} knowledge bases are being indexed again.")
+
+    @admin.display(description="team", ordering="owner_id")
+    def owner(self, base: KnowledgeBase) -> str:
+        return base.owner_id or SHARED_LABEL
+
+    @admin.display(description="documents")
+    def document_count(self, base: KnowledgeBase) -> int:
+        return base.documents.count()
+
+    @admin.display(description="failed documents")
+    def failed_count(self, base: KnowledgeBase) -> int:
+        return base.documents.filter(status=Document.Status.FAILED).count()
+
+    @admin.display(description="chunks")
+    def chunk_count(self, base: KnowledgeBase) -> int:
+        return Chunk.objects.of_base(base).count()
+
+    @admin.display(description="page")
+    def page(self, base: KnowledgeBase) -> str:
+        return format_html('<a href="{}">Open</a>', reverse("knowledge:view", args=[base.key]))

@@ -1,0 +1,119 @@
+"""API views of knowledge bases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.permissions import SHARED_OWNER, has_role_everywhere, owner_ids_for, require_role
+from access_app.role import Role
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest, Conflict
+from agentcms.wire.metadata_filter import parse_filter_of_body
+from agents_app.api.unknown_keys import warning_payloads
+from jobs_app.api.representation import job_response
+from knowledge_app.api.lookups import get_base
+from knowledge_app.api.representation import base_body, hit_body
+from knowledge_app.api.schemas import KnowledgeBaseBody, SearchBody, apply, read_change, read_fields
+from knowledge_app.indexing.jobs import enqueue_reindexing
+from knowledge_app.indexing.rebuild import create_live_index
+from knowledge_app.models import Chunk, Document, KnowledgeBase
+from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
+
+
+class BasesView(JSONView):
+    """List of the bases that the user may see, and the creation of one."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(100)
+            owner_id = query.text("ownerId")
+            unknown = query.check_unknown_names()
+        rows = KnowledgeBase.objects.for_user(request.user).select_related("index")
+        if owner_id is not None:
+            rows = rows.filter(owner_id=owner_id)
+        page = base_bodies([*rows[paging.start : paging.stop]])
+        payload = page_payload("knowledge", page, rows.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
+
+    def post(self, request: Request) -> HttpResponse:
+        fields = read_fields(KnowledgeBaseBody, json_object_body(request))
+        base = KnowledgeBase(owner_id=owner_of_new(request, fields.pop("owner_id", None)))
+        require_role(request.user, Role.PUBLISHER, base.owner_id)
+        with transaction.atomic():
+            if KnowledgeBase.objects.filter(key=fields["id"]).exists():
+                raise Conflict(f"Knowledge base with id {fields['id']} already exists")
+            apply(base, fields)
+            base.save()
+            create_live_index(base)
+        return json_response(base_bodies([base])[0], 201)
+
+
+def owner_of_new(request: Request, owner_id: str | None) -> str:
+    """Return the owner of a new base: the given one, or the caller's only one. Raise BadRequest for several."""
+    if owner_id is not None:
+        return owner_id
+    if has_role_everywhere(request.user, Role.PUBLISHER):
+        return SHARED_OWNER
+    owners = [*owner_ids_for(request.user, Role.PUBLISHER)[:2]]
+    if len(owners) > 1:
+        raise BadRequest("request body", [("ownerId", "You are a publisher of several teams. Name one.")])
+    return owners[0] if owners else SHARED_OWNER
+
+
+def base_bodies(bases: Sequence[KnowledgeBase]) -> list[dict[str, Any]]:
+    """Return bases with the numbers of their documents and chunks: two queries for all of them."""
+    documents = dict(Document.objects.filter(base__in=bases).order_by().values_list("base").annotate(Count("pk")))
+    live = Chunk.objects.filter(index__in=[base.index_id for base in bases], is_pending=False)
+    chunks = dict(live.order_by().values_list("index").annotate(Count("pk")))
+    return [base_body(base, documents.get(base.pk, 0), chunks.get(base.index_id, 0)) for base in bases]
+
+
+class BaseView(JSONView):
+    """A knowledge base: read, change and delete."""
+
+    def get(self, request: Request, base_id: str) -> HttpResponse:
+        return json_response(base_bodies([get_base(request, base_id)])[0])
+
+    def patch(self, request: Request, base_id: str) -> HttpResponse:
+        base = get_base(request, base_id, Role.PUBLISHER)
+        fields = read_change(json_object_body(request), base)
+        with transaction.atomic():
+            base = KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+            apply(base, fields)
+            base.save()
+            if base.is_outdated:
+                enqueue_reindexing(base, request.user)
+        return json_response(base_bodies([base])[0])
+
+    def delete(self, request: Request, base_id: str) -> HttpResponse:
+        get_base(request, base_id, Role.PUBLISHER).delete()
+        return json_response({"success": True, "message": f"Knowledge base {base_id} deleted"})
+
+
+class SearchView(JSONView):
+    """A search of a base."""
+
+    def post(self, request: Request, base_id: str) -> HttpResponse:
+        base = get_base(request, base_id)
+        fields = read_fields(SearchBody, json_object_body(request))
+        condition = parse_filter_of_body(fields.get("filter"), base.filterable)
+        hits = search_base(base, fields["query"], top_k=fields.get("top_k") or DEFAULT_TOP_K, condition=condition)
+        return json_response({"results": [hit_body(hit) for hit in hits]})
+
+
+class ReindexView(JSONView):
+    """A job that indexes all documents of a base again."""
+
+    def post(self, request: Request, base_id: str) -> HttpResponse:
+        job = enqueue_reindexing(get_base(request, base_id, Role.EDITOR), request.user)
+        return job_response(job, 202)

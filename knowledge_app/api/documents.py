@@ -1,0 +1,103 @@
+"""API views of the documents of a knowledge base."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+
+from access_app.role import Role
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import StrictJSONParser, json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest
+from agentcms.web.uploads import SizeLimitedUploadHandler
+from agents_app.api.unknown_keys import warning_payloads
+from knowledge_app.api.lookups import get_base, get_document
+from knowledge_app.api.representation import document_body
+from knowledge_app.api.schemas import DocumentBody, read_fields
+from knowledge_app.documents.adding import add_content, add_text, add_url, delete_document
+from knowledge_app.models import Document, KnowledgeBase
+
+MAX_FILES = 50  # of one request
+
+
+class DocumentsView(JSONView):
+    """List of the documents of a base, and the addition of some."""
+
+    parser_classes = (StrictJSONParser, MultiPartParser)
+
+    def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
+        # Before authentication, which reads the form for the CSRF token of a session.
+        request.upload_handlers = [SizeLimitedUploadHandler(request)]
+        return super().initialize_request(request, *args, **kwargs)
+
+    def get(self, request: Request, base_id: str) -> HttpResponse:
+        base = get_base(request, base_id)
+        with QueryParams(request) as query:
+            paging = query.paging(100)
+            status = query.text("status")
+            unknown = query.check_unknown_names()
+        rows = base.documents.without_content()
+        if status is not None:
+            rows = rows.filter(status=status)
+        page = [document_body(row) for row in rows[paging.start : paging.stop]]
+        payload = page_payload("documents", page, rows.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
+
+    def post(self, request: Request, base_id: str) -> HttpResponse:
+        """Add a text, the document at a URL, or files. Several files answer with a list."""
+        base = get_base(request, base_id, Role.EDITOR)
+        if request.content_type.startswith("multipart/form-data"):
+            documents = add_files(request, base)
+            body = [document_body(document) for document in documents]
+            return json_response(body[0] if len(body) == 1 else {"documents": body}, 201)
+        return json_response(document_body(add_from_json(request, base)), 201)
+
+
+def add_from_json(request: Request, base: KnowledgeBase) -> Document:
+    fields = read_fields(DocumentBody, json_object_body(request))
+    name, text, url = (fields.get(key) for key in ("name", "text", "url"))
+    options: dict[str, Any] = {"metadata": fields.get("metadata"), "user": request.user}
+    if url is not None and text is None:
+        return add_url(base, url, name=name or "", **options)
+    if text is None or name is None or url is not None:
+        raise BadRequest("request body", [("text", "Send name and text, or url.")])
+    return add_text(base, name, text, **options)
+
+
+def add_files(request: Request, base: KnowledgeBase) -> list[Document]:
+    """Add the files of a form. The field `metadata` is that of all of them, as JSON."""
+    files = [file for name in request.FILES for file in request.FILES.getlist(name)]
+    if not files or len(files) > MAX_FILES:
+        raise BadRequest("request body", [("file", f"Send 1 to {MAX_FILES} files.")])
+    try:
+        text = request.POST.get("metadata")
+        metadata = json.loads(text) if text else None
+    except ValueError:
+        raise BadRequest("request body", [("metadata", "This must be a JSON object.")]) from None
+    limit = settings.KNOWLEDGE_MAX_DOCUMENT_BYTES
+    contents = [(file.name, file.read(limit + 1), file.content_type) for file in files]
+    return [
+        add_content(base, name, content, metadata=metadata, media_type=declared or "", user=request.user)
+        for name, content, declared in contents
+    ]
+
+
+class DocumentView(JSONView):
+    """A document: read with its text, and delete."""
+
+    def get(self, request: Request, base_id: str, document_id: str) -> HttpResponse:
+        document = get_document(get_base(request, base_id), document_id)
+        return json_response({**document_body(document), "text": document.text})
+
+    def delete(self, request: Request, base_id: str, document_id: str) -> HttpResponse:
+        document = get_document(get_base(request, base_id, Role.EDITOR), document_id)
+        delete_document(document)
+        return json_response({"success": True, "message": f"Document {document.name} deleted"})

@@ -1,0 +1,95 @@
+"""API views of vectors, as the published client uses them: each knowledge base is a vector store."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.role import Role
+from agentcms.api.parsers import json_object_body
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest
+from agentcms.vectors import local_embedders
+from agentcms.wire.metadata_filter import parse_filter_of_body
+from knowledge_app.api.lookups import get_base, get_index
+from knowledge_app.api.schemas import CreateIndexBody, UpsertBody, VectorQueryBody, read_fields
+from knowledge_app.models import KnowledgeBase
+from knowledge_app.sent_vectors import create_index, delete_index, index_details, normalize, query_index, upsert
+
+
+class VectorsView(JSONView):
+    """The bases that the user may see, as vector stores."""
+
+    def get(self, request: Request) -> HttpResponse:
+        rows = KnowledgeBase.objects.for_user(request.user)
+        stores = [
+            {"id": row.key, "name": row.key, "type": "knowledge", "description": row.description or row.name}
+            for row in rows
+        ]
+        return json_response({"vectors": stores})
+
+
+class EmbeddersView(JSONView):
+    """The embedders that run on the server."""
+
+    def get(self, request: Request) -> HttpResponse:
+        embedders = [{"id": name, "provider": "local", "name": title} for name, title in local_embedders().items()]
+        return json_response({"embedders": embedders})
+
+
+class IndexesView(JSONView):
+    """The names of the indexes of a base. The one with its documents has the ID of the base."""
+
+    def get(self, request: Request, vector_id: str) -> HttpResponse:
+        base = get_base(request, vector_id)
+        return json_response([*base.indexes.filter(is_building=False).values_list("name", flat=True)])
+
+
+class IndexView(JSONView):
+    """An index of a base: its dimension, and its deletion."""
+
+    def get(self, request: Request, vector_id: str, index_id: str) -> HttpResponse:
+        index = get_index(get_base(request, vector_id), index_id)
+        return json_response(index_details(index))
+
+    def delete(self, request: Request, vector_id: str, index_id: str) -> HttpResponse:
+        base = get_base(request, vector_id, Role.PUBLISHER)
+        delete_index(base, get_index(base, index_id))
+        return json_response({"success": True})
+
+
+class CreateIndexView(JSONView):
+    """Creation of an index for vectors that the caller computes."""
+
+    def post(self, request: Request, vector_id: str) -> HttpResponse:
+        base = get_base(request, vector_id, Role.PUBLISHER)
+        fields = read_fields(CreateIndexBody, json_object_body(request))
+        if fields.get("metric") not in (None, "cosine"):
+            raise BadRequest("request body", [("metric", "Only cosine is supported.")])
+        create_index(base, fields["index_name"], fields["dimension"])
+        return json_response({"success": True})
+
+
+class UpsertView(JSONView):
+    """Vectors that the caller computed."""
+
+    def post(self, request: Request, vector_id: str) -> HttpResponse:
+        base = get_base(request, vector_id, Role.PUBLISHER)
+        fields = read_fields(UpsertBody, json_object_body(request))
+        index = get_index(base, fields["index_name"])
+        ids = upsert(base, index, fields["vectors"], fields.get("metadata"), fields.get("ids"))
+        return json_response({"ids": ids})
+
+
+class QueryView(JSONView):
+    """A search by a vector. It answers with a list."""
+
+    def post(self, request: Request, vector_id: str) -> HttpResponse:
+        base = get_base(request, vector_id)
+        fields = read_fields(VectorQueryBody, json_object_body(request))
+        index = get_index(base, fields["index_name"])
+        condition = parse_filter_of_body(fields.get("filter"), base.filterable)
+        vector = normalize(index, fields["query_vector"], "queryVector")
+        count, includes_vector = fields.get("top_k") or 10, bool(fields.get("include_vector"))
+        return json_response(query_index(base, index, vector, condition, count, includes_vector=includes_vector))

@@ -1,0 +1,141 @@
+"""Adding documents to a knowledge base, and deleting them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from access_app.caller import Caller
+from agentcms.outbound.addresses import validate_url
+from agentcms.wire.canonical import json_equal
+from agentcms.wire.validation import find_faults
+from knowledge_app.documents.errors import DocumentError
+from knowledge_app.documents.fetching import reject_large
+from knowledge_app.documents.media_types import MARKDOWN, media_type_of
+from knowledge_app.indexing.jobs import enqueue_indexing
+from knowledge_app.models import Document, KnowledgeBase
+from knowledge_app.models.document import MAX_NAME_LENGTH
+
+MAX_METADATA_LENGTH = 4000  # characters of JSON
+MAX_URL_LENGTH = 2000
+
+
+def add_content(
+    base: KnowledgeBase,
+    name: str,
+    content: bytes,
+    *,
+    metadata: dict[str, Any] | None = None,
+    media_type: str = "",
+    source: str = Document.Source.FILE,
+    user: Caller | None = None,
+) -> Document:
+    """Add a document, or replace the one of this name, and index it in a job. Raise DocumentError.
+
+    An equal document that is indexed already is left as it is. Without `metadata`, a document keeps its own.
+    """
+    name = checked_name(name)
+    reject_large(len(content))
+    media_type = (
+        media_type if source == Document.Source.TEXT and media_type else media_type_of(name, content, media_type)
+    )
+    fields = {
+        "source": source,
+        "url": "",
+        "media_type": media_type,
+        "content": content,
+        "content_hash": hashlib.sha256(content).hexdigest(),
+        "size": len(content),
+    }
+    return _store(base, name, fields, metadata, user)
+
+
+def add_text(
+    base: KnowledgeBase, name: str, text: str, *, metadata: dict[str, Any] | None = None, user: Caller | None = None
+) -> Document:
+    """Add a text, which may have Markdown. Raise DocumentError."""
+    if not text.strip():
+        raise DocumentError("The text is blank. Enter at least a word.")
+    return add_content(
+        base, name, text.encode(), metadata=metadata, media_type=MARKDOWN, source=Document.Source.TEXT, user=user
+    )
+
+
+def add_url(
+    base: KnowledgeBase,
+    url: str,
+    *,
+    name: str = "",
+    metadata: dict[str, Any] | None = None,
+    user: Caller | None = None,
+) -> Document:
+    """Add the document at a URL, which a job fetches. Raise DocumentError for a URL that may not be reached."""
+    if len(url) > MAX_URL_LENGTH:
+        raise DocumentError(f"The URL has more than {MAX_URL_LENGTH} characters.")
+    try:
+        validate_url(url)
+    except ValidationError as error:
+        raise DocumentError(" ".join(error.messages)) from None
+    parts = urlsplit(url)
+    name = checked_name(name or f"{parts.hostname}{parts.path}".rstrip("/")[:MAX_NAME_LENGTH])
+    return _store(base, name, {"source": Document.Source.URL, "url": url}, metadata, user)
+
+
+def _store(
+    base: KnowledgeBase, name: str, fields: dict[str, Any], metadata: dict[str, Any] | None, user: Caller | None
+) -> Document:
+    if metadata is not None:
+        reject_invalid_metadata(metadata)
+    with transaction.atomic():
+        # Lock the base: two uploads of one name would otherwise both create it.
+        KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+        document = Document.objects.filter(base=base, name=name).without_content().first()
+        if document is None:
+            document = Document(base=base, name=name, created_by_name=getattr(user, "username", ""))
+        elif is_unchanged(document, fields, metadata):
+            return document
+        for field, value in fields.items():
+            setattr(document, field, value)
+        document.metadata = document.metadata if metadata is None else metadata
+        document.status, document.error, document.done_chunks = Document.Status.QUEUED, "", 0
+        document.save()
+        enqueue_indexing(document, user)
+    return document
+
+
+def is_unchanged(document: Document, fields: dict[str, Any], metadata: dict[str, Any] | None) -> bool:
+    """Return whether a document is stored and not failed. That of a URL may have changed there."""
+    return (
+        document.source == fields["source"] != Document.Source.URL
+        and document.status != Document.Status.FAILED
+        and document.content_hash == fields["content_hash"]
+        and document.media_type == fields["media_type"]
+        and (metadata is None or json_equal(document.metadata, metadata))
+    )
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a document without blanks around it. Raise DocumentError."""
+    name = name.strip()
+    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        raise DocumentError(f"The name of a document has 1 to {MAX_NAME_LENGTH} printable characters.")
+    return name
+
+
+def reject_invalid_metadata(metadata: Any) -> None:
+    """Raise DocumentError for metadata that cannot be stored or is too long."""
+    if not isinstance(metadata, dict):
+        raise DocumentError('The metadata must be an object, such as {"product": "router"}.')
+    if faults := [*find_faults(metadata, "metadata")]:
+        raise DocumentError(f"{faults[0].field}: {faults[0].message}")
+    if len(str(metadata)) > MAX_METADATA_LENGTH:
+        raise DocumentError(f"The metadata has more than {MAX_METADATA_LENGTH:,} characters.")
+
+
+def delete_document(document: Document) -> None:
+    """Delete a document with its chunks and their vectors. A job that indexes it stops."""
+    Document.objects.filter(pk=document.pk).only("pk").delete()

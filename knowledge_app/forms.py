@@ -1,0 +1,141 @@
+"""The forms of knowledge bases and their documents."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from access_app.role import SHARED_LABEL
+from agentcms.errors import BadRequest
+from agentcms.vectors import local_embedders
+from agentcms.wire.metadata_filter import parse_filter_of_body
+from knowledge_app.models import KnowledgeBase
+from knowledge_app.models.document import MAX_NAME_LENGTH
+from knowledge_app.search.rerank import registered_rerankers
+from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
+
+CONDITIONS = (("$eq", "is"), ("$ne", "is not"), ("$contains", "contains"), ("$gte", "at least"), ("$lte", "at most"))
+
+
+class BaseForm(forms.ModelForm):
+    """The settings of a knowledge base. `owners` are the teams in which the user may create one."""
+
+    filterable = forms.CharField(
+        required=False,
+        help_text="Keys of the metadata of documents by which searches may be filtered, separated by commas.",
+    )
+
+    class Meta:
+        model = KnowledgeBase
+        fields = (
+            "key",
+            "name",
+            "description",
+            "owner_id",
+            "embedder",
+            "chunk_size",
+            "chunk_overlap",
+            "filterable",
+            "rerank",
+        )
+        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 2})}
+
+    def __init__(self, *args: Any, owners: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["embedder"].widget.attrs["list"] = "embedders"
+        self.initial["filterable"] = ", ".join(self.instance.filterable)
+        if self.instance.pk:
+            del self.fields["key"], self.fields["owner_id"]
+        else:
+            choices = [(owner, owner or SHARED_LABEL) for owner in owners]
+            self.fields["owner_id"] = forms.ChoiceField(label="Team", choices=choices, required=False)
+        del self.fields["rerank"]
+        if registered_rerankers():
+            keys = [(key, key) for key in registered_rerankers()]
+            help_text = "A registered function that sorts results again."
+            self.fields["rerank"] = forms.ChoiceField(
+                choices=[("", "None"), *keys], required=False, help_text=help_text
+            )
+
+    @property
+    def embedders(self) -> list[tuple[str, str]]:
+        return [*local_embedders().items()]
+
+    def clean_filterable(self) -> list[str]:
+        return [key.strip() for key in self.cleaned_data["filterable"].split(",") if key.strip()]
+
+
+class MetadataForm(forms.Form):
+    """The metadata of new documents: a field for each filterable key."""
+
+    def __init__(self, *args: Any, base: KnowledgeBase, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.base = base
+        for key in base.filterable:
+            self.fields[f"meta-{key}"] = forms.CharField(label=key, required=False, max_length=500)
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        """The entered values: numbers as numbers. None if nothing was entered, so that documents keep theirs."""
+        values = {key: self.cleaned_data.get(f"meta-{key}", "") for key in self.base.filterable}
+        return {key: parse_value(text) for key, text in values.items() if text} or None
+
+
+class TextForm(MetadataForm):
+    """A document that is pasted."""
+
+    name = forms.CharField(max_length=MAX_NAME_LENGTH)
+    text = forms.CharField(widget=forms.Textarea(attrs={"rows": 8}), strip=False)
+
+
+class UrlForm(MetadataForm):
+    """A document by its URL."""
+
+    url = forms.CharField(label="URL", max_length=2000)
+
+
+class AskForm(forms.Form):
+    """A search to try, with one condition per filterable key."""
+
+    q = forms.CharField(label="Question", max_length=MAX_QUERY_LENGTH)
+    top_k = forms.IntegerField(
+        label="Passages", min_value=1, max_value=MAX_TOP_K, initial=DEFAULT_TOP_K, required=False
+    )
+    key = forms.ChoiceField(label="Filter by", required=False)
+    operator = forms.ChoiceField(label="Condition", choices=CONDITIONS, required=False)
+    value = forms.CharField(max_length=500, required=False)
+
+    def __init__(self, *args: Any, base: KnowledgeBase, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.base = base
+        self.fields["key"] = forms.ChoiceField(
+            label="Filter by", required=False, choices=[("", "Nothing"), *((key, key) for key in base.filterable)]
+        )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        value = {}
+        if key := values.get("key"):
+            value = {key: {values.get("operator") or "$eq": parse_value(values.get("value", ""))}}
+        try:
+            values["condition"] = parse_filter_of_body(value, self.base.filterable)
+        except BadRequest as error:
+            self.add_error("value", ValidationError((error.issues or [("", error.error)])[0][1], code="filter"))
+        return values
+
+
+def parse_value(text: str) -> str | int | float | bool:
+    """Return a typed value of metadata: a number, true or false, or the text."""
+    stripped = text.strip()
+    if stripped in ("true", "false"):
+        return stripped == "true"
+    for convert in (int, float):
+        try:
+            number = convert(stripped)
+        except ValueError:
+            continue
+        if str(number) == stripped and abs(number) < 2**53:
+            return number
+    return text

@@ -1,0 +1,1 @@
+"""Indexing: the jobs that fill the indexes of knowledge bases."""

@@ -1,0 +1,14 @@
+"""The division of a sequence into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def in_batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """Yield the items in order, at most `size` at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,156 @@
+"""The jobs that index documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from agentcms.errors import ApiError, NotFound
+from agentcms.vectors import EmbedderFailed
+from jobs_app.models import Job
+from jobs_app.runner import is_transient, job_handler
+from knowledge_app.documents.errors import DocumentError
+from knowledge_app.documents.preparation import prepare_document
+from knowledge_app.indexing.fill import DocumentFill, Superseded, document_fence, is_indexed
+from knowledge_app.indexing.jobs import INDEX_DOCUMENT, REINDEX_BASE
+from knowledge_app.indexing.rebuild import begin_rebuild, copy_sent_chunks, finish_rebuild
+from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
+
+SUPERSEDED_RESULT = {"skipped": True}
+UNEXPECTED_MESSAGE = "An unexpected error stopped the indexing. The operator of the server finds it in the log."
+
+
+@job_handler(INDEX_DOCUMENT, "Indexing of a document")
+def run_indexing(job: Job) -> dict[str, Any]:
+    """Index one document, unless it was deleted or a newer job has it."""
+    documents = Document.objects.filter(pk=job.parameters["document"], job_id=job.pk)
+    document = documents.select_related("base").first()
+    if document is None:
+        return SUPERSEDED_RESULT
+    return index_document(document, job, fetches=True)
+
+
+def index_document(document: Document, job: Job, *, fetches: bool) -> dict[str, Any]:
+    """Index a document in the live index of its base. Store why it failed, and raise that as the error of the job."""
+    rows = Document.objects.filter(pk=document.pk, job_id=document.job_id)
+    rows.update(status=Document.Status.INDEXING, error="")
+    try:
+        prepare_document(document, fetches=fetches)
+        return fill_live_index(document, job)
+    except Superseded:
+        return SUPERSEDED_RESULT
+    except Exception as error:
+        if is_transient(error):  # the job is repeated
+            raise
+        message = str(error) if isinstance(error, ApiError | EmbedderFailed) else UNEXPECTED_MESSAGE
+        rows.update(status=Document.Status.FAILED, error=message)
+        raise DocumentError(message) from error
+
+
+def fill_live_index(document: Document, job: Job) -> dict[str, Any]:
+    """Index a prepared document in the index that searches read, also if that is replaced meanwhile."""
+    while True:
+        index = KnowledgeIndex.objects.get(base=document.base_id, pk=live_index_id(document))
+        unchanged = is_indexed(document, index)
+        if not unchanged:
+            fill = DocumentFill(document, index, document_fence(document, index), progress_of(document, job))
+            fill.run()
+        with transaction.atomic():
+            base = KnowledgeBase.objects.select_for_update().only("index").get(pk=document.base_id)
+            if base.index_id == index.pk:
+                count = Chunk.objects.filter(index=index, document=document, is_pending=False).count()
+                mark_ready(document, count)
+                return {"chunks": count, "unchanged": unchanged}
+
+
+def live_index_id(document: Document) -> Any:
+    """Return the ID of the live index. Raise Superseded if the base was deleted."""
+    index_id = KnowledgeBase.objects.filter(pk=document.base_id).values_list("index_id", flat=True).first()
+    if index_id is None:
+        raise Superseded
+    return index_id
+
+
+def mark_ready(document: Document, count: int) -> None:
+    Document.objects.filter(pk=document.pk, job_id=document.job_id).update(
+        status=Document.Status.READY, error="", chunk_count=count, done_chunks=0, indexed_at=timezone.now()
+    )
+
+
+def progress_of(document: Document, job: Job) -> Any:
+    """Return a function that reports the progress of one document."""
+
+    def report(done: int, total: int) -> None:
+        Document.objects.filter(pk=document.pk, job_id=document.job_id).update(done_chunks=done, chunk_count=total)
+        job.report_progress(done=done, total=total)
+
+    return report
+
+
+@job_handler(REINDEX_BASE, "Indexing of a knowledge base")
+def run_reindexing(job: Job) -> dict[str, Any]:
+    """Index all documents of a base again: fetch those by URL, and embed only what has no vector yet.
+
+    If the settings changed, all of it goes into another index, which then replaces the live one.
+    """
+    base = KnowledgeBase.objects.filter(pk=job.parameters["base"]).first()
+    if base is None:
+        raise NotFound("The knowledge base was deleted.")
+    report = update_documents(base, job)
+    base.refresh_from_db()
+    if base.is_outdated:
+        try:
+            rebuild(base, job)
+        except Superseded:
+            return {**report, **SUPERSEDED_RESULT}
+    return report
+
+
+def update_documents(base: KnowledgeBase, job: Job) -> dict[str, Any]:
+    """Index each document whose content changed. Continue after the last one of an earlier attempt."""
+    documents = base.documents.order_by("pk")
+    total, failed = documents.count(), 0
+    rest = documents.filter(pk__gt=job.cursor) if job.cursor else documents
+    for done, document_id in enumerate([*rest.values_list("pk", flat=True)], 1 + total - rest.count()):
+        if claim_document(document_id, job):
+            document = Document.objects.select_related("base").get(pk=document_id)
+            try:
+                index_document(document, job, fetches=True)
+            except DocumentError:
+                failed += 1
+        job.report_progress(done=done, total=total, cursor=str(document_id))
+    return {"documents": total, "failed": failed}
+
+
+def claim_document(document_id: Any, job: Job) -> bool:
+    """Make a document that of this job, unless a job of its own waits or runs."""
+    own_job = Job.objects.unfinished().filter(pk=OuterRef("job_id")).exclude(pk=job.pk)
+    documents = Document.objects.filter(pk=document_id).filter(~Exists(own_job))
+    return documents.update(job_id=job.pk) > 0
+
+
+def rebuild(base: KnowledgeBase, job: Job) -> None:
+    """Fill another index with all documents, and let it replace the live one. Raise Superseded."""
+    index = begin_rebuild(base)
+    copy_sent_chunks(base, index, job)
+    while documents := finish_rebuild(base, index):
+        for number, document_id in enumerate(documents):
+            document = Document.objects.filter(pk=document_id).first()
+            if document is not None:
+                fence = building_fence(index)
+                DocumentFill(document, index, fence, lambda done, total: job.report_progress(done=done)).run()
+            job.report_progress(done=number, total=len(documents))
+
+
+def building_fence(index: KnowledgeIndex) -> Any:
+    """Return the fence of the job that builds an index."""
+
+    def lock() -> None:
+        KnowledgeBase.objects.select_for_update().only("pk").filter(pk=index.base_id).first()
+        if KnowledgeIndex.objects.select_for_update().filter(pk=index.pk, is_building=True).first() is None:
+            raise Superseded
+
+    return lock

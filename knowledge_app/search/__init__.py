@@ -1,0 +1,1 @@
+"""Searches of knowledge bases: filters, ranking and the passages that models read."""

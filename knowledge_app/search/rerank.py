@@ -1,0 +1,56 @@
+"""Functions that sort the results of searches again, registered by key in code.
+
+    @reranker("newest-first")
+    def newest_first(query: str, texts: Sequence[str]) -> Sequence[float]: ...
+
+A function gets the question and the texts, and returns a score for each.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import ImproperlyConfigured
+
+if TYPE_CHECKING:
+    from knowledge_app.search.retrieval import Hit
+
+log = logging.getLogger(__name__)
+
+CANDIDATES = 40  # results that are sorted again
+
+Reranker = Callable[[str, Sequence[str]], Sequence[float]]
+
+_rerankers: dict[str, Reranker] = {}
+
+
+def reranker(key: str) -> Callable[[Reranker], Reranker]:
+    """Register a function that sorts the results of searches again."""
+
+    def register(function: Reranker) -> Reranker:
+        if _rerankers.setdefault(key, function) is not function:
+            raise ImproperlyConfigured(f"The reranker '{key}' is registered twice. Give one of them another key.")
+        return function
+
+    return register
+
+
+def registered_rerankers() -> Mapping[str, Reranker]:
+    return _rerankers
+
+
+def rerank_hits(key: str, query: str, hits: list[Hit]) -> list[Hit]:
+    """Return the results by the scores of a reranker. If it is missing or fails, they stay as they are."""
+    try:
+        scores = [float(score) for score in _rerankers[key](query, [hit.text for hit in hits])]
+        if len(scores) != len(hits) or not all(map(math.isfinite, scores)):
+            raise ValueError("A reranker returns one finite number for each text.")
+    except Exception:  # a registered function may raise anything
+        log.exception("The reranker '%s' failed, so the order of the search is used.", key)
+        return hits
+    ranked = [replace(hit, score=round(score, 4)) for hit, score in zip(hits, scores, strict=True)]
+    return sorted(ranked, key=lambda hit: -hit.score)

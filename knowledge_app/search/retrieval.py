@@ -1,0 +1,82 @@
+"""Searches of a knowledge base by a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from agentcms.errors import Unavailable
+from agentcms.vectors import EmbedderFailed, find_embedder
+from agentcms.wire.metadata_filter import EVERYTHING, Filter
+from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
+from knowledge_app.search.rerank import CANDIDATES, rerank_hits
+from knowledge_app.search.vector_search import find_nearest
+
+if TYPE_CHECKING:
+    from knowledge_app.search.pgvector import Vector
+
+DEFAULT_TOP_K, MAX_TOP_K = 5, 20
+MAX_QUERY_LENGTH = 4000  # characters
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A chunk that a search found, with the document and the place in it."""
+
+    chunk_id: int
+    key: str  # of a chunk that was sent with its vector
+    document_id: UUID | None
+    document: str
+    url: str
+    place: str
+    start: int
+    end: int
+    text: str
+    score: float
+    metadata: dict[str, Any]
+
+    @property
+    def citation(self) -> str:
+        """The document and the place, such as "Install.md, Upgrade"."""
+        return f"{self.document}, {self.place}" if self.place else self.document
+
+
+def search_base(
+    base: KnowledgeBase, query: str, *, top_k: int = DEFAULT_TOP_K, condition: Filter = EVERYTHING
+) -> list[Hit]:
+    """Return the chunks that fit a question best, the best first. Raise Unavailable if the embedder fails."""
+    index = base.live_index
+    try:
+        vector = find_embedder(index.embedder).embed([query], "query")[0]
+    except EmbedderFailed as error:
+        raise Unavailable(f"The search failed: {error}") from None
+    count = max(CANDIDATES, top_k) if base.rerank else top_k
+    hits = load_hits(base, index, vector, condition, count)
+    return rerank_hits(base.rerank, query, hits)[:top_k] if base.rerank else hits
+
+
+def load_hits(base: KnowledgeBase, index: KnowledgeIndex, vector: Vector, condition: Filter, top_k: int) -> list[Hit]:
+    """Return the nearest chunks with their texts and documents."""
+    matches = find_nearest(base, index, vector, condition, top_k)
+    rows = Chunk.objects.of_base(base, index).filter(pk__in=[match.chunk_id for match in matches])
+    columns = ("document__name", "document__url", "place", "start", "end", "text", "metadata", "key")
+    chunks = {row.pk: row for row in rows.select_related("document").only("document_id", *columns)}
+    return [build_hit(chunks[match.chunk_id], match.score) for match in matches if match.chunk_id in chunks]
+
+
+def build_hit(chunk: Chunk, score: float) -> Hit:
+    document = chunk.document
+    return Hit(
+        chunk.pk,
+        chunk.key,
+        chunk.document_id,
+        document.name if document else chunk.key,
+        document.url if document else "",
+        chunk.place,
+        chunk.start,
+        chunk.end,
+        chunk.text,
+        round(score, 4),
+        chunk.metadata,
+    )

@@ -1,0 +1,165 @@
+"""Vectors that callers of the API computed, in indexes beside the documents or among them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from agentcms.errors import BadRequest, Conflict
+from agentcms.ids import uuid7
+from agentcms.vectors.quantize import PackedVector, pack, unpack
+from agentcms.wire.metadata_filter import Filter
+from knowledge_app.indexing.limits import reject_many_chunks
+from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
+from knowledge_app.search.retrieval import load_hits
+
+if TYPE_CHECKING:
+    from knowledge_app.search.pgvector import Vector
+
+MAX_INDEXES = 20  # of a base
+TEXT_MESSAGE = "Among the documents each vector needs its text: send it as metadata.text."
+
+
+def index_details(index: KnowledgeIndex) -> dict[str, Any]:
+    chunks = Chunk.objects.filter(index=index, is_pending=False)
+    return {"dimension": dimension_of(index), "count": chunks.count(), "metric": "cosine"}
+
+
+def dimension_of(index: KnowledgeIndex) -> int:
+    """Return the length of the vectors of an index, or 0 if it has none yet."""
+    if index.dimensions:
+        return index.dimensions
+    data = Chunk.objects.filter(index=index).values_list("data", flat=True).first()
+    return 0 if data is None else len(bytes(data))
+
+
+def create_index(base: KnowledgeBase, name: str, dimension: int) -> None:
+    """Create an index. Repeating it does nothing. Raise Conflict for another dimension, or for too many."""
+    with transaction.atomic():
+        KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+        index = KnowledgeIndex.objects.filter(base=base, name=name).first()
+        if index is None and base.indexes.count() >= MAX_INDEXES:
+            raise Conflict(f"A knowledge base has at most {MAX_INDEXES} indexes. Delete one first.")
+        if index is None:
+            index = KnowledgeIndex.objects.create(base=base, name=name, dimensions=dimension)
+        if (current := dimension_of(index)) not in (0, dimension):
+            raise Conflict(f"The index {name} exists with the dimension {current}. Choose another name.")
+
+
+def delete_index(base: KnowledgeBase, index: KnowledgeIndex) -> None:
+    """Delete an index with its vectors. Raise Conflict for that of the documents."""
+    if index.pk == base.index_id:
+        raise Conflict(f"The index {index.name} has the documents. Delete the knowledge base instead.")
+    index.delete()
+
+
+def normalize(index: KnowledgeIndex, numbers: Sequence[float], path: str) -> Vector:
+    """Return a vector of length 1. Raise BadRequest for another dimension than that of the index."""
+    import numpy as np
+
+    if (dimension := dimension_of(index)) not in (0, len(numbers)):
+        message = f"The vector has {len(numbers)} numbers. Those of the index {index.name} have {dimension}."
+        raise BadRequest("request body", [(path, message)])
+    largest = max(map(abs, numbers))
+    if not math.isfinite(largest) or largest == 0 or isinstance(largest, bool):
+        raise BadRequest("request body", [(path, "A vector needs a number that is not 0.")])
+    row = np.asarray([float(number) / largest for number in numbers], np.float32)
+    normal: Vector = row / np.linalg.norm(row)
+    return normal
+
+
+def upsert(
+    base: KnowledgeBase,
+    index: KnowledgeIndex,
+    vectors: Sequence[Sequence[float]],
+    metadata: Sequence[dict[str, Any]] | None,
+    ids: Sequence[str] | None,
+) -> list[str]:
+    """Store vectors and return their IDs. Those with a known ID are replaced. Raise BadRequest and DocumentError."""
+    keys = keys_of(vectors, metadata, ids)
+    members = metadata or [{} for _ in vectors]
+    rows = [
+        sent_chunk(base, index, key, vector, member, number)
+        for number, (key, vector, member) in enumerate(zip(keys, vectors, members, strict=True))
+    ]
+    if len({len(row.data) for row in rows}) > 1:
+        raise BadRequest("request body", [("vectors", "All vectors must have the same number of numbers.")])
+    with transaction.atomic():
+        KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+        KnowledgeIndex.objects.select_for_update().get(pk=index.pk)
+        Chunk.objects.filter(index=index, document=None, key__in=keys).delete()
+        reject_many_chunks(index, None, len(rows))
+        Chunk.objects.bulk_create(rows)
+    return keys
+
+
+def keys_of(
+    vectors: Sequence[Sequence[float]], metadata: Sequence[dict[str, Any]] | None, ids: Sequence[str] | None
+) -> list[str]:
+    """Return the IDs of vectors, new ones if none are given. Raise BadRequest."""
+    for name, values in (("metadata", metadata), ("ids", ids)):
+        if values is not None and len(values) != len(vectors):
+            raise BadRequest("request body", [(name, f"Send one for each of the {len(vectors)} vectors.")])
+    keys = [*ids] if ids is not None else [str(uuid7()) for _ in vectors]
+    if len({*keys}) < len(keys):
+        raise BadRequest("request body", [("ids", "Send each ID once.")])
+    return keys
+
+
+def sent_chunk(
+    base: KnowledgeBase,
+    index: KnowledgeIndex,
+    key: str,
+    vector: Sequence[float],
+    metadata: dict[str, Any],
+    number: int,
+) -> Chunk:
+    text = metadata.get("text", "")
+    text = text if isinstance(text, str) else ""
+    if index.pk == base.index_id and not text:
+        raise BadRequest("request body", [(f"metadata[{number}].text", TEXT_MESSAGE)])
+    packed = pack(normalize(index, vector, f"vectors[{number}]"))
+    return Chunk(
+        index=index,
+        key=key,
+        text=text,
+        text_hash=hashlib.sha256(f"sent {key} {text}".encode()).hexdigest(),  # not that of a document's chunk
+        end=len(text),
+        metadata=metadata,
+        embedder=index.embedder,
+        scale=packed.scale,
+        data=packed.data,
+    )
+
+
+def query_index(
+    base: KnowledgeBase,
+    index: KnowledgeIndex,
+    vector: Vector,
+    condition: Filter,
+    top_k: int,
+    *,
+    includes_vector: bool,
+) -> list[dict[str, Any]]:
+    """Return the nearest vectors as the published client reads them."""
+    hits = load_hits(base, index, vector, condition, top_k)
+    vectors = stored_vectors([hit.chunk_id for hit in hits]) if includes_vector else {}
+    return [
+        {
+            "id": hit.key or str(hit.chunk_id),
+            "score": hit.score,
+            "metadata": {**hit.metadata, "text": hit.text, **({"place": hit.place} if hit.place else {})},
+            "document": hit.document,
+            **({"vector": vectors[hit.chunk_id]} if includes_vector else {}),
+        }
+        for hit in hits
+    ]
+
+
+def stored_vectors(chunk_ids: Sequence[int]) -> dict[int, list[float]]:
+    rows = Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "scale", "data")
+    return {pk: unpack([PackedVector(scale, bytes(data))])[0].tolist() for pk, scale, data in rows}

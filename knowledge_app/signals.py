@@ -1,0 +1,17 @@
+"""Signal receivers of this app."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
+
+from knowledge_app.models import KnowledgeBase
+from knowledge_app.tool import table
+
+
+@receiver([post_save, post_delete], sender=KnowledgeBase)
+def invalidate_bases(**kwargs: Any) -> None:
+    """Apply a change of knowledge bases in this process at once. Other processes apply it within a second."""
+    table.invalidate()

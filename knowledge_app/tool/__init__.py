@@ -1,0 +1,1 @@
+"""The tool `search-<base>` with which agents search a knowledge base."""

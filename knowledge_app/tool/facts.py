@@ -1,0 +1,18 @@
+"""The facts of a session: what the server knows of the caller of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runs_app.engine.context import RunDeps
+from runs_app.models import AgentRun
+
+
+def facts_of(deps: RunDeps) -> Mapping[str, Any]:
+    """Return the facts of a run. Nothing that a caller sent is among them."""
+    stored = AgentRun.objects.filter(pk=deps.run_id).values_list("input__facts", flat=True).first()
+    known: dict[str, Any] = {"owner": deps.owner_id}
+    if deps.user_id is not None:
+        known["userId"] = f"u{deps.user_id}"
+    return {**(stored if isinstance(stored, dict) else {}), **known}

@@ -1,0 +1,57 @@
+"""The filter that an agent fixes for its searches of a base.
+
+A value such as `"{{ tier }}"` is replaced by the fact `tier` of the session: what the server knows of the caller. What
+the caller claims in a request context is never used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from agentcms.wire.metadata_filter import Filter, FilterError, parse_filter
+
+find_fact = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}").fullmatch
+
+NO_FACT_MESSAGE = "The agent filters this search by '{name}', which is not known of this caller. Nothing was searched."
+
+
+def fact_names(value: Any) -> Iterator[str]:
+    """Yield the names of the facts in a filter."""
+    if isinstance(value, str) and (match := find_fact(value)):
+        yield match[1]
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from fact_names(item)
+
+
+def fill_facts(value: Any, facts: Mapping[str, Any]) -> Any:
+    """Return a filter with its facts. Raise FilterError if one is missing: the search must not become wider."""
+    if isinstance(value, str) and (match := find_fact(value)):
+        if facts.get(match[1]) is None:
+            raise FilterError("", NO_FACT_MESSAGE.format(name=match[1]))
+        return facts[match[1]]
+    if isinstance(value, Mapping):
+        return {key: fill_facts(item, facts) for key, item in value.items()}
+    return [fill_facts(item, facts) for item in value] if isinstance(value, list) else value
+
+
+def parse_fixed_filter(value: Any, keys: Collection[str], facts: Mapping[str, Any]) -> Filter:
+    """Return the filter of an agent for a caller. Raise FilterError.
+
+    A fact that is a list stands for any of its items: `{"team": "{{ teams }}"}` is `{"team": {"$in": […]}}`.
+    """
+    return parse_filter(lists_to_in(fill_facts(value, facts), keys), keys)
+
+
+def lists_to_in(value: Any, keys: Collection[str]) -> Any:
+    """Replace each list that stands where a value is expected."""
+    if isinstance(value, list):
+        return [lists_to_in(item, keys) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: {"$in": item} if name in keys and isinstance(item, list) else lists_to_in(item, keys)
+        for name, item in value.items()
+    }

@@ -1,0 +1,176 @@
+"""Pages of knowledge bases: the list, a base with its documents and a search, its settings and its deletion."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db import transaction
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from access_app.role import Role
+from agentcms.errors import ApiError
+from agentcms.web.dialogs import redirect_page, render_dialog
+from agents_app.models import Agent
+from agents_app.views.access import GET_POST
+from jobs_app.models import Job
+from knowledge_app.documents.media_types import ACCEPTED
+from knowledge_app.forms import AskForm, BaseForm, MetadataForm, TextForm, UrlForm
+from knowledge_app.indexing.jobs import REINDEX_BASE, enqueue_reindexing
+from knowledge_app.indexing.rebuild import create_live_index
+from knowledge_app.models import Document, KnowledgeBase
+from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
+from knowledge_app.views.lookups import base_permissions, get_page_base, publisher_owners
+
+ROWS_PER_PAGE = 50
+
+
+@require_safe
+@login_required
+def base_list(request: HttpRequest) -> HttpResponse:
+    """List the knowledge bases that the user may see."""
+    waiting = Q(documents__status__in=[Document.Status.QUEUED, Document.Status.INDEXING])
+    failed = Q(documents__status=Document.Status.FAILED)
+    rows = KnowledgeBase.objects.for_user(request.user).annotate(
+        document_count=Count("documents"),
+        waiting_count=Count("documents", filter=waiting),
+        failed_count=Count("documents", filter=failed),
+    )
+    rows = rows.order_by("name", "key")
+    page = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    context = {"nav": "knowledge", "page": page, "may_create": bool(publisher_owners(request))}
+    return render(request, "knowledge/list.html", context)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def create(request: HttpRequest) -> HttpResponse:
+    """Create a knowledge base."""
+    owners = publisher_owners(request)
+    form = BaseForm(request.POST or None, owners=owners)
+    if not owners:
+        messages.error(request, "Creating a knowledge base needs the Publisher role in a team.")
+        return redirect("knowledge:list")
+    if not form.is_valid():
+        return render_settings(request, form, None)
+    with transaction.atomic():
+        base = form.save()
+        create_live_index(base)
+    messages.success(request, f"{base.name} was created. Add documents to it.")
+    return redirect("knowledge:view", base.key)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def edit(request: HttpRequest, key: str) -> HttpResponse:
+    """Change the settings of a base. Another embedder or chunk size builds another index."""
+    base = get_page_base(request, key, Role.PUBLISHER)
+    form = BaseForm(request.POST or None, instance=base, owners=[])
+    if not form.is_valid():
+        return render_settings(request, form, base)
+    with transaction.atomic():
+        base = form.save()
+        if base.is_outdated:
+            enqueue_reindexing(base, request.user)
+    messages.success(request, f"{base.name} was saved.")
+    return redirect("knowledge:view", base.key)
+
+
+def render_settings(request: HttpRequest, form: BaseForm, base: KnowledgeBase | None) -> HttpResponse:
+    status = 422 if form.errors else 200
+    return render(request, "knowledge/settings.html", {"nav": "knowledge", "form": form, "base": base}, status=status)
+
+
+@require_safe
+@login_required
+def view(request: HttpRequest, key: str) -> HttpResponse:
+    """Display a base: its documents, forms that add some, and a search to try."""
+    base = get_page_base(request, key)
+    context = {
+        **document_context(request, base),
+        **search_context(request, base),
+        "nav": "knowledge",
+        "accepted": ACCEPTED,
+        "metadata_form": MetadataForm(base=base),
+        "text_form": TextForm(base=base, prefix=None, auto_id="text_%s"),
+        "url_form": UrlForm(base=base, auto_id="url_%s"),
+        "agents": Agent.objects.for_user(request.user).filter(knowledge__has_key=base.key).only("id", "name")[:50],
+    }
+    return render(request, "knowledge/view.html", context)
+
+
+@require_safe
+@login_required
+def documents(request: HttpRequest, key: str) -> HttpResponse:
+    """Render the table of documents, which requests itself again while some of them wait."""
+    return render(request, "knowledge/_documents.html", document_context(request, get_page_base(request, key)))
+
+
+def document_context(request: HttpRequest, base: KnowledgeBase) -> dict[str, Any]:
+    page = Paginator(base.documents.without_content(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    rebuilding = Job.objects.unfinished().filter(kind=REINDEX_BASE, parameters__base=base.pk).first()
+    return {
+        **base_permissions(request, base),
+        "base": base,
+        "page": page,
+        "rebuilding": rebuilding,
+        "is_waiting": rebuilding is not None or base.documents.waiting().exists(),
+    }
+
+
+def search_context(request: HttpRequest, base: KnowledgeBase) -> dict[str, Any]:
+    """Return the search form, with the results of the question in the address."""
+    form = AskForm(request.GET if "q" in request.GET else None, base=base)
+    if not form.is_bound or not form.is_valid():
+        return {"ask_form": form}
+    values = form.cleaned_data
+    try:
+        top_k = values["top_k"] or DEFAULT_TOP_K
+        return {"ask_form": form, "hits": search_base(base, values["q"], top_k=top_k, condition=values["condition"])}
+    except ApiError as error:
+        return {"ask_form": form, "problem": error.error}
+
+
+@require_POST
+@login_required
+def reindex(request: HttpRequest, key: str) -> HttpResponse:
+    """Index all documents of a base again."""
+    base = get_page_base(request, key, Role.EDITOR)
+    enqueue_reindexing(base, request.user)
+    messages.success(request, "All documents are being indexed again. Searches work meanwhile.")
+    return redirect("knowledge:view", base.key)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def delete(request: HttpRequest, key: str) -> HttpResponse:
+    """Delete a base with its documents, after a question that names the agents that search it."""
+    base = get_page_base(request, key, Role.PUBLISHER)
+    if request.method == "POST":
+        base.delete()
+        messages.success(request, f"{base.name} was deleted.")
+        return redirect_page(request, reverse("knowledge:list"))
+    agents = Agent.objects.for_user(request.user).filter(knowledge__has_key=base.key)
+    context = {
+        "nav": "knowledge",
+        "title": f"Delete “{base.name}”?",
+        "body": "knowledge/_delete.html",
+        "base": base,
+        "document_count": base.documents.count(),
+        "agents": agents.only("id", "name")[:20],
+        "buttons": [{"label": f"Delete {base.name}", "kind": "danger"}],
+        "back": reverse("knowledge:view", args=[base.key]),
+    }
+    return render_dialog(request, context)
+
+
+def base_url(base: KnowledgeBase, **query: str) -> str:
+    url = reverse("knowledge:view", args=[base.key])
+    return f"{url}?{urlencode(query)}" if query else url

@@ -1,0 +1,97 @@
+// Uploads of documents: one request for each file, with its progress and its error. Files can be dropped on the form.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, onAdded } = window.agentcms;
+
+  onAdded("form[data-upload]", (form) => {
+    const input = find("input[type=file]", form);
+    const zone = find("[data-drop]", form);
+    const list = find("[data-upload-list]", form);
+    const template = find("[data-upload-row]", form);
+    let waiting = [];
+    let isSending = false;
+
+    form.addEventListener("submit", (event) => {
+      if (!input.files.length) return; // the server says what is missing
+      event.preventDefault();
+      add([...input.files]);
+      input.value = "";
+    });
+    ["dragenter", "dragover"].forEach((type) =>
+      zone.addEventListener(type, (event) => {
+        event.preventDefault();
+        zone.classList.add("drop-active");
+      }),
+    );
+    ["dragleave", "drop"].forEach((type) => zone.addEventListener(type, () => zone.classList.remove("drop-active")));
+    zone.addEventListener("drop", (event) => {
+      event.preventDefault();
+      add([...event.dataTransfer.files]);
+    });
+
+    function add(files) {
+      waiting.push(...files.map((file) => ({ file, row: addRow(file.name) })));
+      if (!isSending) sendNext();
+    }
+
+    function addRow(name) {
+      const row = template.content.firstElementChild.cloneNode(true);
+      find("[data-name]", row).textContent = name;
+      find("progress", row).setAttribute("aria-label", `Upload of ${name}`);
+      list.append(row);
+      return row;
+    }
+
+    function sendNext() {
+      const next = waiting.shift();
+      isSending = Boolean(next);
+      if (!next) return refresh();
+      const data = new FormData(form);
+      data.delete("files");
+      data.append("files", next.file, next.file.name);
+      const request = new XMLHttpRequest();
+      request.open("POST", form.action);
+      request.setRequestHeader("Accept", "application/json");
+      request.upload.addEventListener("progress", (event) => {
+        if (event.lengthComputable) find("progress", next.row).value = (100 * event.loaded) / event.total;
+      });
+      request.addEventListener("loadend", () => {
+        finish(next.row, request);
+        sendNext();
+      });
+      request.send(data);
+    }
+
+    function finish(row, request) {
+      const error = errorOf(request);
+      find("progress", row).remove();
+      const result = find("[data-result]", row);
+      result.textContent = error || "Added";
+      result.classList.toggle("field-error", Boolean(error));
+    }
+
+    function errorOf(request) {
+      try {
+        return JSON.parse(request.responseText).results[0].error;
+      } catch {
+        if (request.status === 413) return "The file is too large.";
+        return request.status ? `The upload failed (${request.status}). Reload the page.` : "There is no connection.";
+      }
+    }
+
+    // The table requests itself while documents wait; this is the first time after the upload.
+    function refresh() {
+      const table = find("#documents");
+      if (table) window.htmx.ajax("GET", `${location.pathname}/documents`, { target: "#documents", swap: "outerHTML" });
+    }
+  });
+
+  // A file that misses the form would replace the page.
+  ["dragover", "drop"].forEach((type) =>
+    addEventListener(type, (event) => {
+      if (findAll("form[data-upload]").length) event.preventDefault();
+    }),
+  );
+})();

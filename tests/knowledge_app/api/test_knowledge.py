@@ -1,0 +1,261 @@
+"""The API of knowledge bases: create, add documents, search, and who may."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from access_app.role import Role
+from knowledge_app.documents.adding import add_text
+from knowledge_app.models import Chunk, Document, KnowledgeBase
+from tests.api_client import Caller
+from tests.factories import api_key, member
+from tests.knowledge_app.conftest import make_base, run_jobs
+
+pytestmark = pytest.mark.django_db
+
+BASES = "/api/knowledge"
+BASE = f"{BASES}/handbook"
+DOCUMENTS = f"{BASE}/documents"
+UNKNOWN = "0190b3c4-0000-7000-8000-000000000000"
+
+
+def caller(role, owner="support"):
+    return Caller(api_key(member(role, owner)))
+
+
+@pytest.fixture
+def publisher():
+    return caller(Role.PUBLISHER)
+
+
+@pytest.fixture
+def filled(base):
+    add_text(
+        base, "Router", "# Ports\n\nThe router has the port eighty.", metadata={"product": "router", "year": 2024}
+    )
+    add_text(base, "Switch", "# Ports\n\nThe switch has nine ports.", metadata={"product": "switch", "year": 2025})
+    run_jobs()
+    return base
+
+
+def body(**fields):
+    return {"id": "handbook", "name": "Handbook", "ownerId": "support", "embedder": "local/words", **fields}
+
+
+def test_a_base_is_created_changed_and_deleted(publisher):
+    created = publisher.post(BASES, body(filterable=["product"], chunkSize=500, chunkOverlap=50))
+    assert created.status_code == 201, created.content
+    assert created.body["chunkSize"] == 500
+    assert created.body["isRebuilding"] is False
+    assert publisher.post(BASES, body()).status_code == 409
+
+    changed = publisher.patch(BASE, {"name": "Book", "chunkSize": 600})
+    assert (changed.body["name"], changed.body["isRebuilding"]) == ("Book", True)
+    run_jobs()
+    assert publisher.get(BASE).body["isRebuilding"] is False
+    assert publisher.get(BASES).body["total"] == 1
+    assert publisher.delete(BASE).body["success"]
+    assert publisher.get(BASE).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"id": "Not valid"}, "id"),
+        ({"name": " "}, "name"),
+        ({"embedder": "local/unknown"}, "embedder"),
+        ({"chunkSize": 5}, "chunkSize"),
+        ({"chunkOverlap": 900}, "chunkOverlap"),
+        ({"filterable": ["a b"]}, "filterable"),
+        ({"filterable": "a"}, "filterable"),
+        ({"rerank": "unknown"}, "rerank"),
+    ],
+)
+def test_an_invalid_base_is_refused_by_field(publisher, change, field):
+    answer = publisher.post(BASES, body(**change))
+
+    assert answer.status_code == 400, answer.content
+    assert answer.body["issues"][0]["field"].startswith(field)
+    assert not KnowledgeBase.objects.exists()
+
+
+def test_owner_and_id_cannot_be_changed(publisher, base):
+    answer = publisher.patch(BASE, {"id": "other", "ownerId": "sales"})
+
+    assert {issue["field"] for issue in answer.body["issues"]} == {"id", "ownerId"}
+
+
+def test_documents_are_added_as_text_and_files(base):
+    editor = caller(Role.EDITOR)
+    text = editor.post(DOCUMENTS, {"name": "Notes", "text": "# A\n\nThe port is eighty.", "metadata": {"year": 1}})
+    assert (text.status_code, text.body["status"]) == (201, "queued")
+    files = {"file": [SimpleUploadedFile("a.md", b"# B\n\nText."), SimpleUploadedFile("b.html", b"<p>More text</p>")]}
+    key = api_key(member(Role.EDITOR, "support"))
+    sent = Client(headers={"Authorization": f"Bearer {key}"}).post(DOCUMENTS, {**files, "metadata": '{"year": 2}'})
+    assert sent.status_code == 201, sent.content
+    assert [row["mediaType"] for row in json.loads(sent.content)["documents"]] == ["text/markdown", "text/html"]
+    run_jobs()
+
+    listed = editor.get(DOCUMENTS).body
+    assert [row["status"] for row in listed["documents"]] == ["ready"] * 3
+    document = editor.get(f"{DOCUMENTS}/{text.body['id']}").body
+    assert document["text"].startswith("# A")
+    assert editor.delete(f"{DOCUMENTS}/{text.body['id']}").body["success"]
+    assert not Chunk.objects.filter(text__contains="eighty").exists()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"name": "a"},
+        {"text": "a"},
+        {"name": "a", "text": " "},
+        {"name": "", "text": "a"},
+        {"name": "a", "text": "a", "metadata": []},
+        {"name": "a", "text": "a", "metadata": {"a": "x" * 5000}},
+        {"name": "a", "text": "a", "url": "https://example.org"},
+        {"url": "ftp://example.org"},
+        {"url": "http://127.0.0.1/"},
+        {"url": "http://2130706433/"},
+        {"url": "http://[::ffff:169.254.169.254]/"},
+    ],
+)
+def test_an_invalid_document_is_refused(base, sent):
+    answer = caller(Role.EDITOR).post(DOCUMENTS, sent)
+
+    assert answer.status_code in (400, 422), answer.content
+    assert answer.body["error"]
+    assert not Document.objects.exists()
+
+
+def test_a_search_returns_passages_with_scores_and_places(filled):
+    viewer = caller(Role.VIEWER)
+    answer = viewer.post(f"{BASE}/search", {"query": "Which port has the router?", "topK": 1})
+
+    (hit,) = answer.body["results"]
+    assert (hit["document"], hit["place"], hit["metadata"]["year"]) == ("Router", "Ports", 2024)
+    assert "eighty" in hit["text"]
+    assert 0 < hit["score"] <= 1
+    filtered = viewer.post(f"{BASE}/search", {"query": "router port", "filter": {"year": {"$gt": 2024}}})
+    assert [hit["document"] for hit in filtered.body["results"]] == ["Switch"]
+
+
+@pytest.mark.parametrize(
+    "sent", [{}, {"query": ""}, {"query": 1}, {"query": "a", "topK": 21}, {"query": "a", "filter": {"color": 1}}]
+)
+def test_an_invalid_search_is_refused(filled, sent):
+    answer = caller(Role.VIEWER).post(f"{BASE}/search", sent)
+
+    assert answer.status_code == 400
+    assert answer.body["issues"]
+
+
+ROUTES = [
+    ("GET", BASE, None),
+    ("PATCH", BASE, {"name": "x"}),
+    ("DELETE", BASE, None),
+    ("POST", f"{BASE}/search", {"query": "a"}),
+    ("POST", f"{BASE}/reindex", {}),
+    ("GET", DOCUMENTS, None),
+    ("POST", DOCUMENTS, {"name": "a", "text": "b"}),
+    ("GET", f"{DOCUMENTS}/{UNKNOWN}", None),
+    ("DELETE", f"{DOCUMENTS}/{UNKNOWN}", None),
+    ("GET", "/api/vector/handbook/indexes", None),
+    ("GET", "/api/vector/handbook/indexes/handbook", None),
+    ("DELETE", "/api/vector/handbook/indexes/handbook", None),
+    ("POST", "/api/vector/handbook/create-index", {"indexName": "a", "dimension": 2}),
+    ("POST", "/api/vector/handbook/upsert", {"indexName": "handbook", "vectors": [[1]]}),
+    ("POST", "/api/vector/handbook/query", {"indexName": "handbook", "queryVector": [1]}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "sent"), ROUTES)
+def test_a_base_of_another_team_does_not_exist(filled, method, path, sent):
+    stranger = caller(Role.MANAGER, "sales")
+    answer = stranger.call(method, path, sent)
+    missing = stranger.call(method, path.replace("handbook", "missing"), sent)
+
+    assert answer.status_code == missing.status_code == 404
+    assert answer.body["error"] == missing.body["error"].replace("missing", "handbook")
+    assert stranger.get(BASES).body["total"] == 0
+    assert stranger.get("/api/vectors").body == {"vectors": []}
+
+
+@pytest.mark.parametrize(
+    ("role", "method", "path", "sent"),
+    [
+        (Role.VIEWER, "POST", DOCUMENTS, {"name": "a", "text": "b"}),
+        (Role.VIEWER, "POST", f"{BASE}/reindex", {}),
+        (Role.EDITOR, "PATCH", BASE, {"name": "x"}),
+        (Role.EDITOR, "DELETE", BASE, None),
+        (Role.EDITOR, "POST", BASES, body(id="new")),
+        (Role.EDITOR, "POST", "/api/vector/handbook/create-index", {"indexName": "a", "dimension": 2}),
+        (Role.EDITOR, "POST", "/api/vector/handbook/upsert", {"indexName": "handbook", "vectors": [[1]]}),
+    ],
+)
+def test_a_missing_role_is_named(filled, role, method, path, sent):
+    answer = caller(role).call(method, path, sent)
+
+    assert answer.status_code == 403
+    assert "role in support" in answer.body["error"]
+
+
+def test_a_second_owner_finds_nothing(filled):
+    make_base("other", owner="sales")
+
+    answer = caller(Role.VIEWER, "sales").post(f"{BASES}/other/search", {"query": "router port eighty", "topK": 20})
+
+    assert answer.body == {"results": []}
+
+
+def test_vectors_are_sent_and_found(filled, publisher):
+    store = "/api/vector/handbook"
+    assert publisher.get(f"{store}/indexes").body == ["handbook"]
+    assert publisher.get(f"{store}/indexes/handbook").body == {"dimension": 64, "count": 2, "metric": "cosine"}
+    assert publisher.post(f"{store}/create-index", {"indexName": "own", "dimension": 2}).body == {"success": True}
+    assert publisher.post(f"{store}/create-index", {"indexName": "own", "dimension": 3}).status_code == 409
+    sent = {"indexName": "own", "vectors": [[1, 0], [0, 2]], "ids": ["a", "b"], "metadata": [{"year": 1}, {"year": 2}]}
+    assert publisher.post(f"{store}/upsert", sent).body == {"ids": ["a", "b"]}
+    publisher.post(f"{store}/upsert", {"indexName": "own", "vectors": [[1, 1]], "ids": ["a"]})
+
+    query = {"indexName": "own", "queryVector": [0, 1], "topK": 5, "includeVector": True}
+    best, second = publisher.post(f"{store}/query", query).body
+    assert (best["id"], best["metadata"]["year"], best["score"]) == ("b", 2, 1.0)
+    assert best["vector"] == pytest.approx([0, 1], abs=0.01)
+    assert (second["id"], second["score"]) == ("a", pytest.approx(0.707, abs=0.01))
+    filtered = publisher.post(f"{store}/query", {**query, "filter": {"year": 2}}).body
+    assert [row["id"] for row in filtered] == ["b"]
+    assert publisher.delete(f"{store}/indexes/handbook").status_code == 409
+    assert publisher.delete(f"{store}/indexes/own").body == {"success": True}
+    assert publisher.get(f"{store}/indexes").body == ["handbook"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"vectors": [[1]]},
+        {"vectors": [[0] * 64]},
+        {"vectors": [[1] * 64]},
+        {"vectors": [[1] * 64], "metadata": []},
+        {"vectors": [[1] * 64, [1]], "metadata": [{"text": "a"}] * 2},
+        {"vectors": [[1] * 64] * 2, "ids": ["a", "a"], "metadata": [{"text": "a"}] * 2},
+        {"vectors": []},
+        {"vectors": [["a"]]},
+    ],
+)
+def test_invalid_vectors_are_refused(filled, publisher, sent):
+    answer = publisher.post("/api/vector/handbook/upsert", {"indexName": "handbook", **sent})
+
+    assert answer.status_code == 400, answer.content
+    assert Chunk.objects.count() == 2
+
+
+def test_the_list_of_bases_takes_few_queries(filled, django_assert_max_num_queries):
+    make_base("other")
+    viewer = caller(Role.VIEWER)
+    viewer.get(BASES)
+    with django_assert_max_num_queries(6):
+        assert viewer.get(BASES).body["total"] == 2

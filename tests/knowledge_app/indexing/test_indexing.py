@@ -1,0 +1,248 @@
+"""The indexing of documents: what is embedded, what is replaced, and what a killed job leaves."""
+
+import pytest
+
+from agentcms.vectors import EmbedderFailed
+from jobs_app.models import Job
+from jobs_app.runner import run_claimed
+from knowledge_app.documents.adding import add_content, add_text, delete_document
+from knowledge_app.indexing import embedding, limits
+from knowledge_app.indexing.jobs import enqueue_indexing, enqueue_reindexing
+from knowledge_app.models import Chunk, Document, KnowledgeIndex
+from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
+
+pytestmark = pytest.mark.django_db
+
+
+def long_text(count=60, word="Router"):
+    return "\n\n".join(
+        f"# Chapter {number}\n\n{word} number {number} has port {number}. " * 3 for number in range(count)
+    )
+
+
+def chunk_rows():
+    return [*Chunk.objects.order_by("number").values_list("number", "text", "start", "end", "place", "is_pending")]
+
+
+def test_a_document_becomes_chunks_with_their_places(base, embedder):
+    document = add_text(base, "Install", long_text(5))
+    run_jobs()
+
+    document.refresh_from_db()
+    chunks = [*document.chunks.order_by("number")]
+    assert (document.status, document.error, document.content) == ("ready", "", b"")
+    assert document.chunk_count == len(chunks) > 0
+    assert all(chunk.text == document.text[chunk.start : chunk.end] for chunk in chunks)
+    assert all(len(chunk.text) <= 1000 for chunk in chunks)
+    assert chunks[0].place == "Chapter 0"
+    assert embedder.texts == [chunk.text for chunk in chunks]
+
+
+def test_the_same_document_is_not_indexed_again(base, embedder):
+    document = add_text(base, "Install", long_text(5))
+    run_jobs()
+    before = [*Chunk.objects.values_list("pk", flat=True)]
+    embedder.texts.clear()
+
+    add_text(base, "Install", long_text(5))
+    assert not Job.objects.filter(state="queued").exists()
+    enqueue_indexing(document)
+    run_jobs()
+
+    assert embedder.texts == []
+    assert [*Chunk.objects.values_list("pk", flat=True)] == before
+
+
+def test_only_new_texts_of_a_changed_document_are_embedded(base, embedder):
+    add_text(base, "Install", "# One\n\n" + "a b c. " * 120 + "\n\n# Two\n\n" + "d e f. " * 120)
+    run_jobs()
+    embedder.texts.clear()
+
+    add_text(base, "Install", "# One\n\n" + "a b c. " * 120 + "\n\n# Two\n\n" + "x y z. " * 120)
+    run_jobs()
+
+    assert embedder.texts
+    assert all("x y z" in text and "a b c" not in text for text in embedder.texts)
+    assert not Chunk.objects.filter(text__contains="d e f").exists()
+    assert not Chunk.objects.filter(is_pending=True).exists()
+
+
+def test_metadata_changes_without_embedding(base, embedder):
+    document = add_text(base, "Install", long_text(3), metadata={"product": "router"})
+    run_jobs()
+    embedder.texts.clear()
+
+    add_text(base, "Install", long_text(3), metadata={"product": "switch"})
+    run_jobs()
+
+    assert embedder.texts == []
+    assert {*document.chunks.values_list("metadata__product", flat=True)} == {"switch"}
+
+
+class Killed(BaseException):
+    """The end of a process: nothing handles it."""
+
+
+def test_a_killed_job_continues_without_embedding_a_text_twice(db, embedder):
+    sizes = {"chunk_size": 200, "chunk_overlap": 0}
+    base = make_base(**sizes)
+    document = add_text(base, "Install", long_text(200))
+    embed, calls = embedder.embed, []
+
+    def embed_twice_then_die(texts, kind):
+        calls.append(len(texts))
+        if len(calls) == 3:
+            raise Killed
+        return embed(texts, kind)
+
+    embedder.embed = embed_twice_then_die
+    with pytest.raises(Killed):
+        run_claimed(str(document.job_id))
+    assert Chunk.objects.filter(is_pending=True).count() == 2 * embedding.BATCH_SIZE
+    assert not Chunk.objects.filter(is_pending=False).exists()
+    Job.objects.update(state="queued")
+    run_jobs()
+
+    assert Document.objects.get().status == "ready"
+    assert len(embedder.texts) == len({*embedder.texts}) == Chunk.objects.count()
+    assert not Chunk.objects.filter(is_pending=True).exists()
+    rows = chunk_rows()
+    base.delete()
+    add_text(make_base("other", **sizes), "Install", long_text(200))
+    run_jobs()
+    assert chunk_rows() == rows
+
+
+def test_a_newer_job_replaces_the_work_of_an_older_one(base, embedder):
+    document = add_text(base, "Install", long_text(60))
+    old_job = document.job_id
+    add_text(base, "Install", "Short.")
+
+    assert run_claimed(str(old_job)).result == {"skipped": True}
+    run_jobs()
+
+    assert [*Chunk.objects.values_list("text", flat=True)] == ["Short."]
+
+
+def test_a_document_that_is_replaced_while_it_is_indexed_is_given_up(base, embedder):
+    add_text(base, "Install", long_text(200))
+    embed = embedder.embed
+
+    def replace_it(texts, kind):
+        embedder.embed = embed
+        add_text(base, "Install", "Short.")
+        return embed(texts, kind)
+
+    embedder.embed = replace_it
+    run_jobs()
+
+    assert [*Chunk.objects.values_list("text", "is_pending")] == [("Short.", False)]
+
+
+def test_a_deleted_document_has_no_vectors_and_its_job_ends(base, embedder):
+    document = add_text(base, "Install", long_text(200))
+    embed = embedder.embed
+
+    def delete_it(texts, kind):
+        delete_document(document)
+        return embed(texts, kind)
+
+    embedder.embed = delete_it
+    run_jobs()
+
+    assert not Chunk.objects.exists()
+    assert Job.objects.get().state == "done"
+
+
+def test_an_embedder_that_fails_is_asked_again(base, embedder, monkeypatch):
+    waits = []
+    monkeypatch.setattr(embedding, "wait", waits.append)
+    embedder.failures = [EmbedderFailed("Busy."), EmbedderFailed("Busy.")]
+    add_text(base, "Install", "Short.")
+    run_jobs()
+    assert (Document.objects.get().status, waits) == ("ready", [1.0, 2.0])
+
+    embedder.failures = [EmbedderFailed("The provider has no key.")] * 4
+    document = add_text(base, "Other", "Short indeed.")
+    run_jobs()
+    document.refresh_from_db()
+    assert (document.status, document.error) == ("failed", "The provider has no key.")
+    assert Job.objects.get(pk=document.job_id).error == "The provider has no key."
+
+
+def test_another_embedder_builds_another_index_and_swaps_it(base, embedder, monkeypatch):
+    from agentcms.vectors import embedders
+
+    add_text(base, "Install", long_text(5))
+    run_jobs()
+    old = base.index
+    other = WordEmbedder("local/others", 32)
+    monkeypatch.setitem(embedders._local, other.name, ("Others", other))
+    embed, live = other.embed, []
+
+    def look_at_the_live_index(texts, kind):
+        base.refresh_from_db()
+        live.append(base.index_id)
+        return embed(texts, kind)
+
+    other.embed = look_at_the_live_index
+    base.embedder = other.name
+    base.save()
+    enqueue_reindexing(base)
+    run_jobs()
+
+    base.refresh_from_db()
+    assert {*live} == {old.pk}  # searches read the old one until the new one is complete
+    assert [row.pk for row in KnowledgeIndex.objects.all()] == [base.index_id] != [old.pk]
+    assert (base.index.name, base.index.embedder, base.index.is_building) == ("handbook", "local/others", False)
+    assert {*Chunk.objects.values_list("embedder", flat=True)} == {"local/others"}
+    assert {len(bytes(data)) for data in Chunk.objects.values_list("data", flat=True)} == {32}
+
+
+def test_a_killed_rebuild_continues_where_it_stopped(base, embedder):
+    for number in range(4):
+        add_text(base, f"Document {number}", long_text(5, f"Word{number}"))
+    run_jobs()
+    base.chunk_size, base.chunk_overlap = 200, 0
+    base.save()
+    embedder.texts.clear()
+    embed, calls = embedder.embed, []
+
+    def die_at_the_third(texts, kind):
+        calls.append(texts)
+        if len(calls) == 3:
+            raise Killed
+        return embed(texts, kind)
+
+    embedder.embed = die_at_the_third
+    job = enqueue_reindexing(base)
+    with pytest.raises(Killed):
+        run_claimed(str(job.pk))
+    Job.objects.filter(pk=job.pk).update(state="queued")
+    run_jobs()
+
+    base.refresh_from_db()
+    assert base.index.chunk_size == 200
+    assert len(embedder.texts) == len({*embedder.texts})
+    assert base.index.indexed_documents.count() == 4
+    assert KnowledgeIndex.objects.count() == 1
+
+
+def test_more_chunks_than_can_be_searched_are_refused(base, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_CHUNKS", 3)
+    document = add_text(base, "Install", long_text(30))
+    run_jobs()
+
+    document.refresh_from_db()
+    assert document.status == "failed"
+    assert "use_pgvector" in document.error
+    assert not Chunk.objects.exists()
+
+
+def test_a_damaged_document_fails_with_a_reason(base):
+    document = add_content(base, "broken.pdf", b"%PDF-1.7 nothing")
+    run_jobs()
+
+    document.refresh_from_db()
+    assert document.status == "failed"
+    assert document.error.endswith(".")

@@ -1,0 +1,165 @@
+"""The pages of knowledge bases, without scripts."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from access_app.role import Role
+from knowledge_app.documents.adding import add_text
+from knowledge_app.models import Document, KnowledgeBase
+from tests.factories import AgentFactory, member
+from tests.knowledge_app.conftest import make_base, run_jobs
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/knowledge/handbook"
+
+
+def browser(role=Role.EDITOR, owner="support"):
+    client = Client()
+    client.force_login(member(role, owner))
+    return client
+
+
+@pytest.fixture
+def filled(base):
+    add_text(base, "Router", "# Ports\n\nThe router has the port eighty.", metadata={"product": "router"})
+    add_text(base, "Switch", "# Ports\n\nThe switch has nine ports.", metadata={"product": "switch"})
+    run_jobs()
+    return base
+
+
+def test_a_publisher_creates_changes_and_deletes_a_base(db):
+    publisher = browser(Role.PUBLISHER)
+    fields = {"key": "handbook", "name": "Handbook", "owner_id": "support", "embedder": "local/words"}
+    fields |= {"chunk_size": 500, "chunk_overlap": 50, "filterable": "product, year", "description": "Products."}
+    assert publisher.post("/knowledge/+new", {**fields, "chunk_overlap": 400}).status_code == 422
+    assert publisher.post("/knowledge/+new", fields).headers["Location"] == PAGE
+    base = KnowledgeBase.objects.get()
+    assert (base.filterable, base.index.chunk_size) == (["product", "year"], 500)
+
+    publisher.post(f"{PAGE}/settings", {**fields, "name": "Manual", "chunk_size": 600})
+    run_jobs()
+    base.refresh_from_db()
+    assert (base.name, base.index.chunk_size) == ("Manual", 600)
+    AgentFactory(id="clerk", name="Clerk", owner_id="support", knowledge={"handbook": {}})
+    question = publisher.get(f"{PAGE}/delete").content.decode()
+    assert "Clerk" in question
+    assert publisher.post(f"{PAGE}/delete").headers["Location"] == "/knowledge"
+    assert not KnowledgeBase.objects.exists()
+
+
+def test_several_files_are_uploaded_and_each_error_names_its_file(base):
+    files = [
+        SimpleUploadedFile("a.md", b"# A\n\nThe port is eighty."),
+        SimpleUploadedFile("b.exe", b"\0\1", "application/octet-stream"),
+        SimpleUploadedFile("c.html", b"<h1>C</h1><script>alert(1)</script><p>Hello"),
+    ]
+    page = browser().post(
+        f"{PAGE}/upload", {"files": files, "meta-product": "router", "meta-year": "2024"}, follow=True
+    )
+    run_jobs()
+
+    text = page.content.decode()
+    assert "b.exe" in text
+    assert "cannot be read" in text
+    assert "2 documents added" in text
+    assert {*Document.objects.values_list("name", "status")} == {("a.md", "ready"), ("c.html", "ready")}
+    assert Document.objects.get(name="a.md").metadata == {"product": "router", "year": 2024}
+    assert Document.objects.get(name="c.html").text == "# C\n\nHello"
+
+
+def test_the_script_reads_the_error_of_a_file(base):
+    upload = browser().post(
+        f"{PAGE}/upload",
+        {"files": SimpleUploadedFile("b.exe", b"\0", "application/octet-stream")},
+        headers={"Accept": "application/json"},
+    )
+
+    assert upload.status_code == 422
+    assert "b.exe" in upload.json()["results"][0]["error"]
+
+
+def test_texts_and_urls_are_added(base):
+    editor = browser()
+    assert editor.post(f"{PAGE}/text", {"name": "Notes", "text": "Short."}).status_code == 302
+    refused = editor.post(f"{PAGE}/url", {"url": "http://169.254.169.254/latest"})
+
+    assert refused.status_code == 422
+    assert "private address" in refused.content.decode()
+    assert [*Document.objects.values_list("name", flat=True)] == ["Notes"]
+
+
+def test_a_question_shows_passages_with_scores_and_places(filled):
+    viewer = browser(Role.VIEWER)
+    page = viewer.get(f"{PAGE}?q=which+port+has+the+router&top_k=1").content.decode()
+
+    assert "The router has the port eighty." in page
+    assert "The switch" not in page.split('id="documents"')[0]
+    assert "<meter" in page
+    filtered = viewer.get(f"{PAGE}?q=router&key=product&operator=$eq&value=switch").content.decode()
+    assert "The router has the port" not in filtered
+    assert "Upload" not in page  # viewers add nothing
+
+
+def test_the_table_shows_errors_by_document_and_asks_again_while_documents_wait(base):
+    add_text(base, "Notes", "Short.")
+    editor = browser()
+    assert "every 2s" in editor.get(f"{PAGE}/documents").content.decode()
+    run_jobs()
+    Document.objects.update(status="failed", error="The PDF needs a password.")
+
+    table = editor.get(f"{PAGE}/documents").content.decode()
+    assert "every 2s" not in table
+    assert "The PDF needs a password." in table
+
+
+def test_a_document_is_shown_and_deleted(filled):
+    document = Document.objects.get(name="Router")
+    url = f"{PAGE}/documents/{document.pk}"
+    editor = browser()
+
+    assert "The router has the port eighty." in editor.get(url).content.decode()
+    assert "cannot be undone" in editor.get(f"{url}/delete").content.decode()
+    editor.post(f"{url}/delete")
+    assert not Document.objects.filter(name="Router").exists()
+
+
+PATHS = ["", "/settings", "/delete", "/documents", "/reindex", "/upload", "/text", "/url"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_base_of_another_team_does_not_exist(filled, path):
+    stranger = browser(Role.MANAGER, "sales")
+
+    answers = {stranger.get(PAGE + path).status_code, stranger.post(PAGE + path).status_code}
+    assert answers <= {404, 405}
+    assert "Handbook" not in stranger.get("/knowledge").content.decode()
+    document = Document.objects.first()
+    assert stranger.get(f"{PAGE}/documents/{document.pk}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("role", "path"),
+    [
+        (Role.VIEWER, "/upload"),
+        (Role.VIEWER, "/text"),
+        (Role.VIEWER, "/url"),
+        (Role.VIEWER, "/reindex"),
+        (Role.EDITOR, "/settings"),
+        (Role.EDITOR, "/delete"),
+    ],
+)
+def test_a_missing_role_is_refused(filled, role, path):
+    assert browser(role).post(PAGE + path, {"name": "x"}).status_code == 403
+    assert KnowledgeBase.objects.get().name == "Handbook"
+
+
+def test_the_list_takes_few_queries(filled, django_assert_max_num_queries):
+    make_base("other")
+    viewer = browser(Role.VIEWER)
+    viewer.get("/knowledge")
+    with django_assert_max_num_queries(9):
+        page = viewer.get("/knowledge").content.decode()
+    assert "Handbook" in page
+    assert "Other" in page
