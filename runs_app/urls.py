@@ -20,6 +20,7 @@ urlpatterns = [
     path(f"{RUN_PATH}/waiting", runs.waiting_state, name="waiting"),
     path(f"{RUN_PATH}/stream", actions.stream, name="stream"),
     path(f"{RUN_PATH}/stop", actions.stop, name="stop"),
+    path(f"{RUN_PATH}/score", runs.score, name="score"),
     path("approvals", approvals.inbox, name="approvals"),
     path("approvals/count", approvals.approval_count, name="approval_count"),
     path(APPROVAL_PATH, approvals.approval, name="approval"),

@@ -9,10 +9,13 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
+from access_app.permissions import has_role, require_role
+from access_app.role import Role
 from agentcms.tracing.spans import trace_url
 from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import config_sections
@@ -26,7 +29,8 @@ from runs_app.display.answer import RunView, add_waits, build_run_views, input_m
 from runs_app.display.formats import model_name
 from runs_app.display.memory_of_run import build_memory
 from runs_app.display.remembered import recalled_messages
-from runs_app.models import AgentRun
+from runs_app.forms.score import SCORER, ScoreForm
+from runs_app.models import AgentRun, Score
 from runs_app.views.approval_cards import add_cards
 from runs_app.views.list_filters import RunListState
 from runs_app.views.lookups import find_agent, get_run, readable_runs
@@ -58,7 +62,31 @@ def agent_runs(request: HttpRequest, agent_id: str) -> HttpResponse:
 @login_required
 def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Display a run: input, answer, timeline, usage and the configuration of the agent."""
+    return render_run(request, get_run(request, run_id), ScoreForm())
+
+
+@require_POST
+@login_required
+def score(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Store the score of a person, or display the run with the errors of the form."""
     run = get_run(request, run_id)
+    require_role(request.user, Role.EDITOR, run.owner_id)
+    form = ScoreForm(request.POST)
+    if not form.is_valid():
+        return render_run(request, run, form, status=400)
+    values = form.cleaned_data
+    Score.objects.create(
+        run=run,
+        scorer=SCORER,
+        score=values["score"],
+        reason=values["comment"],
+        source=Score.Source.PERSON,
+        created_by_id=request.user.pk,
+    )
+    return redirect(f"{reverse('runs:view', args=[run.pk])}#scores")
+
+
+def render_run(request: HttpRequest, run: AgentRun, form: ScoreForm, status: int = 200) -> HttpResponse:
     agent = find_agent(request, run)
     version = find_version(agent, run)
     add_waits(run_view := describe_run(request, run))
@@ -77,9 +105,10 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "children": run_view.children,
         "thread_runs": thread_runs(request, run),
         **details_context(request, run_view),
+        "score_form": form if run.is_finished and has_role(request.user, Role.EDITOR, run.owner_id) else None,
         "parts": config_sections(run.configuration) if shows_configuration else [],
     }
-    return render(request, "runs/view.html", context)
+    return render(request, "runs/view.html", context, status=status)
 
 
 @require_safe
@@ -146,7 +175,7 @@ def details_context(request: HttpRequest, run_view: RunView) -> dict[str, Any]:
         "total_cost": total_cost(run),
         "trace_url": trace_url(run.traceparent),
         "remembered": build_memory(run),
-        "scores": run.scores.all(),
+        "scores": run.scores.select_related("created_by"),
         "recalled": [recalled_row(request, *item) for item in messages],
         "hidden_recalled": hidden,
     }

@@ -15,6 +15,7 @@ from django.core.exceptions import ValidationError
 from fastmcp.exceptions import ToolError
 from pydantic_ai.messages import BinaryContent
 
+from agentcms.tracing.spans import without_trace_context
 from tools_app.mcp.call_signal import mcp_called
 from tools_app.mcp.connection import Toolset, build_toolset, reject_unavailable
 from tools_app.mcp.definitions import Listing, parse_listing
@@ -44,7 +45,8 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
     try:
         async with asyncio.timeout(server.call_timeout):
             async with session_pool().use(server, fill_headers(server.headers, caller)) as toolset:
-                value = await toolset.direct_call_tool(name, dict(arguments))
+                with without_trace_context():  # the client would send it to servers of others
+                    value = await toolset.direct_call_tool(name, dict(arguments))
         outcome = "succeeded"
         return without_files(server, value)
     except TimeoutError:
