@@ -1,0 +1,5 @@
+"""Admin of conversations and resources. Django registers model admins by importing this package."""
+
+from memory_app.admin import resources, threads
+
+__all__ = ["resources", "threads"]

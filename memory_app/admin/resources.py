@@ -1,0 +1,54 @@
+"""Admin of resources: export and deletion of a person's data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from access_app.admin_access import ReadOnlyAdmin, confirmation_page
+from memory_app.models import Resource
+from runs_app.resource_data import start_export, start_forgetting
+
+
+@admin.register(Resource)
+class ResourceAdmin(ReadOnlyAdmin):
+    """Resources without the texts of their memory. Only superusers see them."""
+
+    list_display = ("key", "realm", "thread_count", "working_revision", "created_at", "updated_at")
+    list_filter = ("updated_at",)
+    search_fields = ("key", "realm")
+    fields = ("key", "realm", "user", "thread_count", "working_revision", "created_at", "updated_at")
+    readonly_fields = ("thread_count",)
+    actions = ("export_data", "forget_data")
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return super().has_module_permission(request) and request.user.is_superuser
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Resource]:
+        return Resource.objects.annotate(threads_counted=Count("threads"))
+
+    @admin.display(description="Threads", ordering="threads_counted")
+    def thread_count(self, resource: Any) -> int:
+        return int(resource.threads_counted)
+
+    @admin.action(description="Export all data of the selected resources")
+    def export_data(self, request: HttpRequest, resources: QuerySet[Resource]) -> None:
+        for resource in resources:
+            job = start_export(request.user, str(resource.realm), str(resource.key))
+            LogEntry.objects.log_actions(request.user.pk, [resource], CHANGE, "Exported.", single_object=True)
+            messages.info(request, f"The export of {resource} is job {job.pk}. Its file is /api/jobs/{job.pk}/file.")
+
+    @admin.action(description="Delete all data of the selected resources")
+    def forget_data(self, request: HttpRequest, resources: QuerySet[Resource]) -> HttpResponse | None:
+        if "confirmed" not in request.POST:
+            template = "memory_app/resource/forget"
+            return confirmation_page(self, request, template, "Delete all data?", resources=resources)
+        for resource in resources:
+            start_forgetting(request.user, str(resource.realm), str(resource.key))
+            LogEntry.objects.log_actions(request.user.pk, [resource], DELETION, "Forgotten.", single_object=True)
+        messages.success(request, "Jobs delete the data.")
+        return None

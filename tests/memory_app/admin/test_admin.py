@@ -1,0 +1,60 @@
+"""The admin of conversations and resources."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.urls import reverse
+
+from jobs_app.models import Job
+from tests.factories import UserFactory, member
+from tests.memory_app.conftest import add_thread
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+RESOURCES = reverse("admin:memory_app_resource_changelist")
+
+
+@pytest.fixture
+def thread(editor):
+    return add_thread(editor, texts=[("user", "turquoise")])
+
+
+@pytest.fixture
+def staff():
+    return browser(UserFactory(is_staff=True, is_superuser=True))
+
+
+def test_opening_the_texts_is_recorded(staff, thread):
+    listed = staff.get(reverse("admin:memory_app_thread_changelist"))
+    page = staff.get(reverse("admin:memory_app_thread_change", args=[thread.pk]))
+    assert "turquoise" not in listed.content.decode() + page.content.decode()
+    assert not LogEntry.objects.exists()
+
+    texts = staff.get(reverse("admin:memory_app_thread_texts", args=[thread.pk]))
+
+    assert "turquoise" in texts.content.decode()
+    assert LogEntry.objects.get().change_message == "Opened the texts of this conversation."
+
+
+def test_a_resource_is_exported_and_forgotten_by_jobs(staff, thread):
+    selected = {"_selected_action": [thread.resource_id]}
+
+    staff.post(RESOURCES, {**selected, "action": "export_data"})
+    question = staff.post(RESOURCES, {**selected, "action": "forget_data"})
+    staff.post(RESOURCES, {**selected, "action": "forget_data", "confirmed": "yes"})
+
+    assert "1 thread" in question.content.decode()
+    assert {*Job.objects.values_list("kind", flat=True)} == {"export_resource", "forget_resource"}
+    assert LogEntry.objects.count() == 2
+
+
+def test_staff_without_rights_see_nothing(thread):
+    user = member("viewer")
+    user.is_staff = True
+    user.save()
+    client = browser(user)
+
+    assert not client.get(reverse("admin:memory_app_thread_changelist")).context["cl"].queryset.exists()
+    assert client.get(reverse("admin:memory_app_thread_texts", args=[thread.pk])).status_code == 404
+    assert client.get(RESOURCES).status_code == 403
+    assert not LogEntry.objects.exists()
