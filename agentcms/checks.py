@@ -19,7 +19,7 @@ from agentcms import environment
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from agentcms.vectors import local_embedders
 from runs_app.providers.allowed_settings import setting_error
-from tools_app.mcp.commands import command_error
+from tools_app.programs.commands import command_error
 
 MIN_SECRET_LENGTH = 32
 MIN_DISTINCT_CHARACTERS = 10
@@ -125,12 +125,13 @@ def check_model_urls(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[C
 
 
 @register("environment")
-def check_mcp_commands(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
-    """Return an error for each command of MCP servers that cannot be read."""
+def check_commands(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error for each command of MCP servers and ACP agents that cannot be read."""
     return [
-        Error(f"MCP_COMMANDS: the command {key!r} {message}", id="agentcms.E010")
-        for key, value in settings.MCP_COMMANDS.items()
-        if (message := command_error(value))
+        Error(f"{name}: the command {key!r} {message}", id=error_id)
+        for name, error_id in (("MCP_COMMANDS", "agentcms.E010"), ("ACP_COMMANDS", "agentcms.E014"))
+        for key, value in getattr(settings, name).items()
+        if (message := command_error(value, has_network=name == "ACP_COMMANDS"))
     ]
 
 

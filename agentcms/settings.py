@@ -380,6 +380,12 @@ MCP_COMMANDS = environment.read_json_file("MCP_COMMANDS")
 KNOWLEDGE_MAX_DOCUMENT_BYTES = environment.read_int("KNOWLEDGE_MAX_DOCUMENT_MB", 10, minimum=1) * 1024 * 1024
 KNOWLEDGE_MAX_PAGES = environment.read_int("KNOWLEDGE_MAX_PAGES", 2000, minimum=1)
 KNOWLEDGE_EXTRACTION_TIMEOUT = environment.read_int("KNOWLEDGE_EXTRACTION_TIMEOUT", 60, minimum=1)
+# A JSON file with the programs that ACP agents may be, in the same form, with "network": "none" or "proxy".
+ACP_COMMANDS = environment.read_json_file("ACP_COMMANDS")
+# The sandbox of the programs of ACP_COMMANDS that name none.
+ACP_SANDBOX = environment.read_choice("ACP_SANDBOX", "bwrap", "none")
+# The folders in which ACP agents work.
+WORKSPACES_DIR = Path(environment.read_text("WORKSPACES_DIR", str(DATA_DIR / "workspaces"))).resolve()
 # Connections to private addresses are refused unless their network is listed here. MODEL_NETWORKS is the earlier name.
 OUTBOUND_NETWORKS = environment.read_networks("OUTBOUND_NETWORKS") + environment.read_networks("MODEL_NETWORKS")
 # Encrypts the stored API keys of model providers. Changing it makes them unreadable.

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     TOOL = "tool"
     MCP_TOOL = "MCP tool"
     KNOWLEDGE = "knowledge base"
+    ACP_AGENT = "ACP agent"
     INTEGRATION_PROVIDER = "integration provider"
     WORKFLOW = "workflow"
     MEMORY = "memory"
@@ -91,6 +92,7 @@ class Entry:
     source: str = "code"  # entries from code cannot be changed in the admin
     id: str = ""  # an alias for the key; another entry with this key has precedence
     make: Callable[[str, Entry], Any] | None = None
+    make_agent: Callable[[Entry], Any] | None = None  # builds the agent of a child run
     tool_name: str = ""  # for models, if it is not the key
     owner_id: str = ""
     definition_hash: str = ""

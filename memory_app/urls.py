@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory_app.views import threads, working
+from memory_app.views import permissions, threads, working
 
 app_name = "threads"
 
@@ -12,5 +12,10 @@ urlpatterns = [
     path("threads/<str:key>/export", threads.export, name="export"),
     path("threads/<str:key>/working-memory", working.edit, name="working_memory"),
     path("threads/<str:key>/working-memory/<int:revision>/restore", working.restore, name="restore_working_memory"),
+    path(
+        "threads/<str:key>/permissions/<int:permission_id>/revoke",
+        permissions.revoke_permission,
+        name="revoke-permission",
+    ),
     path("threads/<str:key>/delete", threads.delete, name="delete"),
 ]

@@ -17,7 +17,7 @@ def order_shirt(colour: str) -> str:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,9 +30,10 @@ MAX_PROGRESS_TEXT = 500  # characters
 class CallSuspended(Exception):
     """The tool waits for a person, who reads the payload."""
 
-    def __init__(self, payload: Any) -> None:
+    def __init__(self, payload: Any, resume_schema: Mapping[str, Any] | None = None) -> None:
         super().__init__("The tool waits for a person.")
         self.payload = payload
+        self.resume_schema = resume_schema
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,13 @@ class ToolCall:
             progress = {"done": done, "total": total, "text": text[:MAX_PROGRESS_TEXT]}
             self.report({name: value for name, value in progress.items() if value not in (None, "")})
 
-    def suspend(self, payload: Any = None) -> NoReturn:
+    def suspend(self, payload: Any = None, *, resume_schema: Mapping[str, Any] | None = None) -> NoReturn:
         """Let the call wait for data from a person, who reads the payload. The run holds no process meanwhile.
 
-        Raise CallSuspended, which the tool must let through.
+        `resume_schema` is the JSON Schema of the data, if it is not that of the tool. Raise CallSuspended, which the
+        tool must let through.
         """
-        raise CallSuspended(payload)
+        raise CallSuspended(payload, resume_schema)
 
 
 _current_call: ContextVar[ToolCall | None] = ContextVar("current_tool_call", default=None)

@@ -13,11 +13,13 @@ from django.core.exceptions import ValidationError
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agentcms.cache import SizeLimitedCache
+from agents_app.configuration.acp_agents import find_acp_entry, names_acp_agent
 from agents_app.configuration.references import (
     FIELD_KINDS,
     OWNED_FIELDS,
     MissingReference,
     StoredAgents,
+    find_entry,
     find_missing_references,
     referenced_keys,
 )
@@ -77,9 +79,11 @@ class ResolvedAgent:
 
     @classmethod
     def from_registry(cls, entry: Entry) -> ResolvedAgent:
-        return cls(
-            entry.key, entry.title, entry.description, SHARED_OWNER, to_wire_dict(entry.target), "code", Target.CODE
-        )
+        # An ACP agent is built from its record, whatever it is then.
+        model = {"provider": "acp", "name": str(entry.target)}
+        acp = {"name": entry.title, "description": entry.description, "instructions": "", "model": model}
+        snapshot = acp if entry.make_agent is not None else to_wire_dict(entry.target)
+        return cls(entry.key, entry.title, entry.description, SHARED_OWNER, snapshot, "code", Target.CODE)
 
     @classmethod
     def from_run(cls, run: AgentRun) -> ResolvedAgent:
@@ -107,6 +111,9 @@ class ResolvedAgent:
 
         Live and draft agents are cached. The key contains all that they are built from, so no entry becomes stale.
         """
+        if self.target == Target.CODE and (entry := find_acp_entry(Kind.AGENT, self.id)) and entry.make_agent:
+            built: BuiltAgent = entry.make_agent(entry)
+            return built
         sub_agents = self._stored_sub_agents()
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
             return self._build(sub_agents)
@@ -117,6 +124,7 @@ class ResolvedAgent:
             registry.fingerprint,
             table.get_table().revision,
             *sorted(registry.staff_revision(kind) for kind in kinds),
+            registry.staff_revision(Kind.ACP_AGENT) if names_acp_agent(self.configuration) else "",
             *sub_agents.items,
         )
         return _built_agents.get_or_create(key, lambda: self._build(sub_agents))
@@ -218,7 +226,7 @@ class AgentResolver:
 
     def sub_agent(self, key: str, owner_id: str) -> ResolvedAgent:
         """Return the sub-agent that a key names for agents of an owner. Raise Agent.DoesNotExist and AgentArchived."""
-        if (entry := registry.get(Kind.AGENT, key)) is not None:
+        if (entry := find_entry(Kind.AGENT, key)) is not None:
             return ResolvedAgent.from_registry(entry)
         agent = Agent.objects.of_usable_owners(owner_id).with_versions().get(pk=key)
         reject_archived(agent)

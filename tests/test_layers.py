@@ -52,6 +52,7 @@ HTTP = (
 )
 # These load slowly, so a module that is often loaded imports them, or what needs them, inside a function.
 HEAVY = (
+    "acp.",
     "celery",
     "cryptography",
     "fastmcp",

@@ -7,11 +7,27 @@ from typing import Any
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
+from runs_app.approvals.approval_signals import approval_decided
+from runs_app.models import PendingCall
+from tools_app.acp import table as acp_table
+from tools_app.acp.permissions import remember_always
 from tools_app.mcp import table
-from tools_app.models import McpServer
+from tools_app.models import AcpAgent, McpServer
 
 
 @receiver([post_save, post_delete], sender=McpServer)
 def invalidate_servers(**kwargs: Any) -> None:
     """Apply a change of servers in this process at once. Other processes apply it within a second."""
     table.invalidate()
+
+
+@receiver([post_save, post_delete], sender=AcpAgent)
+def invalidate_acp_agents(**kwargs: Any) -> None:
+    """Apply a change of ACP agents in this process at once. Other processes apply it within a second."""
+    acp_table.invalidate()
+
+
+@receiver(approval_decided, sender=PendingCall)
+def remember_permission(call: PendingCall, **kwargs: Any) -> None:
+    """Keep the answer to a request of an ACP agent for the whole conversation, if a person chose so."""
+    remember_always(call)

@@ -31,6 +31,7 @@ from runs_app.approvals.approval_signals import approval_decided  # noqa: E402
 from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
 from runs_app.models import PendingCall  # noqa: E402
 from runs_app.response_cache.store import answer_looked_up  # noqa: E402
+from tools_app.acp.call_signal import acp_prompted  # noqa: E402
 from tools_app.mcp.call_signal import mcp_called  # noqa: E402
 from versions_app.models import Activation, AgentVersion  # noqa: E402
 from versions_app.retention import pruned  # noqa: E402
@@ -58,6 +59,10 @@ CACHED_ANSWERS = Counter("agentcms_response_cache", "Lookups of answers in the r
 APPROVALS = Counter("agentcms_approvals_decided", "Calls that waited for people and were decided.", ["state", "via"])
 MCP_CALLS = Counter("agentcms_mcp_calls", "Calls of tools of MCP servers.", ["server", "outcome"])
 MCP_SECONDS = Histogram("agentcms_mcp_call_seconds", "Time of calls of MCP servers.", ["server"], buckets=BUCKETS)
+ACP_PROMPTS = Counter("agentcms_acp_prompts", "Prompts to ACP agents.", ["agent", "outcome"])
+ACP_SECONDS = Histogram(
+    "agentcms_acp_prompt_seconds", "Time of prompts to ACP agents.", ["agent"], buckets=(0.5, 1, 5, 10, 30, 60, 300)
+)
 DROPPED_SPANS = Counter("agentcms_spans_dropped", "Spans of traces that were not exported.", ["reason"])
 RECALLS = Counter("agentcms_recalls", "Recalls of earlier messages by runs.", ["outcome"])
 RECALL_SECONDS = Histogram("agentcms_recall_seconds", "Time of a recall with its embedding.", buckets=BUCKETS)
@@ -99,6 +104,11 @@ def count_mcp_call(server: str, outcome: str, seconds: float, **kwargs: Any) -> 
     MCP_SECONDS.labels(server).observe(seconds)
 
 
+def count_acp_prompt(agent: str, outcome: str, seconds: float, **kwargs: Any) -> None:
+    ACP_PROMPTS.labels(agent, outcome).inc()
+    ACP_SECONDS.labels(agent).observe(seconds)
+
+
 def count_dropped_spans(count: int, reason: str, **kwargs: Any) -> None:
     DROPPED_SPANS.labels(reason).inc(count)
 
@@ -117,6 +127,7 @@ def connect_signals() -> None:
     counting_alone.connect(count_unshared_throttle, dispatch_uid="count-alone")
     mcp_called.connect(count_mcp_call, dispatch_uid="count-mcp-calls")
     messages_recalled.connect(count_recall, dispatch_uid="count-recalls")
+    acp_prompted.connect(count_acp_prompt, dispatch_uid="count-acp-prompts")
     run_ended.connect(count_run, dispatch_uid="count-runs")
     approval_decided.connect(count_decision, dispatch_uid="count-decisions")
     run_requeued.connect(count_take_over, dispatch_uid="count-take-overs")

@@ -101,6 +101,7 @@ PARAMETER_DESCRIPTIONS: dict[str, JSON] = {
     "versionId": {"description": "The ID of a version of the agent.", "example": EXAMPLE_UUID},
     "jobId": {"description": "The ID of the job.", "example": EXAMPLE_UUID},
     "serverId": {"description": "The ID of the MCP server.", "example": "office"},
+    "acpId": {"description": "The ID of the ACP agent.", "example": "coder"},
     "toolId": {"description": "The name of the tool.", "example": "search"},
     "limit": {"description": "How many servers are listed."},
     "offset": {"description": "How many servers are left out before the first."},

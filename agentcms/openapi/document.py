@@ -84,7 +84,14 @@ from agentcms.openapi.tools.knowledge import (
     OWN_KNOWLEDGE_PARAMETERS,
     knowledge_schemas,
 )
-from agentcms.openapi.tools.mcp import mcp_schemas
+from agentcms.openapi.tools.mcp import (
+    ACP_DESCRIPTIONS,
+    ACP_EXAMPLES,
+    ACP_FIELDS,
+    ACP_OPERATIONS,
+    acp_schemas,
+    mcp_schemas,
+)
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from evals_app.api.comparisons import CompareBody
@@ -103,12 +110,13 @@ from knowledge_app.api.schemas import (
 )
 from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.requests.options import CallOptions
+from tools_app.api.acp_schemas import AcpAgentBody
 from tools_app.api.schemas import McpClientBody
 from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
 
 DESCRIPTIONS = OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS | DATASET_DESCRIPTIONS | EXPERIMENT_DESCRIPTIONS
-DESCRIPTIONS |= SIGNAL_DESCRIPTIONS | TASK_DESCRIPTIONS | SCORER_DESCRIPTIONS
+DESCRIPTIONS |= SIGNAL_DESCRIPTIONS | TASK_DESCRIPTIONS | SCORER_DESCRIPTIONS | ACP_DESCRIPTIONS
 OWN_DESCRIPTIONS = OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETERS | OWN_EXPERIMENT_PARAMETERS
 OWN_DESCRIPTIONS |= OWN_SCORER_PARAMETERS
 DESCRIPTIONS |= KNOWLEDGE_DESCRIPTIONS
@@ -125,6 +133,7 @@ SUBJECTS = {
     "/api/scores": "Scorers",
     "/api/observability": "Traces",
     "/mcp": "MCP servers",
+    "/acp-agents": "ACP agents",
     "/versions": "Versions",
     "/activations": "Live history",
     "/deleted-agents": "Trash",
@@ -246,7 +255,7 @@ def document() -> JSON:
     paths: dict[str, JSON] = {}
     others = (*TASK_OPERATIONS, *MEMORY_OPERATIONS, *SIGNAL_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS)
     others += SCORER_OPERATIONS + KNOWLEDGE_OPERATIONS
-    for operation in (*OPERATIONS, *others):
+    for operation in (*OPERATIONS, *others, *ACP_OPERATIONS):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
         "openapi": "3.1.0",
@@ -290,7 +299,7 @@ def operation_object(operation: Operation) -> JSON:
 def body_example(operation: Operation) -> str | JSON | None:
     """Return the example of the body of an operation, or None."""
     examples = BODY_EXAMPLES | MEMORY_EXAMPLES | DATASET_EXAMPLES | EXPERIMENT_EXAMPLES | SIGNAL_EXAMPLES
-    examples = examples | SCORER_EXAMPLES | KNOWLEDGE_EXAMPLES
+    examples = examples | SCORER_EXAMPLES | KNOWLEDGE_EXAMPLES | ACP_EXAMPLES
     return LINES_EXAMPLE if operation.body == "Lines" else examples.get(operation.id)
 
 
@@ -344,6 +353,9 @@ def component_schemas() -> dict[str, JSON]:
         response_schemas() | page_schemas() | run_schemas() | memory_schemas() | approval_schemas() | mcp_schemas()
     )
     schemas |= task_schemas()
+    schemas |= acp_schemas()
+    add_model_schema(schemas, "AcpAgentCreate", AcpAgentBody)
+    add_model_schema(schemas, "AcpAgentChange", as_partial(AcpAgentBody))
     add_model_schema(schemas, "McpClientCreate", McpClientBody)
     add_model_schema(schemas, "McpClientChange", as_partial(McpClientBody))
     add_evaluation_schemas(schemas)
@@ -410,7 +422,7 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
     texts = TASK_FIELDS | MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | SIGNAL_FIELDS | SCORER_FIELDS
-    texts = KNOWLEDGE_FIELDS | texts | FIELD_DESCRIPTIONS
+    texts = KNOWLEDGE_FIELDS | texts | ACP_FIELDS | FIELD_DESCRIPTIONS
     text = texts.get(f"{name}.{field}", texts.get(field, ""))
     return {"description": text, **schema} if text else schema
 

@@ -18,6 +18,7 @@ from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
 from agentcms.wire.unknown_names import UnknownName
+from agents_app.configuration.acp_agents import ACP_PREFIX
 from agents_app.configuration.references import (
     MEMORY_MODELS,
     NO_AGENTS,
@@ -190,8 +191,9 @@ def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
 def warnings_json(references: str, fingerprint: str, known: StoredAgents) -> str:
     """Return the warnings of a version as JSON; `fingerprint` is the registry's, `known` are stored sub-agents."""
     text = _unregistered_json(references, fingerprint, known)
-    # Staff may have added or removed the provider, an MCP server or a knowledge base.
-    if any(f'"field":"{field}"' in text for field in ("model", MEMORY_MODELS, *OWNED_FIELDS)):
+    # Staff may have added or removed the provider, an MCP server, a knowledge base or an ACP agent.
+    fields = (f'"field":"{field}"' for field in ("model", MEMORY_MODELS, *OWNED_FIELDS))
+    if any(part in text for part in (*fields, f'"key":"{ACP_PREFIX}')):
         return _to_json(find_missing_references(json.loads(references), known))
     return text
 

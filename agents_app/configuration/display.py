@@ -6,8 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agents_app.configuration.references import FIELD_KINDS, MissingReference
-from agents_app.registry import registry
+from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry
 
 FIELD_LABELS = {
     "name": "Name",
@@ -89,7 +88,7 @@ def memory_facts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, str]]) -> ReferencedKey:
-    entry = registry.get(FIELD_KINDS[field], key)
+    entry = find_entry(FIELD_KINDS[field], key)
     return ReferencedKey(key, entry.title if entry else "", (field, key) in missing)
 
 

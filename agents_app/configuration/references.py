@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agents_app.configuration.acp_agents import acp_problem, find_acp_entry
 from agents_app.configuration.knowledge import KNOWLEDGE, find_base_problem
 from agents_app.configuration.mcp_clients import ALL_TOOLS, MCP_CLIENTS, find_problem, selected_tools, split_reference
 from agents_app.configuration.memory_options import model_paths
@@ -98,7 +99,12 @@ def processor_key(processor: Mapping[str, Any]) -> Any:
 
 
 def find_entry(kind: Kind, key: str) -> Entry | None:
-    """Return the entry for a key, or None. An integration tool resolves to its provider's entry."""
+    """Return the entry that a field of this kind names: one in code, or an ACP agent. Return None for any other."""
+    return find_code_entry(kind, key) or find_acp_entry(kind, key)
+
+
+def find_code_entry(kind: Kind, key: str) -> Entry | None:
+    """Return the entry in code for a key, or None. An integration tool resolves to its provider's entry."""
     if kind is not Kind.INTEGRATION_PROVIDER:
         return registry.get(kind, key)
     provider, _, tool = key.partition("_")
@@ -133,9 +139,7 @@ def find_missing_references(
     selected = references.get(MCP_CLIENTS, ())
     others = {field: keys for field, keys in references.items() if field not in OWNED_FIELDS}
     unregistered = find_unregistered_references(others, stored)
-    missing = [
-        warning for warning in unregistered if not registry.is_staff_entry(FIELD_KINDS[warning.field], warning.key)
-    ]
+    missing = [warning for warning in map(_with_staff_entry, unregistered) if warning is not None]
     problems = ((reference, find_problem(reference, stored.owner_id)) for reference in selected)
     missing += [
         MissingReference(MCP_CLIENTS, split_reference(reference)[0], problem)
@@ -144,6 +148,15 @@ def find_missing_references(
     ]
     bases = ((key, find_base_problem(key, stored.owner_id)) for key in references.get(KNOWLEDGE, ()))
     return missing + [MissingReference(KNOWLEDGE, key, problem) for key, problem in bases if problem]
+
+
+def _with_staff_entry(warning: MissingReference) -> MissingReference | None:
+    """Return the warning about a key that no code registers, or None if staff added a usable entry of this key."""
+    kind = FIELD_KINDS[warning.field]
+    if problem := acp_problem(kind, warning.key):
+        return warning._replace(message=problem)
+    is_added = registry.is_staff_entry(kind, warning.key) or find_acp_entry(kind, warning.key) is not None
+    return None if is_added else warning
 
 
 def find_unregistered_references(
@@ -155,7 +168,7 @@ def find_unregistered_references(
         MissingReference(field, key, missing_message(field, key, archived))
         for field, keys in references.items()
         for key in keys
-        if find_entry(FIELD_KINDS[field], key) is None and not (field == "agents" and key in usable)
+        if find_code_entry(FIELD_KINDS[field], key) is None and not (field == "agents" and key in usable)
     ]
 
 

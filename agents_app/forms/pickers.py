@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from access_app.caller import Caller
+from agents_app.configuration.acp_agents import ACP_KINDS
 from agents_app.configuration.references import find_entry
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
@@ -96,11 +97,12 @@ class OptionSource:
         if self.kind is Kind.INTEGRATION_PROVIDER:
             return [option for option in integration_tools() if option.key not in chosen]
         note = " Registered in code." if self.kind is Kind.AGENT else ""
-        return [
+        in_code = [
             Option(entry.key, entry.title, f"{describe_entry(entry)}{note}".strip())
             for entry in registry.entries(self.kind)
             if entry.key not in chosen and not (entry.id and entry.id in chosen)
         ]
+        return in_code + [option for option in acp_agents(self.kind) if option.key not in chosen]
 
     def usable_agents(self, chosen: Collection[str] = ()) -> AgentQuerySet:
         """Return the stored agents that the agent may use and the user may see."""
@@ -121,9 +123,20 @@ class OptionSource:
     def _describe_key(self, key: str, entry: Entry | None, stored: tuple[str, str] | None) -> Option:
         if entry is not None and self.kind is Kind.INTEGRATION_PROVIDER:
             return Option(key, integration_tool_title(entry, key.partition("_")[2]), entry.description)
+        if entry is not None and entry.unavailable_reason:
+            return Option(key, entry.title, entry.unavailable_reason, is_missing=True)
         if entry is not None:
             return Option(key, entry.title, describe_entry(entry))
         return Option(key, *stored) if stored else Option(key, key, is_missing=True)
+
+
+def acp_agents(kind: Kind) -> list[Option]:
+    """Return the ACP agents that can be used now, for the fields that may name them."""
+    return [
+        Option(entry.key, entry.title, f"{describe_entry(entry)} ACP agent.".strip())
+        for entry in (registry.selectable(Kind.ACP_AGENT) if kind in ACP_KINDS else ())
+        if not entry.unavailable_reason
+    ]
 
 
 def build_picker(source: OptionSource, label: str, chosen: Sequence[str]) -> Picker:

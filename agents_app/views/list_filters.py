@@ -15,6 +15,7 @@ from django.utils.dateparse import parse_date
 
 from access_app.role import SHARED_LABEL
 from agentcms.web.list_state import Chip, ListState
+from agents_app.configuration.references import find_entry
 from agents_app.models import AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.search.filters import NOT_UPDATED, NOT_UPDATED_DAYS, UPDATED_WITHIN, AgentFilters
@@ -272,5 +273,5 @@ def model_title(model: str) -> str:
 
 
 def tool_title(key: str) -> str:
-    entry = registry.get(Kind.TOOL, key)
+    entry = find_entry(Kind.TOOL, key)
     return entry.title if entry else key

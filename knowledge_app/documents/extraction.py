@@ -15,7 +15,8 @@ from django.conf import settings
 from knowledge_app.documents import media_types
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.media_types import decode
-from tools_app.mcp.commands import NO_SANDBOX, SANDBOX, Command, is_sandbox_available
+from tools_app.programs.commands import Command
+from tools_app.programs.sandbox import NO_SANDBOX, SANDBOX, is_sandbox_available
 
 PROGRAM = Path(__file__).with_name("extraction_program.py")
 MAX_CHARACTERS = 5_000_000  # of the text of a document

@@ -30,6 +30,7 @@ from memory_app.views.recall import recall_context
 from memory_app.views.working_rail import rail_context
 from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
+from tools_app.acp.permissions import thread_permissions
 
 ROWS_PER_PAGE = 30
 MESSAGES_ON_PAGE = 50
@@ -116,6 +117,7 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         "runs": runs.order_by("-created_at")[:10],
         "participants": thread.participants.select_related("user"),
         **recall_context(request, thread),
+        "permissions": thread_permissions(thread.pk),
         "is_own": thread.realm == own_realm(request),
         "delete_url": thread_url(request, thread, "delete"),
         **rail_context(request, thread),

@@ -133,7 +133,7 @@ def pending_call(
         columns |= {
             "kind": PendingCall.Kind.SUSPEND,
             "payload": metadata["payload"],
-            "resume_schema": rules.get("resume_schema"),
+            "resume_schema": metadata.get("resumeSchema") or rules.get("resume_schema"),
         }
     else:
         columns["kind"] = PendingCall.Kind.APPROVAL

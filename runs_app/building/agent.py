@@ -165,7 +165,9 @@ class AgentBuilder:
         yield from self.build_registered("workflows", workflow_tool)
         for key in self.configuration.get("agents") or []:
             entry = find_entry(FIELD_KINDS["agents"], key)
-            if entry is not None or key in self.known_agents:
+            if entry is not None and entry.unavailable_reason:
+                self.warn("agents", key, entry.unavailable_reason)
+            elif entry is not None or key in self.known_agents:
                 yield "agents", key, sub_agent_tool(key, entry.description if entry else self.known_agents[key])
             else:
                 self.warn_missing("agents", key)
@@ -184,7 +186,7 @@ class AgentBuilder:
     def build_registered(self, field: str, factory: ToolFactory) -> Iterator[tuple[str, str, AgentTool]]:
         for key, entry in self.registered_entries(field, self.configuration.get(field) or []):
             try:
-                yield field, key, cached_tool(factory, key, entry)
+                yield field, key, cached_tool(entry.make or factory, key, entry)
             except Exception as error:  # registered objects may be of any type
                 log.warning("%s '%s' cannot be used as a tool.", entry.kind, key, exc_info=error)
                 self.warn(field, key, f"The {entry.kind} '{key}' cannot be used as a tool.")
@@ -256,7 +258,9 @@ class AgentBuilder:
         """Yield the registered entries of these keys. Add a warning for each of the others."""
         for key in keys:
             entry = find_entry(FIELD_KINDS[field], key)
-            if entry is not None:
+            if entry is not None and entry.unavailable_reason:
+                self.warn(field, key, entry.unavailable_reason)
+            elif entry is not None:
                 yield key, entry
             else:
                 self.warn_missing(field, key)

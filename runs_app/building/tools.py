@@ -204,7 +204,8 @@ def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
             raise
         except calling.CallSuspended as suspension:
             payload = await run_blocking(to_tool_result, suspension.payload)
-            raise ApprovalRequired({"kind": "suspend", "payload": payload}) from None
+            schema = {"resumeSchema": dict(suspension.resume_schema)} if suspension.resume_schema else {}
+            raise ApprovalRequired({"kind": "suspend", "payload": payload, **schema}) from None
         except ChildSuspended as suspension:
             raise CallDeferred({CHILD_RUN_ID: str(suspension.child_id)}) from None
         except ValidationError as error:

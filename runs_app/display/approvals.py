@@ -34,6 +34,41 @@ class Argument(NamedTuple):
     previous: str | None = None
 
 
+class PermissionOption(NamedTuple):
+    """An answer to a request for permission."""
+
+    id: str
+    name: str
+    kind: str
+
+    @property
+    def allows(self) -> bool:
+        return self.kind.startswith("allow")
+
+
+class PermissionView(NamedTuple):
+    """A request for permission, which people answer by one of its options."""
+
+    title: str
+    paths: list[str]
+    changes: list[Argument]
+    options: list[PermissionOption]
+
+    @classmethod
+    def from_request(cls, request: Mapping[str, Any]) -> PermissionView:
+        change = request.get("change")
+        changes = describe_arguments(change) if isinstance(change, dict) else describe_arguments({"change": change})
+        return cls(
+            str(request.get("title", "")),
+            [str(path) for path in request.get("paths") or []],
+            [item._replace(is_code=True) for item in changes] if change else [],
+            [
+                PermissionOption(str(option["optionId"]), str(option["name"]), str(option["kind"]))
+                for option in request.get("options") or []
+            ],
+        )
+
+
 @dataclass
 class PendingCallView:
     """A call with what a person needs to decide it."""
@@ -75,6 +110,13 @@ class PendingCallView:
     def arguments(self) -> list[Argument]:
         """The arguments of the call. Edited ones have the text before too."""
         return describe_arguments(self.call.arguments, self.call.edited_arguments)
+
+    @property
+    def permission(self) -> PermissionView | None:
+        """The request of an agent outside of this application for a permission."""
+        payload = self.call.payload
+        request = payload.get("permissionRequest") if isinstance(payload, dict) else None
+        return PermissionView.from_request(request) if isinstance(request, dict) and self.is_question else None
 
     @property
     def payload(self) -> list[Argument]:

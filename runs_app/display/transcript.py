@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from agents_app.registry import Kind, registry
+from agents_app.configuration.references import find_entry
+from agents_app.registry import Kind
+from runs_app.display.activities import ACTIVITY_PREFIX, THOUGHT, ActivityPart, read_activity
 from runs_app.display.formats import format_duration
 from runs_app.display.passages import PassageRow, read_passages
 from runs_app.events.chunks import truncate_text
@@ -65,7 +67,7 @@ class ToolCallPart:
     @property
     def title(self) -> str:
         """The registered title, or the key of an unregistered tool."""
-        entry = registry.get(PREFIX_KINDS[self.prefix][1] if self.prefix else Kind.TOOL, self.key)
+        entry = find_entry(PREFIX_KINDS[self.prefix][1] if self.prefix else Kind.TOOL, self.key)
         return entry.title if entry else self.key
 
     @property
@@ -78,7 +80,7 @@ class ToolCallPart:
         return format_duration(self.ended_at - self.started_at) if self.started_at and self.ended_at else ""
 
 
-AnswerPart = TextPart | ToolCallPart
+AnswerPart = TextPart | ToolCallPart | ActivityPart
 
 
 class Transcript:
@@ -87,6 +89,7 @@ class Transcript:
     def __init__(self, events: Iterable[RunEvent] = ()) -> None:
         self.parts: list[AnswerPart] = []
         self.calls: dict[str, ToolCallPart] = {}
+        self.activities: dict[str, ActivityPart] = {}  # by key
         self.last_number = 0
         self.answer_start = 0  # the number of parts before the current step
         self.has_cached_answer = False
@@ -101,14 +104,10 @@ class Transcript:
                 self.answer_start = len(self.parts)
             case "step-discarded":  # another process repeats the answer
                 del self.parts[self.answer_start :]
-            case "text-start":
-                self.parts.append(TextPart("text"))
-            case "text-delta":
-                self.append_text("text", payload)
-            case "reasoning-start":
-                self.parts.append(TextPart("reasoning"))
-            case "reasoning-delta":
-                self.append_text("reasoning", payload)
+            case "text-start" | "reasoning-start" as kind:
+                self.parts.append(TextPart(kind.removesuffix("-start")))
+            case "text-delta" | "reasoning-delta" as kind:
+                self.append_text(kind.removesuffix("-delta"), payload)
             case "tool-call":
                 self.start_call(payload, event.created_at)
             case "step-finish" if (payload.get("metadata") or {}).get("cache") == "hit":
@@ -116,6 +115,22 @@ class Transcript:
             case "tool-result" | "tool-error" as kind:
                 has_failed = kind == "tool-error" or bool(payload.get("isError"))
                 self.finish_call(payload, event.created_at, has_failed=has_failed)
+            case str() as kind if kind.startswith(ACTIVITY_PREFIX):
+                self.add_activity(read_activity(kind, payload))
+
+    def add_activity(self, activity: ActivityPart | None) -> None:
+        """Add what an agent outside of this application did, in place of what it said of the same before."""
+        if activity is None:
+            return
+        if activity.key and activity.key in self.activities:
+            vars(self.activities[activity.key]).update(vars(activity))
+            return
+        last = self.parts[-1] if self.parts else None
+        if activity.label == THOUGHT and isinstance(last, ActivityPart) and last.label == THOUGHT:
+            last.text += activity.text
+            return
+        self.activities[activity.key] = activity
+        self.parts.append(activity)
 
     def append_text(self, kind: str, payload: dict[str, Any]) -> None:
         """Append a delta to the last part. Start a part if the delta has no start event."""

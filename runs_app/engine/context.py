@@ -58,4 +58,7 @@ class RunDeps:
     is_resumed: bool = False  # after it waited for people
     task_id: UUID | None = None  # of the background task that calls a tool
     report_progress: Callable[[dict[str, Any]], None] | None = None  # of a background task
+    is_durable: bool = False
+    # Adds a chunk to the events of the run. Tools from outside report what they do meanwhile.
+    record: Callable[[dict[str, Any]], None] | None = None
     tool_attempts: dict[str, ToolAttempt] = field(default_factory=dict)  # of a durable run, by the ID of the call

@@ -365,6 +365,8 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         is_experiment="experiment" in run.input,
         is_resumed=run.segment > 0,
         **earlier_segments(execution.segment),
+        is_durable=run.is_durable,
+        record=execution.recorder.add,
     )
 
 

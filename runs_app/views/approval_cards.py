@@ -29,6 +29,7 @@ def build_card(
         json_view: `json` or `fields` to change the view of the arguments.
     """
     has_fields = view.may_decide and mode != "decline" and (view.is_question or mode == "edit")
+    has_fields = has_fields and view.permission is None  # its options are buttons
     form = form or DecisionForm.for_call(view)
     return {
         "view": view,

@@ -78,10 +78,12 @@ def decide_call(request: HttpRequest, call_id: UUID) -> HttpResponse:
     show = request.POST.get("show", "")
     if show:
         return render_call(request, call, mode="edit", form=form, json_view=show.rpartition(":")[2])
-    if not form.is_valid():
+    option = request.POST.get("option", "")
+    if not option and not form.is_valid():
         return render_call(request, call, mode=request.POST.get("mode", ""), form=form, status=422)
+    decision = choose_option(request, form, option) if option else read_decision(request, form)
     try:
-        decided = decide(call, read_decision(request, form), request.user, PendingCall.Via.PAGE)
+        decided = decide(call, decision, request.user, PendingCall.Via.PAGE)
     except AlreadyDecided as error:
         return render_conflict(request, call, decided_notice(error.call))
     except (ArgumentsChanged, CallExpired, NotSuspended) as error:
@@ -100,6 +102,12 @@ def get_call(request: HttpRequest, call_id: UUID) -> PendingCall:
 def describe_call(request: HttpRequest, call: PendingCall) -> PendingCallView:
     (view,) = build_approval_views([call], request.user)
     return view
+
+
+def choose_option(request: HttpRequest, form: DecisionForm, option: str) -> Decision:
+    """Return the decision for one of the options of a request for permission."""
+    mark = request.POST.get(form["mark"].html_name, "")
+    return Decision(Verdict.RESUME, resume_data={"outcome": "selected", "optionId": option}, mark=mark)
 
 
 def read_decision(request: HttpRequest, form: DecisionForm) -> Decision:

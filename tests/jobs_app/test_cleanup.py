@@ -93,6 +93,9 @@ DELETED_WITH_PARENT |= {"tools_app.McpServerVersion"}
 # Knowledge bases.
 CREATED_BY_USERS |= {"knowledge_app.KnowledgeBase", "knowledge_app.Document", "knowledge_app.KnowledgeIndex"}
 DELETED_WITH_PARENT |= {"knowledge_app.Chunk", "knowledge_app.IndexedDocument"}
+CREATED_BY_USERS |= {"tools_app.AcpAgent", "tools_app.AcpWorkspace"}
+DELETED_WITH_PARENT |= {"tools_app.AcpAgentVersion", "tools_app.AcpSession"}
+DELETED_WITH_PARENT |= {"tools_app.AcpPrompt", "tools_app.AcpPermission"}
 # Datasets, experiments and gates.
 CREATED_BY_USERS |= {"evals_app.Dataset", "evals_app.Experiment", "evals_app.ReleaseGate"}
 DELETED_WITH_PARENT |= {"evals_app.DatasetItem", "evals_app.ItemVersion", "evals_app.DatasetVersion"}

@@ -1,5 +1,5 @@
 """The admin pages of this app."""
 
-from tools_app.admin import mcp_servers
+from tools_app.admin import acp_agents, mcp_servers
 
-__all__ = ["mcp_servers"]
+__all__ = ["acp_agents", "mcp_servers"]

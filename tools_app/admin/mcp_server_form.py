@@ -8,9 +8,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from access_app.permissions import SHARED_OWNER
-from tools_app.mcp import commands
 from tools_app.mcp.headers import validate_headers
 from tools_app.models import McpServer
+from tools_app.programs.commands import MCP_COMMANDS
 
 
 class McpServerForm(forms.ModelForm):
@@ -52,7 +52,7 @@ class McpServerForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "command_key" in self.fields:
-            keys = sorted({*commands.all_commands(), self.instance.command_key} - {""})
+            keys = sorted({*MCP_COMMANDS.all(), self.instance.command_key} - {""})
             self.fields["command_key"] = forms.ChoiceField(
                 label="Command",
                 required=False,

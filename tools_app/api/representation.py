@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tools_app.mcp.definitions import Definition, find_differences
-from tools_app.models import McpServer, McpServerVersion
+from tools_app.models import AcpAgentVersion, McpServer, McpServerVersion
 
 MASK = "••••"  # in place of the values of headers
 
@@ -42,7 +42,7 @@ def server_body(row: McpServer) -> dict[str, Any]:
     }
 
 
-def version_body(version: McpServerVersion) -> dict[str, Any]:
+def version_body(version: McpServerVersion | AcpAgentVersion) -> dict[str, Any]:
     return {
         "versionNumber": version.version_number,
         "snapshot": version.snapshot,

@@ -1,12 +1,13 @@
-"""URLs of the API of MCP servers."""
+"""URLs of the API of MCP servers and ACP agents."""
 
 from django.urls import path
 
-from tools_app.api import clients, servers
+from tools_app.api import acp_agents, clients, servers
 
 CLIENT_PATH = "stored/mcp-clients/<str:server_id>"
 SERVER_PATH = "mcp/<str:server_id>"
 TOOL_PATH = f"{SERVER_PATH}/tools/<str:tool_id>"
+ACP_AGENT_PATH = "stored/acp-agents/<str:acp_id>"
 
 urlpatterns = [
     path("stored/mcp-clients", clients.ClientsView.as_view(), name="api-mcp-clients"),
@@ -21,4 +22,7 @@ urlpatterns = [
     path(f"{SERVER_PATH}/refresh", servers.RefreshView.as_view(), name="api-mcp-refresh"),
     path(f"{SERVER_PATH}/resources", servers.ResourcesView.as_view(), name="api-mcp-resources"),
     path(f"{SERVER_PATH}/resources/read", servers.ResourceView.as_view(), name="api-mcp-resource"),
+    path("stored/acp-agents", acp_agents.AcpAgentsView.as_view(), name="api-acp-agents"),
+    path(ACP_AGENT_PATH, acp_agents.AcpAgentView.as_view(), name="api-acp-agent"),
+    path(f"{ACP_AGENT_PATH}/versions", acp_agents.AcpAgentVersionsView.as_view(), name="api-acp-agent-versions"),
 ]

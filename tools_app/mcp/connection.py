@@ -16,10 +16,10 @@ from fastmcp.client.transports import StdioTransport
 from pydantic_ai.mcp import MCPToolset
 
 from agentcms.outbound.transport import CheckedTransport
-from tools_app.mcp import commands
 from tools_app.mcp.errors import AnswerTooLarge, McpError, OtherOrigin, RedirectRefused, RequestRefused
 from tools_app.mcp.table import Server
 from tools_app.models import McpServer
+from tools_app.programs.commands import MCP_COMMANDS
 
 MAX_ANSWER = 4 * 1024 * 1024  # bytes of one response; the list of all tools is the largest
 
@@ -70,8 +70,8 @@ def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
 
 def program_transport(server: Server) -> StdioTransport:
     """Return the transport that starts the program of a server. Raise ValidationError if it may not be started."""
-    command = commands.get_command(server.command_key)
-    commands.require_sandbox(command)
+    command = MCP_COMMANDS.get(server.command_key)
+    command.require_sandbox()
     program, *arguments = command.full_argv
     return StdioTransport(program, arguments, env=command.environment, keep_alive=False, log_file=discarded_output())
 

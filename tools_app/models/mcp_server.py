@@ -17,11 +17,11 @@ from access_app.role import Role
 from agentcms.db.encryption import decrypt, encrypt
 from agentcms.wire.canonical import json_equal
 from agents_app.editing.change_context import current_change
-from tools_app.mcp import commands
 from tools_app.mcp.definitions import Definition
 from tools_app.mcp.headers import validate_headers
 from tools_app.mcp.server_url import validate_server_url
 from tools_app.models.mcp_server_version import McpServerVersion
+from tools_app.programs.commands import MCP_COMMANDS
 
 HEADER_VALUES = "headers of MCP servers"  # the purpose of their encryption
 MAX_TIMEOUT = 600  # seconds
@@ -139,14 +139,14 @@ class McpServer(models.Model):
 
     def _clean_command(self) -> None:
         if self.transport == self.Transport.STDIO:
-            commands.get_command(self.command_key)
+            MCP_COMMANDS.get(self.command_key)
         elif self.command_key:
             raise ValidationError("A server with a URL has no command. Leave this blank.", "command_key")
 
     def _clean_sandbox(self) -> None:
-        command = commands.find_command(self.command_key)
+        command = MCP_COMMANDS.find(self.command_key)
         if self.transport == self.Transport.STDIO and self.is_enabled and command is not None:
-            commands.require_sandbox(command)
+            command.require_sandbox()
 
     @property
     def headers(self) -> dict[str, str] | None:

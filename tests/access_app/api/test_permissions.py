@@ -112,6 +112,10 @@ OTHERS = {
     "api-resource-export": "../runs_app/api/test_resources.py",
     "api-resource-forget": "../runs_app/api/test_resources.py",
     **dict.fromkeys((pattern.name for pattern in knowledge_urlpatterns), "../../knowledge_app/api/test_knowledge.py"),
+    **dict.fromkeys(
+        (name for pattern in mcp_urlpatterns if (name := str(pattern.name)).startswith("api-acp")),
+        "../../tools_app/api/test_acp_agents.py",
+    ),
     "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (

@@ -104,8 +104,8 @@ def test_definitions_that_no_agent_could_use_are_left_out(http_server):
 
 
 def test_a_server_without_a_sandbox_cannot_be_enabled(db, commands, monkeypatch):
-    monkeypatch.setattr("tools_app.mcp.commands.sandbox_program", lambda: "")
-    monkeypatch.setattr("tools_app.mcp.commands.is_sandbox_available", lambda: False)
+    monkeypatch.setattr("tools_app.programs.sandbox.sandbox_program", lambda: "")
+    monkeypatch.setattr("tools_app.programs.sandbox.is_sandbox_available", lambda: False)
     boxed = McpServer(key="a", title="A", transport="stdio", command_key="boxed")
     bare = McpServer(key="b", title="B", transport="stdio", command_key="bare")
 

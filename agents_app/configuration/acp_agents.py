@@ -1,0 +1,30 @@
+"""The ACP agents that an agent uses: keys with a prefix, among its tools and its sub-agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents_app.registry import Entry, Kind, registry
+
+ACP_PREFIX = "acp-"
+ACP_KINDS = (Kind.TOOL, Kind.AGENT)  # the kinds of the fields that may name one
+
+
+def find_acp_entry(kind: Kind, key: str) -> Entry | None:
+    """Return the entry of the ACP agent that a field of this kind names, or None."""
+    if kind not in ACP_KINDS or not key.startswith(ACP_PREFIX):
+        return None
+    return registry.find_staff_entry(Kind.ACP_AGENT, key)
+
+
+def acp_problem(kind: Kind, key: str) -> str:
+    """Return why an ACP agent cannot be used now, or a blank text."""
+    entry = find_acp_entry(kind, key) if registry.get(kind, key) is None else None
+    return entry.unavailable_reason if entry is not None else ""
+
+
+def names_acp_agent(configuration: Mapping[str, Any]) -> bool:
+    """Return whether a configuration uses an ACP agent."""
+    keys = [*(configuration.get("tools") or ()), *(configuration.get("agents") or ())]
+    return any(str(key).startswith(ACP_PREFIX) for key in keys)

@@ -1,0 +1,148 @@
+"""An ACP agent for the tests. The first word of a prompt says what it does."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+
+from acp import Agent, run_agent, update_agent_message_text, update_agent_thought_text, update_plan
+from acp.helpers import plan_entry, start_tool_call, tool_diff_content
+from acp.schema import (
+    AgentCapabilities,
+    InitializeResponse,
+    LoadSessionResponse,
+    NewSessionResponse,
+    PermissionOption,
+    PromptResponse,
+    ToolCallUpdate,
+    Usage,
+)
+
+CHOICES = [
+    PermissionOption(option_id="yes", name="Yes", kind="allow_once"),
+    PermissionOption(option_id="always", name="Always", kind="allow_always"),
+    PermissionOption(option_id="no", name="No", kind="reject_once"),
+]
+
+
+class TestAgent(Agent):
+    def on_connect(self, conn):
+        self.conn, self.count = conn, 0
+
+    async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **kwargs):
+        loads = AgentCapabilities(load_session=os.environ.get("LOADS") == "yes")
+        return InitializeResponse(protocol_version=protocol_version, agent_capabilities=loads)
+
+    async def authenticate(self, method_id, **kwargs):
+        if method_id != "token":
+            raise ValueError("No such method.")
+
+    async def new_session(self, cwd, additional_directories=None, mcp_servers=None, **kwargs):
+        return NewSessionResponse(session_id=f"session-{os.urandom(4).hex()}")
+
+    async def load_session(self, cwd, session_id, additional_directories=None, mcp_servers=None, **kwargs):
+        await self.conn.session_update(session_id, update_agent_message_text("old words"))
+        return LoadSessionResponse()
+
+    async def cancel(self, session_id, **kwargs):
+        self.cancelled.set()
+
+    async def prompt(self, session_id, prompt, **kwargs):
+        self.session, self.cancelled = session_id, asyncio.Event()
+        self.count += 1
+        word, _, rest = prompt[0].text.partition(" ")
+        try:
+            answer = await getattr(self, f"do_{word}")(rest)
+        except Exception as error:
+            answer = f"failed: {error}"
+        await self.say(str(answer))
+        stop = "cancelled" if self.cancelled.is_set() else "end_turn"
+        return PromptResponse(stop_reason=stop, usage=Usage(input_tokens=7, output_tokens=3, total_tokens=10))
+
+    async def say(self, text):
+        await self.conn.session_update(self.session, update_agent_message_text(text))
+
+    async def do_echo(self, text):
+        await self.conn.session_update(self.session, update_agent_thought_text("thinking"))
+        await self.conn.session_update(self.session, update_plan([plan_entry("Echo it")]))
+        for part in ("one ", "two "):
+            await self.say(part)
+            await asyncio.sleep(0.05)
+        return f"{self.count} {text}"
+
+    async def do_session(self, text):
+        return self.session
+
+    async def do_read(self, path):
+        return (await self.conn.read_text_file(self.session, path)).content
+
+    async def do_write(self, text):
+        path, _, content = text.partition(" ")
+        await self.conn.write_text_file(self.session, path, content)
+        return "written"
+
+    async def ask(self, title, **fields):
+        call = ToolCallUpdate(tool_call_id=f"call-{title}", title=title, **fields)
+        outcome = (await self.conn.request_permission(self.session, call, CHOICES)).outcome
+        return getattr(outcome, "option_id", "cancelled")
+
+    async def do_edit(self, text):
+        path, _, content = text.partition(" ")
+        change = tool_diff_content(path, content)
+        await self.conn.session_update(self.session, start_tool_call("edit", f"Edit {path}", kind="edit"))
+        if await self.ask(f"Edit {path}", kind="edit", content=[change]) in ("yes", "always"):
+            await self.conn.write_text_file(self.session, path, content)
+            return "edited"
+        return "not edited"
+
+    async def do_twice(self, text):
+        return [await self.ask("First", kind="execute"), await self.ask("Second", kind="execute")]
+
+    async def do_look(self, text):
+        return await self.ask("Look", kind="read")
+
+    async def do_environment(self, text):
+        return " ".join(sorted(os.environ))
+
+    async def do_open(self, path):
+        with open(path) as file:
+            return f"read: {file.read()[:50]}"
+
+    async def do_put(self, path):
+        with open(path, "w") as file:
+            file.write("by itself")
+        return "put"
+
+    async def do_connect(self, address):
+        host, _, port = address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=2):
+            return "connected"
+
+    async def do_proxy(self, address):
+        host, _, port = os.environ["HTTPS_PROXY"].removeprefix("http://").rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=2) as connection:
+            connection.sendall(f"CONNECT {address} HTTP/1.1\r\n\r\n".encode())
+            return connection.recv(100).decode().split("\r\n")[0]
+
+    async def do_hang(self, text):
+        subprocess.Popen(["sleep", text.split()[-1]], start_new_session=True)
+        if "deaf" in text:
+            await asyncio.sleep(300)
+        await self.say("hanging")
+        await self.cancelled.wait()
+        return "cancelled"
+
+    async def do_crash(self, text):
+        print(f"The key is {os.environ.get('TOKEN')}.", file=sys.stderr, flush=True)
+        os._exit(3)
+
+    async def do_memory(self, text):
+        return len(bytearray(int(text) * 1024 * 1024))
+
+    async def do_flood(self, text):
+        await self.say("x" * 5_000_000)
+
+
+if __name__ == "__main__":
+    asyncio.run(run_agent(TestAgent()))

@@ -1,0 +1,97 @@
+"""ACP agents in Django admin: add, environment, limits, switch off, and who may."""
+
+import pytest
+from django.urls import reverse
+
+from access_app.role import Role
+from tests.factories import UserFactory, member
+from tools_app.models import AcpAgent
+
+pytestmark = pytest.mark.django_db
+
+ADD = reverse("admin:tools_app_acpagent_add")
+LISTS = [reverse(f"admin:tools_app_{name}_changelist") for name in ("acpagent", "acpworkspace", "acppermission")]
+FIELDS = {
+    "key": "coder",
+    "title": "Coder",
+    "command_key": "coder",
+    "environment": "API_KEY=hush-hush",
+    "persists_session": "on",
+    "permissions": "ask",
+    "memory_mb": "512",
+    "processes": "8",
+    "cpu_seconds": "60",
+    "prompt_seconds": "30",
+    "is_enabled": "on",
+}
+
+
+@pytest.fixture(autouse=True)
+def commands(settings):
+    settings.ACP_COMMANDS = {"coder": {"argv": ["/usr/bin/true"], "env": ["API_KEY"], "sandbox": "none"}}
+
+
+@pytest.fixture
+def superuser(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    return client
+
+
+def errors(answer):
+    return {name: list(messages) for name, messages in answer.context["adminform"].form.errors.items()}
+
+
+def test_an_agent_is_added_with_an_environment_that_no_page_shows(superuser):
+    superuser.post(ADD, FIELDS)
+
+    row = AcpAgent.objects.get()
+    change = reverse("admin:tools_app_acpagent_change", args=[row.pk])
+    text = superuser.get(change).content.decode()
+    superuser.post(change, FIELDS | {"environment": "", "title": "Writer"})
+    row.refresh_from_db()
+    assert (row.title, row.environment, row.versions.count()) == ("Writer", {"API_KEY": "hush-hush"}, 2)
+    assert (row.all_limits.memory_mb, row.all_limits.prompt_seconds) == (512, 30)
+    assert "API_KEY" in text
+    assert "hush-hush" not in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"command_key": "sh"}, "command_key"),
+        ({"environment": "PATH=/tmp"}, "environment"),
+        ({"environment": "no sign"}, "environment"),
+        ({"memory_mb": "1"}, "memory_mb"),
+        ({"memory_mb": ""}, "memory_mb"),
+        ({"command": "sh"}, "__all__"),
+    ],
+)
+def test_an_invalid_field_is_named_and_nothing_is_stored(superuser, fields, field):
+    assert field in errors(superuser.post(ADD, FIELDS | fields))
+    assert not AcpAgent.objects.exists()
+
+
+def test_an_agent_is_switched_off_and_on(superuser):
+    superuser.post(ADD, FIELDS)
+    row = AcpAgent.objects.get()
+    switch = reverse("admin:tools_app_acpagent_switch", args=[row.pk])
+
+    superuser.post(switch)
+    row.refresh_from_db()
+    was_enabled = row.is_enabled
+    superuser.post(switch)
+    row.refresh_from_db()
+
+    assert (was_enabled, row.is_enabled) == (False, True)
+
+
+@pytest.mark.parametrize("url", [ADD, *LISTS])
+def test_only_superusers_see_the_pages(client, superuser, url):
+    allowed = superuser.get(url).status_code
+    user = member(Role.MANAGER, "support")
+    user.is_staff = True
+    user.save()
+    client.force_login(user)
+
+    assert allowed == 200 or "acppermission" in url
+    assert client.get(url).status_code in (403, 404)

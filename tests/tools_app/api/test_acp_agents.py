@@ -1,0 +1,128 @@
+"""ACP agents in the API: create, change, list, and who may."""
+
+import pytest
+
+from access_app.role import Role
+from tests.api_client import Caller
+from tests.factories import UserFactory, api_key, member
+from tools_app.models import AcpAgent
+from tools_app.programs import sandbox
+
+pytestmark = pytest.mark.django_db
+
+AGENTS = "/api/stored/acp-agents"
+AGENT = f"{AGENTS}/coder"
+BODY = {"id": "coder", "title": "Coder", "commandKey": "coder"}
+
+
+@pytest.fixture(autouse=True)
+def commands(settings):
+    settings.ACP_COMMANDS = {
+        "coder": {"argv": ["/usr/bin/true"], "env": ["API_KEY"], "sandbox": "none"},
+        "boxed": {"argv": ["/usr/bin/true"]},
+    }
+
+
+@pytest.fixture
+def superuser():
+    return Caller(api_key(UserFactory(is_superuser=True)))
+
+
+def test_an_agent_is_created_changed_and_deleted_with_versions(superuser):
+    created = superuser.post(AGENTS, {**BODY, "env": {"API_KEY": "hush-hush"}, "limits": {"memoryMb": 512}})
+    changed = superuser.patch(AGENT, {"title": "Writer", "permissions": "reject", "persistSession": False})
+    superuser.patch(AGENT, {"title": "Writer"})
+    versions = superuser.get(f"{AGENT}/versions")
+
+    assert created.status_code == 201
+    assert created.body["limits"] == {"memoryMb": 512, "processes": 64, "cpuSeconds": 600, "promptSeconds": 300}
+    assert (created.body["env"], created.body["permissions"]) == ({"API_KEY": "••••"}, "ask")
+    assert (changed.body["title"], changed.body["permissions"], changed.body["persistSession"]) == (
+        "Writer",
+        "reject",
+        False,
+    )
+    assert [version["versionNumber"] for version in versions.body["versions"]] == [2, 1]
+    assert "hush-hush" not in (created.content + changed.content + versions.content).decode()
+    assert AcpAgent.objects.get().environment == {"API_KEY": "hush-hush"}
+    assert superuser.get(AGENTS).body["total"] == 1
+    assert superuser.delete(AGENT).body["success"]
+    assert superuser.get(AGENT).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"commandKey": "sh"}, "commandKey"),
+        ({"env": {"LD_PRELOAD": "/tmp/x.so"}}, "env"),
+        ({"limits": {"memoryMb": 1}}, "limits.memoryMb"),
+        ({"limits": {"gpus": 1}}, "limits.gpus"),
+        ({"permissions": "all"}, "permissions"),
+        ({"workspace": "../x"}, "workspace"),
+        ({"id": "Coder!"}, "id"),
+    ],
+)
+def test_an_invalid_field_is_named_and_nothing_is_stored(superuser, fields, path):
+    refused = superuser.post(AGENTS, {**BODY, **fields})
+
+    assert refused.status_code == 400
+    assert path in [issue["field"] for issue in refused.body["issues"]]
+    assert not AcpAgent.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["command", "argv", "args"])
+def test_a_command_in_a_body_is_refused(superuser, name):
+    superuser.post(AGENTS, BODY)
+
+    refused = [superuser.post(AGENTS, {**BODY, "id": "b", name: "sh"}), superuser.patch(AGENT, {name: ["sh"]})]
+
+    assert [(response.status_code, response.body["code"]) for response in refused] == [
+        (422, "command_not_allowed")
+    ] * 2
+    assert AcpAgent.objects.count() == 1
+
+
+def test_another_command_does_not_get_the_stored_environment(superuser, settings):
+    settings.ACP_COMMANDS["boxed"] = {"argv": ["/usr/bin/env"], "env": ["API_KEY"], "sandbox": "none"}
+    superuser.post(AGENTS, {**BODY, "env": {"API_KEY": "hush-hush"}})
+
+    refused = superuser.patch(AGENT, {"commandKey": "boxed"})
+    given = superuser.patch(AGENT, {"commandKey": "boxed", "env": None})
+
+    assert (refused.status_code, refused.body["issues"][0]["field"]) == (400, "env")
+    assert (given.status_code, given.body["env"]) == (200, {})
+
+
+def test_no_agent_is_enabled_without_a_sandbox_unless_the_operator_says_so(superuser, settings, monkeypatch):
+    monkeypatch.setattr(sandbox, "is_sandbox_available", lambda: False)
+
+    refused = superuser.post(AGENTS, {**BODY, "commandKey": "boxed"})
+    disabled = superuser.post(AGENTS, {**BODY, "commandKey": "boxed", "enabled": False})
+    settings.ACP_SANDBOX = "none"
+    enabled = superuser.patch(AGENT, {"enabled": True})
+
+    assert refused.status_code == 400
+    assert "bubblewrap is not available" in refused.body["issues"][0]["message"]
+    assert (disabled.status_code, enabled.status_code) == (201, 200)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", AGENTS),
+        ("POST", AGENTS),
+        ("GET", AGENT),
+        ("PATCH", AGENT),
+        ("DELETE", AGENT),
+        ("GET", f"{AGENT}/versions"),
+    ],
+)
+def test_a_stranger_gets_404_on_every_route(superuser, method, path):
+    superuser.post(AGENTS, BODY)
+    manager = Caller(api_key(member(Role.MANAGER, "support")))
+    weak = Caller(api_key(UserFactory(is_superuser=True), role=Role.EDITOR))
+
+    for caller in (manager, weak):
+        response = caller.call(method, path, BODY if method in ("POST", "PATCH") else None)
+        assert response.status_code == 404
+    assert AcpAgent.objects.get().title == "Coder"

@@ -1,0 +1,225 @@
+"""The side of the protocol that an ACP agent calls: files of the workspace, permissions, and its updates.
+
+Imports the ACP library, which is heavy. Import this module only where an agent is prompted.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from acp import RequestError
+from acp.schema import (
+    AllowedOutcome,
+    DeniedOutcome,
+    PermissionOption,
+    ReadTextFileResponse,
+    RequestPermissionResponse,
+    ToolCallUpdate,
+    WriteTextFileResponse,
+)
+from pydantic import BaseModel
+
+from runs_app.engine.threads import run_blocking
+from runs_app.events.chunks import truncate_text, truncate_value
+from tools_app.acp.permissions import (
+    CANNOT_ASK_MESSAGE,
+    Option,
+    PermissionRequest,
+    Policy,
+    allows,
+    write_request,
+)
+from tools_app.acp.turn import Turn
+from tools_app.acp.workspaces import PathRefused, Workspace
+
+MAX_TITLE_LENGTH = 500
+MAX_OPTIONS = 20
+MAX_TOOL_CALLS = 200  # of one prompt, whose content is kept
+OVER_MESSAGE = "There is no prompt. Wait for the next one."
+REJECTED_MESSAGE = "The write was not allowed."
+REFUSED_CODE = -32000
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise the error that the agent gets."""
+    raise RequestError(REFUSED_CODE, message)
+
+
+class WorkspaceClient:
+    """A client of one agent in one workspace. It refuses what the agent asks for outside of a prompt."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.turn: Turn | None = None
+
+    def require_turn(self) -> Turn:
+        if self.turn is None or not self.turn.is_active:
+            refuse(OVER_MESSAGE)
+        return self.turn
+
+    # --- Files
+
+    async def read_text_file(
+        self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **kwargs: Any
+    ) -> ReadTextFileResponse:
+        self.require_turn()
+        try:
+            text = await run_blocking(self.workspace.read, path)
+        except PathRefused as error:
+            refuse(str(error))
+        if line is not None or limit is not None:
+            start = max((line or 1) - 1, 0)
+            lines = text.splitlines(keepends=True)[start:]
+            text = "".join(lines if limit is None else lines[:limit])
+        return ReadTextFileResponse(content=text)
+
+    async def write_text_file(self, session_id: str, path: str, content: str, **kwargs: Any) -> WriteTextFileResponse:
+        turn = self.require_turn()
+        try:
+            path = "/".join(self.workspace.split(path))
+            if not self.may_write(turn, path, content):
+                refuse(REJECTED_MESSAGE)
+            await run_blocking(self.workspace.write, path, content)
+        except PathRefused as error:
+            refuse(str(error))
+        turn.add_activity("acp-file", path=path, action="write")
+        return WriteTextFileResponse()
+
+    def may_write(self, turn: Turn, path: str, content: str) -> bool:
+        """Return whether a file may be written. End the prompt if a person must be asked."""
+        if (path, content) in turn.approved_writes:
+            turn.approved_writes.discard((path, content))
+            return True
+        request = write_request(path, content)
+        return allows(request, self.decide(turn, request))
+
+    # --- Permissions
+
+    async def request_permission(
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: Any
+    ) -> RequestPermissionResponse:
+        turn = self.turn
+        if turn is None or not turn.is_active:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        known = self.merge_tool_call(turn, tool_call)
+        choices = tuple(Option(item.option_id, item.name, item.kind) for item in options[:MAX_OPTIONS])
+        request = self.build_request(known, choices)
+        option_id = self.decide(turn, request)
+        if not option_id:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        if allows(request, option_id):
+            turn.approved_writes |= self.announced_writes(known)
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option_id))
+
+    def decide(self, turn: Turn, request: PermissionRequest) -> str:
+        """Return the chosen option of a request, or a blank text. End the prompt if a person must be asked."""
+        option_id = turn.decisions.answer(request)
+        if option_id is None:
+            turn.ask(request)
+            return ""
+        is_unasked = turn.decisions.policy in (Policy.ASK, Policy.ALLOW_READS) and not turn.decisions.can_ask
+        is_rejected = not allows(request, option_id)
+        reason = CANNOT_ASK_MESSAGE if is_unasked and is_rejected else ""
+        turn.add_activity("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)
+        return option_id
+
+    def build_request(self, known: dict[str, Any], options: tuple[Option, ...]) -> PermissionRequest:
+        title = truncate_text(str(known.get("title") or "Permission"), MAX_TITLE_LENGTH)
+        content, raw_input = known.get("content") or [], known.get("rawInput")
+        diffs = {item["path"]: item.get("newText") for item in content if item.get("type") == "diff"}
+        locations = {str(item["path"]) for item in known.get("locations") or []} | {*diffs}
+        paths = tuple(sorted(self.shown_path(path) for path in locations))
+        change = content if content and not diffs else {self.shown_path(path): text for path, text in diffs.items()}
+        parts = [part for part in (change, raw_input) if part]
+        return PermissionRequest(
+            title, str(known.get("kind") or "other"), paths, options, parts[0] if len(parts) == 1 else parts or None
+        )
+
+    def shown_path(self, path: str) -> str:
+        """Return a path relative to the workspace, or unchanged if it is outside."""
+        try:
+            return "/".join(self.workspace.split(path))
+        except PathRefused:
+            return path
+
+    def announced_writes(self, known: dict[str, Any]) -> set[tuple[str, str]]:
+        """Return the files that an allowed request says it will write."""
+        diffs = [item for item in known.get("content") or [] if item.get("type") == "diff"]
+        return {(self.shown_path(item["path"]), item.get("newText", "")) for item in diffs}
+
+    # --- Updates
+
+    async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
+        turn = self.turn
+        if turn is None or not turn.is_active:
+            return  # a loaded session repeats its messages
+        match getattr(update, "session_update", ""):
+            case "agent_message_chunk":
+                turn.add_text("text", text_of(update.content))
+            case "agent_thought_chunk":
+                turn.add_text("thought", text_of(update.content))
+            case "tool_call" | "tool_call_update":
+                known = self.merge_tool_call(turn, update)
+                names = ("toolCallId", "title", "kind", "status", "locations", "rawInput", "rawOutput")
+                values = {name: truncate_value(known[name]) for name in names if name in known}
+                turn.add_activity("acp-tool-call", **values)
+            case "plan":
+                turn.add_activity("acp-plan", entries=[dump(entry) for entry in update.entries[:100]])
+            case "usage_update":
+                turn.add_activity("acp-usage", **dump(update))
+
+    def merge_tool_call(self, turn: Turn, update: Any) -> dict[str, Any]:
+        """Return all that the agent has said of a tool call, under wire names."""
+        values = dump(update)
+        values.pop("sessionUpdate", None)
+        if len(turn.tool_calls) >= MAX_TOOL_CALLS:
+            turn.tool_calls.clear()
+        known = turn.tool_calls.setdefault(str(values.get("toolCallId", "")), {})
+        known |= values
+        return known
+
+    # --- What is not offered
+
+    async def create_terminal(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RequestError.method_not_found("terminal/create")
+
+    async def terminal_output(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RequestError.method_not_found("terminal/output")
+
+    async def release_terminal(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RequestError.method_not_found("terminal/release")
+
+    async def wait_for_terminal_exit(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RequestError.method_not_found("terminal/wait_for_exit")
+
+    async def kill_terminal(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RequestError.method_not_found("terminal/kill")
+
+    async def create_elicitation(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RequestError.method_not_found("elicitation/create")
+
+    async def complete_elicitation(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> NoReturn:
+        raise RequestError.method_not_found(method)
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        return None
+
+    def on_connect(self, conn: Any) -> None:
+        return None
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a content block, or words in place of an image or a file."""
+    text = getattr(content, "text", None)
+    return text if isinstance(text, str) else f"({getattr(content, 'type', 'content')} not shown)"
+
+
+def dump(value: BaseModel) -> dict[str, Any]:
+    """Return a value of the protocol as JSON."""
+    plain = json.loads(value.model_dump_json(by_alias=True, exclude_none=True))
+    plain.pop("_meta", None)
+    return dict(plain)

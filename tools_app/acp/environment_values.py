@@ -1,0 +1,41 @@
+"""The environment that staff set for an ACP agent. Its values are secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.core.exceptions import ValidationError
+
+from tools_app.programs.commands import Command
+
+MAX_VARIABLES = 50
+MAX_VALUE_LENGTH = 8000  # characters
+MASK = "••••"
+MIN_SECRET_LENGTH = 4  # shorter values are in many words
+
+
+def validate_environment(environment: Mapping[str, str], command: Command | None) -> None:
+    """Raise ValidationError unless the command may get these variables. The message quotes no value.
+
+    Otherwise a variable such as LD_PRELOAD could start what the operator did not list.
+    """
+    if len(environment) > MAX_VARIABLES:
+        raise ValidationError(f"An agent has at most {MAX_VARIABLES} variables.", "environment")
+    allowed = command.environment_names if command is not None else ()
+    for name, value in environment.items():
+        if name not in allowed:
+            listed = ", ".join(allowed) or "none"
+            message = (
+                f"The command does not allow the variable '{name[:100]}'. Allowed by env in ACP_COMMANDS: {listed}."
+            )
+            raise ValidationError(message, "environment")
+        if "\0" in value or len(value) > MAX_VALUE_LENGTH:
+            raise ValidationError(f"The value of {name} cannot be used. Enter it again.", "environment")
+
+
+def mask_values(text: str, values: Mapping[str, str]) -> str:
+    """Return a text of the program without the values of its environment."""
+    for value in sorted(values.values(), key=len, reverse=True):
+        if len(value) >= MIN_SECRET_LENGTH:
+            text = text.replace(value, MASK)
+    return text

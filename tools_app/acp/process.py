@@ -1,0 +1,277 @@
+"""The process of an ACP agent with its session: start, prompt, cancel and end.
+
+Imports the ACP library, which is heavy. Import this module only where an agent is prompted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from acp import PROTOCOL_VERSION, RequestError, text_block
+from acp.client.connection import ClientSideConnection
+from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementation, PromptResponse
+from django.core.exceptions import ValidationError
+from pydantic import ValidationError as PydanticValidationError
+
+from tools_app.acp.client import WorkspaceClient
+from tools_app.acp.environment_values import mask_values
+from tools_app.acp.errors import AcpError, AgentEnded
+from tools_app.acp.table import AcpRecord
+from tools_app.acp.transport import LineTransport
+from tools_app.acp.turn import Turn
+from tools_app.acp.workspaces import Workspace
+from tools_app.models import AcpAgent
+from tools_app.programs import launcher
+from tools_app.programs.commands import ACP_COMMANDS, PROXY, Command
+from tools_app.programs.proxy import AddressProxy
+from tools_app.programs.sandbox import sandboxed_argv
+
+log = logging.getLogger(__name__)
+
+START_TIMEOUT = 60  # seconds
+CANCEL_TIMEOUT = 2  # seconds in which an agent may end a cancelled prompt
+END_TIMEOUT = 1  # seconds in which the launcher may end what an agent started
+MAX_STDERR = 2048  # bytes, the last ones
+INSIDE = "/workspace"  # the workspace in the sandbox
+LAUNCHER_INSIDE, PROXY_INSIDE = "/run/launcher.py", "/run/proxy.sock"
+
+_endings: set[asyncio.Task[None]] = set()  # an event loop keeps no reference to its tasks
+
+
+def in_background(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work although the caller is cancelled or returns."""
+    task = asyncio.get_running_loop().create_task(work)
+    _endings.add(task)
+    task.add_done_callback(_endings.discard)
+
+
+@dataclass
+class AgentProcess:
+    """A running ACP agent in a workspace."""
+
+    record: AcpRecord
+    folder: Path
+    session_id: str = ""
+    can_load: bool = False
+    stderr: bytearray = field(default_factory=bytearray)
+    is_broken: bool = False
+    proxy: AddressProxy | None = None
+
+    async def start(self, earlier_session: str = "") -> bool:
+        """Start the program and open a session, the earlier one if the agent can load it.
+
+        Return whether it is the earlier one. Raise AcpError, and end the program then.
+        """
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await self.spawn()
+                return await self.open_session(earlier_session)
+        except TimeoutError:
+            self.kill_soon()
+            title = self.record.title
+            raise AcpError(f"The ACP agent '{title}' did not start within {START_TIMEOUT} seconds.") from None
+        except (RequestError, PydanticValidationError) as error:
+            self.kill_soon()
+            raise self.request_error(error) from None
+        except ConnectionError:
+            raise await self.ended_error() from None
+        except BaseException:
+            self.kill_soon()
+            raise
+
+    async def spawn(self) -> None:
+        command = self.command()
+        self.proxy = await AddressProxy.start() if command.network == PROXY and command.is_sandboxed else None
+        self.process = await asyncio.create_subprocess_exec(
+            *self.argv(command),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**command.environment, **self.record.environment},
+            start_new_session=True,
+            limit=LineTransport.MAX_LINE,
+        )
+        self.stderr_task = asyncio.get_running_loop().create_task(self.collect_stderr())
+        seen_as = INSIDE if command.is_sandboxed else str(self.folder)
+        self.client = WorkspaceClient(Workspace(self.folder, seen_as))
+        transport = LineTransport(
+            cast("asyncio.StreamReader", self.process.stdout), cast("asyncio.StreamWriter", self.process.stdin)
+        )
+        self.connection = ClientSideConnection(self.client, transport)
+
+    def command(self) -> Command:
+        """Return the command of the agent. Raise AcpError if it may not be started."""
+        try:
+            command = ACP_COMMANDS.get(self.record.command_key)
+            command.require_sandbox()
+        except ValidationError as error:
+            raise AcpError(" ".join(error.messages)) from None
+        return command
+
+    def argv(self, command: Command) -> list[str]:
+        """Return the command line: the sandbox, the launcher, and the program."""
+        script = launcher.__file__
+        limits = self.record.limits
+        values = {
+            "DATA": limits.memory_mb * 1024 * 1024,
+            "NPROC": limits.processes,
+            "CPU": limits.cpu_seconds,
+            "CORE": 0,
+        }
+        options = {"folder": INSIDE, "limits": values, "proxy": "", "parent": 0}
+        python = os.path.realpath(sys.executable)
+        if not command.is_sandboxed:
+            options |= {"folder": str(self.folder), "parent": os.getpid()}
+            return [python, "-I", "-S", script, json.dumps(options), *command.argv]
+        bind = "--ro-bind" if self.record.permissions == AcpAgent.Permissions.ASK else "--bind"
+        mounts = [bind, str(self.folder), INSIDE, "--ro-bind", script, LAUNCHER_INSIDE]
+        if not Path(sys.base_prefix).is_relative_to("/usr"):
+            mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
+        if self.proxy is not None:
+            options["proxy"] = PROXY_INSIDE
+            mounts += ["--ro-bind", self.proxy.path, PROXY_INSIDE, *CERTIFICATES]
+        launched = [python, "-I", "-S", LAUNCHER_INSIDE, json.dumps(options), *command.argv]
+        return sandboxed_argv(command.argv, mounts, launched)
+
+    async def open_session(self, earlier_session: str) -> bool:
+        answer = await self.connection.initialize(
+            PROTOCOL_VERSION,
+            ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=False),
+            Implementation(name="agent-cms", title="Agent CMS", version="1"),
+        )
+        capabilities = answer.agent_capabilities
+        self.can_load = bool(capabilities is not None and capabilities.load_session)
+        if self.record.auth_method_id:
+            await self.connection.authenticate(self.record.auth_method_id)
+        cwd = self.client.workspace.seen_as
+        is_loaded = False
+        if earlier_session and self.can_load:
+            with suppress(RequestError):
+                await self.connection.load_session(cwd, earlier_session, [])
+                self.session_id, is_loaded = earlier_session, True
+        if not is_loaded:
+            self.session_id = (await self.connection.new_session(cwd, mcp_servers=[])).session_id
+        if self.record.model:
+            params = {"sessionId": self.session_id, "modelId": self.record.model}
+            await self.connection._conn.send_request("session/set_model", params)
+        return is_loaded
+
+    # --- Prompts
+
+    async def prompt(self, texts: list[str], turn: Turn) -> PromptResponse | None:
+        """Send a prompt. Return the answer, or None if a person must be asked first. Raise AcpError."""
+        self.client.turn = turn
+        blocks: list[Any] = [text_block(text) for text in texts]
+        prompting = asyncio.ensure_future(self.connection.prompt(self.session_id, blocks))
+        interrupted = asyncio.ensure_future(turn.interrupted.wait())
+        seconds = self.record.limits.prompt_timeout
+        try:
+            await asyncio.wait([prompting, interrupted], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if prompting.done() and turn.request is None and not turn.has_overflowed:
+                return prompting.result()
+            await self.cancel(prompting)
+        except (RequestError, PydanticValidationError) as error:
+            raise self.request_error(error) from None
+        except ConnectionError:
+            raise await self.ended_error() from None
+        except asyncio.CancelledError:
+            turn.is_over = True
+            self.is_broken = True  # until the agent has ended the prompt, nobody may send another
+            in_background(self.cancel_and_end(prompting))
+            raise
+        finally:
+            interrupted.cancel()
+            turn.is_over = True
+        if turn.request is not None:
+            return None
+        if turn.has_overflowed:
+            raise AcpError(f"The ACP agent '{self.record.title}' wrote too much text and was stopped.")
+        raise AcpError(f"The ACP agent '{self.record.title}' did not finish within {seconds} seconds.")
+
+    async def cancel(self, prompting: asyncio.Future[PromptResponse]) -> None:
+        """Cancel a prompt. The process ends if the agent does not obey in time."""
+        with suppress(ConnectionError, OSError):
+            await self.connection.cancel(self.session_id)
+        await asyncio.wait([prompting], timeout=CANCEL_TIMEOUT)
+        if not prompting.done() or prompting.cancelled() or prompting.exception() is not None:
+            prompting.cancel()
+            self.is_broken = True
+            self.kill_soon()
+
+    async def cancel_and_end(self, prompting: asyncio.Future[PromptResponse]) -> None:
+        await self.cancel(prompting)
+        await self.end()
+
+    # --- The end
+
+    def kill_soon(self) -> None:
+        self.is_broken = True
+        in_background(self.end())
+
+    async def end(self) -> None:
+        """End the program with all that it started."""
+        self.is_broken = True
+        if hasattr(self, "process"):
+            if self.process.returncode is None:
+                self.process.terminate()  # the launcher, or the sandbox, kills the rest
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(END_TIMEOUT):
+                        await self.process.wait()
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.stderr_task.cancel()
+        if hasattr(self, "connection"):
+            with suppress(Exception):  # the pipe may be gone
+                await self.connection.close()
+        if self.proxy is not None:
+            await self.proxy.close()
+
+    @property
+    def is_running(self) -> bool:
+        return not self.is_broken and self.process.returncode is None
+
+    async def collect_stderr(self) -> None:
+        """Keep the end of what the program writes to its standard error."""
+        stream = cast("asyncio.StreamReader", self.process.stderr)
+        while part := await stream.read(4096):
+            self.stderr += part
+            del self.stderr[: -4 * MAX_STDERR]  # enough that a secret is never cut before it is masked
+
+    async def ended_error(self) -> AgentEnded:
+        """Return the error of a program that has ended, with the end of its standard error."""
+        self.is_broken = True
+        code: int | None = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_TIMEOUT):
+                code = await self.process.wait()
+                await asyncio.wait([self.stderr_task])
+        self.kill_soon()
+        text = mask_values(self.stderr.decode("utf-8", "replace"), self.secrets())
+        return AgentEnded(self.record.title, code, text[-MAX_STDERR:])
+
+    def request_error(self, error: Exception) -> AcpError:
+        """Return the error that the agent reported, in words."""
+        text = str(error) if isinstance(error, RequestError) else "It sent an invalid answer."
+        message = mask_values(text, self.secrets())[:500]
+        return AcpError(f"The ACP agent '{self.record.title}' reported an error: {message}")
+
+    def secrets(self) -> dict[str, str]:
+        command = ACP_COMMANDS.find(self.record.command_key)
+        named = {name: os.environ.get(name, "") for name in command.environment_names} if command else {}
+        return {**named, **self.record.environment}
+
+
+# What a program needs to check the certificates of servers.
+CERTIFICATES = [
+    argument for path in ("/etc/ssl", "/etc/pki", "/etc/ca-certificates") for argument in ("--ro-bind-try", path, path)
+]

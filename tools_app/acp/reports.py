@@ -1,0 +1,35 @@
+"""Events of a run about an ACP agent that works for it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from runs_app.engine.context import RunDeps
+from runs_app.engine.threads import run_db
+from runs_app.events.chunks import build_chunk
+from runs_app.models import AgentRun
+from tools_app.acp.sessions import Place
+from tools_app.acp.turn import Update
+
+
+def report(deps: RunDeps, update: Update, agent: str, call_id: str = "") -> None:
+    """Add an event to the run. `call_id` is the tool call whose task the agent has."""
+    if deps.record is None:
+        return
+    kind = "acp-thought" if update.kind == "thought" else update.kind
+    call = {"parentToolCallId": call_id} if call_id else {}
+    text = {"text": update.text} if update.text else {}
+    deps.record(build_chunk(kind, agent=agent, **call, **text, **update.payload))
+
+
+async def find_place(deps: RunDeps) -> Place:
+    """Return where an agent works for a run: in the conversation of the run that a person or a program asked for."""
+    root_id = deps.root_id or deps.run_id
+    thread_id = deps.thread_id
+    if thread_id is None and root_id != deps.run_id:
+        thread_id = await run_db(thread_of, root_id)
+    return Place(deps.run_id, root_id, deps.owner_id, thread_id)
+
+
+def thread_of(run_id: UUID) -> int | None:
+    return AgentRun.objects.filter(pk=run_id).values_list("thread_id", flat=True).first()

@@ -1,0 +1,149 @@
+"""The running ACP agents of this process: one for each conversation, agent and version.
+
+Imports the ACP library, which is heavy. Import this module only where an agent is prompted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.db import IntegrityError
+from django.utils import timezone
+
+from runs_app.engine.threads import run_db
+from tools_app.acp.process import AgentProcess
+from tools_app.acp.table import AcpRecord
+from tools_app.acp.workspaces import workspace_folder
+from tools_app.models import AcpSession
+
+MAX_PROCESSES = 8  # of one event loop
+IDLE_SECONDS = 600.0  # after which a process that nobody uses is ended
+NEW_SESSION_MESSAGE = "The agent could not load its earlier session, so it does not remember this conversation."
+
+
+@dataclass(frozen=True)
+class Place:
+    """The run that an agent works for."""
+
+    run_id: UUID
+    root_id: UUID
+    owner_id: str
+    thread_id: int | None = None
+
+
+SessionKey = tuple[int, str, str]  # the conversation, the agent, and its revision
+
+
+@dataclass
+class Slot:
+    """A place for a process, with those who wait for it or use it."""
+
+    users: int = 0
+    process: AgentProcess | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    timer: asyncio.TimerHandle | None = None
+
+
+class AgentPool:
+    """The running agents of one event loop."""
+
+    def __init__(self) -> None:
+        self.slots: dict[SessionKey | object, Slot] = {}  # the least recently used first
+        self.changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def use(self, record: AcpRecord, place: Place) -> AsyncIterator[tuple[AgentProcess, str]]:
+        """Yield a running agent that nobody else uses meanwhile, and a note about its session. Raise AcpError."""
+        keeps = record.persists_session and place.thread_id is not None
+        key: SessionKey | object = (place.thread_id, record.key, record.revision) if keeps else object()
+        slot = await self.take(key)
+        try:
+            async with slot.lock:
+                note = ""
+                if slot.process is None or not slot.process.is_running:
+                    slot.process, note = await start_process(record, place, keeps=keeps)
+                yield slot.process, note
+        finally:
+            await self.release(key, slot, keeps=keeps)
+
+    async def take(self, key: SessionKey | object) -> Slot:
+        """Return the place of a key. Wait while all are in use."""
+        async with self.changed:
+            while key not in self.slots and len(self.slots) >= MAX_PROCESSES:
+                idle = next((other for other, slot in self.slots.items() if slot.users == 0), None)
+                if idle is None:
+                    await self.changed.wait()
+                else:
+                    self.close(idle)
+            slot = self.slots.pop(key, None) or Slot()
+            self.slots[key] = slot
+            slot.users += 1
+            if slot.timer is not None:
+                slot.timer.cancel()
+                slot.timer = None
+            return slot
+
+    async def release(self, key: SessionKey | object, slot: Slot, *, keeps: bool) -> None:
+        slot.users -= 1
+        if slot.users == 0:
+            if keeps and slot.process is not None and slot.process.is_running:
+                slot.timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self.close, key)
+            else:
+                self.close(key)
+        async with self.changed:
+            self.changed.notify_all()
+
+    def close(self, key: SessionKey | object) -> None:
+        """End the process of a key that nobody uses."""
+        slot = self.slots.get(key)
+        if slot is None or slot.users:
+            return
+        del self.slots[key]
+        if slot.timer is not None:
+            slot.timer.cancel()
+        if slot.process is not None:
+            slot.process.kill_soon()
+
+
+async def start_process(record: AcpRecord, place: Place, *, keeps: bool) -> tuple[AgentProcess, str]:
+    """Start an agent with the session of its conversation. Return it with a note if it has lost the session."""
+    folder: Path = await run_db(workspace_folder, place.owner_id, place.thread_id, place.root_id, record.workspace)
+    earlier = await run_db(stored_session, record, place.thread_id) if keeps else ""
+    process = AgentProcess(record, folder)
+    is_earlier = await process.start(earlier)
+    if keeps and place.thread_id is not None and not is_earlier:
+        await run_db(store_session, record, place.thread_id, process.session_id)
+    return process, NEW_SESSION_MESSAGE if earlier and not is_earlier else ""
+
+
+def stored_session(record: AcpRecord, thread_id: int | None) -> str:
+    """Return the session of an agent in a conversation, or a blank text."""
+    rows = AcpSession.objects.filter(agent=record.pk, thread=thread_id, version_number=record.version_number)
+    return rows.values_list("session_id", flat=True).first() or ""
+
+
+def store_session(record: AcpRecord, thread_id: int, session_id: str) -> None:
+    """Store the session of an agent in a conversation, unless either was deleted."""
+    values = {
+        "session_id": session_id[:256],
+        "version_number": record.version_number,
+        "updated_at": timezone.now(),
+    }
+    try:
+        AcpSession.objects.update_or_create(agent_id=record.pk, thread_id=thread_id, defaults=values)
+    except IntegrityError:
+        return
+
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AgentPool] = WeakKeyDictionary()
+
+
+def agent_pool() -> AgentPool:
+    """Return the running agents of the running event loop."""
+    return _pools.setdefault(asyncio.get_running_loop(), AgentPool())

@@ -1,0 +1,111 @@
+"""The table of ACP agents, which each process caches for a second."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cachetools import TTLCache
+from django.core.exceptions import ValidationError
+
+from agentcms.cache import SizeLimitedCache
+from tools_app.acp.limits import Limits
+from tools_app.models import AcpAgent
+from tools_app.programs.commands import ACP_COMMANDS
+
+CACHE_SECONDS = 1.0  # for which a process caches the table
+
+
+@dataclass(frozen=True)
+class AcpRecord:
+    """An ACP agent with its environment, or with the reason why it cannot be used."""
+
+    pk: int
+    key: str
+    title: str
+    description: str
+    command_key: str
+    auth_method_id: str
+    persists_session: bool
+    permissions: str  # of AcpAgent.Permissions
+    limits: Limits
+    model: str
+    workspace: str
+    version_number: int
+    revision: str  # changes with each change of the row
+    reason: str  # a message for users if it cannot be used
+    environment: Mapping[str, str] = field(repr=False, default_factory=dict)
+
+
+def record_from_row(row: AcpAgent) -> AcpRecord:
+    """Return an ACP agent with its decrypted environment."""
+    environment = row.environment
+    return AcpRecord(
+        row.pk,
+        row.key,
+        row.title,
+        row.description,
+        row.command_key,
+        row.auth_method_id,
+        row.persists_session,
+        row.permissions,
+        row.all_limits,
+        row.model,
+        row.workspace,
+        row.last_version_number,
+        f"{row.pk} {row.updated_at.isoformat()}",
+        unavailable_reason(row, environment),
+        environment or {},
+    )
+
+
+def unavailable_reason(row: AcpAgent, environment: Mapping[str, str] | None) -> str:
+    """Return why an ACP agent cannot be used, or a blank text."""
+    if not row.is_enabled:
+        return f"The ACP agent '{row.title}' is disabled."
+    if environment is None:
+        return (
+            f"The environment of the ACP agent '{row.title}' was encrypted with another PROVIDER_KEY_SECRET. "
+            "Enter it again."
+        )
+    try:
+        ACP_COMMANDS.get(row.command_key).require_sandbox()
+    except ValidationError as error:
+        return " ".join(error.messages)
+    return ""
+
+
+@dataclass(frozen=True)
+class AcpTable:
+    """All ACP agents by key. `revision` changes whenever any of them changes."""
+
+    records: Mapping[str, AcpRecord]
+    revision: str
+
+
+def load_table() -> AcpTable:
+    records = {row.key: record_from_row(row) for row in AcpAgent.objects.all()}
+    revisions = "\n".join(f"{record.revision} {record.reason}" for record in records.values())
+    return AcpTable(records, hashlib.sha256(revisions.encode()).hexdigest()[:12])
+
+
+_tables: SizeLimitedCache[str, AcpTable] = SizeLimitedCache(TTLCache(1, CACHE_SECONDS))
+
+
+def get_table() -> AcpTable:
+    """Return the table, which is at most a second old."""
+    return _tables.get_or_create("table", load_table)
+
+
+def get_record(key: str) -> AcpRecord | None:
+    return get_table().records.get(key)
+
+
+def revision() -> str:
+    return get_table().revision
+
+
+def invalidate() -> None:
+    """Remove the table from the cache of this process."""
+    _tables.clear()

@@ -1,0 +1,133 @@
+"""Admin of ACP agents, their workspaces and what people allowed them. Only for superusers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
+
+from tools_app.acp.table import unavailable_reason
+from tools_app.admin.acp_agent_form import AcpAgentForm
+from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
+
+
+class SuperuserAdmin(admin.ModelAdmin):
+    """An admin that nobody but superusers sees: it decides what runs on this machine."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_superuser)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_module_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+
+@admin.register(AcpAgent)
+class AcpAgentAdmin(SuperuserAdmin):
+    """Admin of ACP agents: policy, limits, environment, and switching off."""
+
+    form = AcpAgentForm
+    change_form_template = "admin/tools_app/acpagent/change_form.html"
+    list_display = ("title", "key", "command_key", "permissions", "state", "updated_at")
+    list_filter = ("permissions", "is_enabled")
+    search_fields = ("key", "title", "description")
+    actions = ("enable", "disable")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: AcpAgent | None = None) -> tuple[str, ...]:
+        return ("key", "stored_environment") if obj else ()
+
+    def get_fields(self, request: HttpRequest, obj: AcpAgent | None = None) -> Any:
+        fields = list(AcpAgentForm.Meta.fields)
+        if obj is None:
+            fields.remove("delete_environment")
+        else:
+            fields.insert(fields.index("environment"), "stored_environment")
+        return fields
+
+    def get_urls(self) -> list[Any]:
+        switch = self.admin_site.admin_view(method_decorator(require_POST)(AcpAgentAdmin.switch).__get__(self))
+        return [path("<int:pk>/switch/", switch, name="tools_app_acpagent_switch"), *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        row = self.get_object(request, unquote(object_id))
+        context = {"versions": row.versions.all()[:10]} if row is not None else {}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
+
+    def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Enable or disable an agent. All processes follow within a second."""
+        row = AcpAgent.objects.filter(pk=pk).first() if self.has_module_permission(request) else None
+        if row is None:
+            raise Http404
+        self.set_enabled(request, [row], not row.is_enabled)
+        return redirect("admin:tools_app_acpagent_change", pk)
+
+    @admin.action(description="Enable selected ACP agents")
+    def enable(self, request: HttpRequest, agents: QuerySet[AcpAgent]) -> None:
+        self.set_enabled(request, list(agents), True)
+
+    @admin.action(description="Disable selected ACP agents")
+    def disable(self, request: HttpRequest, agents: QuerySet[AcpAgent]) -> None:
+        self.set_enabled(request, list(agents), False)
+
+    def set_enabled(self, request: HttpRequest, rows: list[AcpAgent], is_enabled: bool) -> None:
+        """Enable or disable agents. Report those that cannot be enabled, such as without a sandbox."""
+        for row in rows:
+            row.is_enabled = is_enabled
+            reason = unavailable_reason(row, row.environment) if is_enabled else ""
+            if reason:
+                messages.error(request, reason)
+                continue
+            row.save()
+            words = "enabled" if is_enabled else "disabled. Agents cannot use it any more"
+            messages.success(request, f"{row.title} is {words}.")
+
+    @admin.display
+    def state(self, row: AcpAgent) -> str:
+        return unavailable_reason(row, row.environment) or "Ready"
+
+    @admin.display(description="stored environment")
+    def stored_environment(self, row: AcpAgent) -> str:
+        return format_html("<span>{}</span>", ", ".join(row.environment_names) or "None")
+
+
+@admin.register(AcpWorkspace)
+class AcpWorkspaceAdmin(SuperuserAdmin):
+    """Admin of the named workspaces of teams."""
+
+    list_display = ("owner_id", "name", "created_at")
+    search_fields = ("owner_id", "name")
+
+
+@admin.register(AcpPermission)
+class AcpPermissionAdmin(SuperuserAdmin):
+    """Admin of what people allowed for whole conversations. Deleting one takes the permission back."""
+
+    list_display = ("title", "agent", "thread", "option_kind", "decided_by_name", "created_at")
+    list_filter = ("agent",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AcpPermission]:
+        return super().get_queryset(request).select_related("agent", "thread")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

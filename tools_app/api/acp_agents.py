@@ -1,0 +1,115 @@
+"""API views of ACP agents. Only superusers see them; to everybody else they do not exist."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.permissions import has_role_everywhere
+from access_app.role import Role
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import Conflict, NotFound
+from agents_app.api.unknown_keys import warning_payloads
+from tools_app.api.acp_schemas import apply, parse_change, parse_create
+from tools_app.api.representation import MASK, version_body
+from tools_app.models import AcpAgent
+
+
+class AcpAgentsView(JSONView):
+    """List of the ACP agents, and the creation of one."""
+
+    def get(self, request: Request) -> HttpResponse:
+        require_superuser(request)
+        with QueryParams(request) as query:
+            paging = query.paging(100)
+            unknown = query.check_unknown_names()
+        rows = AcpAgent.objects.all()
+        page = [acp_agent_body(row) for row in rows[paging.start : paging.stop]]
+        payload = page_payload("acpAgents", page, rows.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
+
+    def post(self, request: Request) -> HttpResponse:
+        require_superuser(request)
+        fields = parse_create(json_object_body(request))
+        row = AcpAgent(key=fields["id"])
+        with transaction.atomic():
+            if AcpAgent.objects.filter(key=row.key).exists():
+                raise Conflict(f"ACP agent with id {row.key} already exists")
+            apply(row, fields)
+            row.save()
+        return json_response(acp_agent_body(row), 201)
+
+
+class AcpAgentView(JSONView):
+    """An ACP agent: read, change and delete."""
+
+    def get(self, request: Request, acp_id: str) -> HttpResponse:
+        return json_response(acp_agent_body(get_acp_agent(request, acp_id)))
+
+    def patch(self, request: Request, acp_id: str) -> HttpResponse:
+        row = get_acp_agent(request, acp_id)
+        fields = parse_change(json_object_body(request), row)
+        with transaction.atomic():
+            row = AcpAgent.objects.select_for_update().get(pk=row.pk)
+            apply(row, fields)
+            row.save()
+        return json_response(acp_agent_body(row))
+
+    def delete(self, request: Request, acp_id: str) -> HttpResponse:
+        get_acp_agent(request, acp_id).delete()
+        return json_response({"success": True, "message": f"ACP agent {acp_id} deleted"})
+
+
+class AcpAgentVersionsView(JSONView):
+    """The versions of an ACP agent, newest first."""
+
+    def get(self, request: Request, acp_id: str) -> HttpResponse:
+        row = get_acp_agent(request, acp_id)
+        with QueryParams(request) as query:
+            paging = query.paging(20)
+            unknown = query.check_unknown_names()
+        versions = row.versions.all()
+        page = [version_body(version) for version in versions[paging.start : paging.stop]]
+        payload = page_payload("versions", page, versions.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
+
+
+def require_superuser(request: Request) -> None:
+    """Raise NotFound unless the user is a superuser whose key may manage everything."""
+    if not has_role_everywhere(request.user, Role.MANAGER):
+        raise NotFound("There is nothing at this address.")
+
+
+def get_acp_agent(request: Request, key: str) -> AcpAgent:
+    """Return an ACP agent. Raise NotFound for all users but superusers."""
+    require_superuser(request)
+    row = AcpAgent.objects.filter(key=key).first()
+    if row is None:
+        raise NotFound(f"ACP agent with id {key} not found")
+    return row
+
+
+def acp_agent_body(row: AcpAgent) -> dict[str, object]:
+    """Return an ACP agent without the values of its environment."""
+    return {
+        "id": row.key,
+        "title": row.title,
+        "description": row.description,
+        "commandKey": row.command_key,
+        "env": dict.fromkeys(row.environment_names, MASK),
+        "authMethodId": row.auth_method_id or None,
+        "persistSession": row.persists_session,
+        "permissions": row.permissions,
+        "limits": row.all_limits.model_dump(by_alias=True),
+        "model": row.model or None,
+        "workspace": row.workspace or None,
+        "enabled": row.is_enabled,
+        "versionNumber": row.last_version_number,
+        "createdAt": row.created_at,
+        "updatedAt": row.updated_at,
+    }

@@ -1,0 +1,113 @@
+"""Schemas of the bodies about ACP agents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from django.core.exceptions import ValidationError
+from pydantic import BaseModel, Field
+
+from agentcms.errors import BadRequest, Unprocessable
+from agents_app.configuration.schema import WIRE_CONFIG, Issue, JSONObject, Name, as_partial
+from tools_app.acp.limits import Limits
+from tools_app.api.schemas import COMMAND_MEMBERS, read_fields
+from tools_app.models import AcpAgent
+
+COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of ACP_COMMANDS."
+MOVED_MESSAGE = "The command changed. Send env again, or null to delete the stored values."
+# Columns by the fields of a body.
+COLUMNS = {
+    "title": "title",
+    "description": "description",
+    "command_key": "command_key",
+    "auth_method_id": "auth_method_id",
+    "persist_session": "persists_session",
+    "permissions": "permissions",
+    "limits": "limits",
+    "model": "model",
+    "workspace": "workspace",
+    "enabled": "is_enabled",
+}
+WIRE_PATHS = {
+    "key": "id",
+    "command_key": "commandKey",
+    "auth_method_id": "authMethodId",
+    "persists_session": "persistSession",
+    "is_enabled": "enabled",
+}
+BLANK_COLUMNS = ("description", "auth_method_id", "model", "workspace")  # null makes them blank
+
+
+class AcpAgentBody(BaseModel):
+    """An ACP agent. The values of `env` are written but never read."""
+
+    model_config = WIRE_CONFIG
+
+    id: str
+    title: Name
+    command_key: str
+    description: str | None = None
+    env: dict[str, str] | None = None
+    auth_method_id: Annotated[str, Field(max_length=128)] | None = None
+    persist_session: bool | None = None
+    permissions: Literal["ask", "allow_reads", "first_option", "reject"] | None = None
+    limits: Limits | None = None
+    model: Annotated[str, Field(max_length=128)] | None = None
+    workspace: Annotated[str, Field(max_length=64)] | None = None
+    enabled: bool | None = None
+
+
+def parse_create(body: JSONObject) -> JSONObject:
+    """Return the fields of a new ACP agent. Raise BadRequest and Unprocessable."""
+    reject_commands(body)
+    return read_fields(AcpAgentBody, body)
+
+
+def parse_change(body: JSONObject, row: AcpAgent) -> JSONObject:
+    """Return the fields of a change. Raise BadRequest and Unprocessable."""
+    reject_commands(body)
+    fields = read_fields(as_partial(AcpAgentBody), body)
+    if fields.get("id") not in (None, row.key):
+        raise BadRequest("request body", [("id", "The ID cannot be changed. Omit it.")])
+    return fields
+
+
+def reject_commands(body: JSONObject) -> None:
+    """Raise Unprocessable for a body that names a program."""
+    if COMMAND_MEMBERS & body.keys():
+        raise Unprocessable(COMMAND_MESSAGE, "command_not_allowed")
+
+
+def apply(row: AcpAgent, fields: JSONObject) -> None:
+    """Set the fields of a body on a row and validate it. Raise BadRequest."""
+    command_key = row.command_key
+    for name, column in COLUMNS.items():
+        if fields.get(name) is not None:
+            setattr(row, column, fields[name])
+        elif name in fields and column in BLANK_COLUMNS:
+            setattr(row, column, "")
+        elif name in fields and column == "limits":
+            row.limits = {}
+    issues = apply_environment(row, fields, is_moved=row.command_key != command_key)
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        issues += [
+            Issue(WIRE_PATHS.get(name, name), message)
+            for name, texts in error.message_dict.items()
+            for message in texts
+        ]
+    if issues:
+        raise BadRequest("request body", issues)
+
+
+def apply_environment(row: AcpAgent, fields: JSONObject, *, is_moved: bool) -> list[Issue]:
+    """Set the environment of a body. Return what is wrong with it."""
+    if "env" not in fields:
+        # Otherwise another program would get the values.
+        return [Issue("env", MOVED_MESSAGE)] if is_moved and row.encrypted_environment else []
+    try:
+        row.set_environment(fields["env"] or {})
+    except ValidationError as error:
+        return [Issue("env", " ".join(error.messages))]
+    return []

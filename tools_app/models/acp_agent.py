@@ -1,0 +1,182 @@
+"""ACP agents: programs that speak the Agent Client Protocol, which agents use as tools or sub-agents."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models, transaction
+from django.utils import timezone
+from pydantic import ValidationError as PydanticValidationError
+
+from agentcms.db.encryption import decrypt, encrypt
+from agentcms.wire.canonical import json_equal
+from agents_app.editing.change_context import current_change
+from tools_app.acp.environment_values import validate_environment
+from tools_app.acp.limits import Limits
+from tools_app.acp.workspace_names import validate_workspace_name
+from tools_app.models.acp_agent_version import AcpAgentVersion
+from tools_app.programs.commands import ACP_COMMANDS
+
+ENVIRONMENT_VALUES = "environment of ACP agents"  # the purpose of their encryption
+
+
+class AcpAgent(models.Model):
+    """An ACP agent: its program, what it may do, and its limits. Only superusers change it; every team may use it."""
+
+    class Permissions(models.TextChoices):
+        """The answer to a request of the agent for permission."""
+
+        ASK = "ask", "Ask a person"
+        ALLOW_READS = "allow_reads", "Allow reading, ask for the rest"
+        FIRST_OPTION = "first_option", "Choose the first option"
+        REJECT = "reject", "Reject"
+
+    key = models.CharField(
+        "ID",
+        max_length=40,
+        unique=True,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9-]*\Z", "Use lowercase letters, digits and '-'.")],
+        help_text="Agents name it acp-ID; cannot be changed.",
+    )
+    title = models.CharField("name", max_length=100)
+    description = models.TextField(
+        blank=True, default="", help_text="Its purpose. The models that may call it read this."
+    )
+    command_key = models.CharField("command", max_length=64, help_text="A key of ACP_COMMANDS.")
+    encrypted_environment = models.TextField(blank=True, default="", editable=False)
+    environment_names = models.JSONField(default=list, editable=False)
+    auth_method_id = models.CharField(
+        "authentication method",
+        max_length=128,
+        blank=True,
+        default="",
+        help_text="The ID of a method that the agent offers. Blank: none is needed.",
+    )
+    persists_session = models.BooleanField(
+        "keep the session", default=True, help_text="One process and session for each conversation, for 10 minutes."
+    )
+    permissions = models.CharField(max_length=16, choices=Permissions, default=Permissions.ASK)
+    limits = models.JSONField(default=dict, blank=True)
+    model = models.CharField(
+        max_length=128, blank=True, default="", help_text="The ID of a model of the agent. Blank: its own choice."
+    )
+    workspace = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="The name of a workspace of the team. Blank: a folder for each conversation.",
+    )
+    is_enabled = models.BooleanField("enabled", default=True)
+    last_version_number = models.PositiveIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = "ACP agent"
+        ordering: ClassVar = ["title", "key"]
+
+    def __str__(self) -> str:
+        return self.title or self.key
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Write the row, and a version if the configuration differs from the last one."""
+        self.updated_at = timezone.now()
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            self._record_version()
+
+    def clean(self) -> None:
+        """Raise ValidationError by field."""
+        super().clean()
+        errors: dict[str, Any] = {}
+        checks = {
+            "command_key": self._clean_command,
+            "is_enabled": self._clean_sandbox,
+            "limits": self._clean_limits,
+            "workspace": self._clean_workspace,
+        }
+        for field, check in checks.items():
+            try:
+                check()
+            except ValidationError as error:
+                errors[field] = error
+        if errors:
+            raise ValidationError(errors)
+
+    def _clean_command(self) -> None:
+        command = ACP_COMMANDS.get(self.command_key)
+        if forbidden := [name for name in self.environment_names if name not in command.environment_names]:
+            names = ", ".join(forbidden)
+            raise ValidationError(f"The command does not allow the stored variables {names}. Delete them.", "command")
+
+    def _clean_sandbox(self) -> None:
+        command = ACP_COMMANDS.find(self.command_key)
+        if self.is_enabled and command is not None:
+            command.require_sandbox()
+
+    def _clean_limits(self) -> None:
+        try:
+            Limits.model_validate(self.limits)
+        except PydanticValidationError as error:
+            texts = [f"{'.'.join(map(str, issue['loc']))}: {issue['msg']}." for issue in error.errors()]
+            raise ValidationError(texts, "limits") from None
+
+    def _clean_workspace(self) -> None:
+        if self.workspace:
+            validate_workspace_name(self.workspace)
+
+    @property
+    def all_limits(self) -> Limits:
+        """The limits with the defaults of those that are not set."""
+        return Limits.model_validate(self.limits)
+
+    @property
+    def environment(self) -> dict[str, str] | None:
+        """The variables of the program, or None if they were encrypted with another secret."""
+        if not self.encrypted_environment:
+            return {}
+        text = decrypt(self.encrypted_environment, ENVIRONMENT_VALUES)
+        return None if text is None else dict(json.loads(text))
+
+    def set_environment(self, environment: dict[str, str]) -> None:
+        """Replace the variables. Raise ValidationError for those that the command does not allow."""
+        validate_environment(environment, ACP_COMMANDS.find(self.command_key))
+        self.encrypted_environment = encrypt(json.dumps(environment), ENVIRONMENT_VALUES) if environment else ""
+        self.environment_names = sorted(environment)
+
+    @property
+    def snapshot(self) -> dict[str, Any]:
+        """The configuration under wire names, without the values of the environment."""
+        return {
+            "title": self.title,
+            "description": self.description,
+            "commandKey": self.command_key,
+            "envNames": list(self.environment_names),
+            "authMethodId": self.auth_method_id,
+            "persistSession": self.persists_session,
+            "permissions": self.permissions,
+            "limits": self.limits,
+            "model": self.model,
+            "workspace": self.workspace,
+            "enabled": self.is_enabled,
+        }
+
+    def _record_version(self) -> None:
+        last = self.versions.first()
+        snapshot = self.snapshot
+        if last is not None and json_equal(last.snapshot, snapshot):
+            return
+        change = current_change()
+        author = change.actor
+        self.last_version_number = 1 if last is None else last.version_number + 1
+        AcpAgentVersion.objects.create(
+            agent=self,
+            version_number=self.last_version_number,
+            snapshot=snapshot,
+            author_name=author.get_username() if author else "",
+            source=change.source,
+        )
+        AcpAgent.objects.filter(pk=self.pk).update(last_version_number=self.last_version_number)

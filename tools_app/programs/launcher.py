@@ -1,0 +1,116 @@
+"""The process between the worker and a program: it sets limits, and ends the program with the worker.
+
+It is started as a script, inside the sandbox or without one, and imports only the standard library:
+
+    python -I -S launcher.py '{"folder": "/", "limits": {"NPROC": 64}, "proxy": "", "parent": 0}' argv …
+
+`proxy` is the path of a Unix socket. What the program sends to HTTP_PROXY goes there. `parent` is the ID of the worker
+for a program without a sandbox. Then this process waits, and kills all that the program started once either ends.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def main() -> None:
+    options, argv = json.loads(sys.argv[1]), sys.argv[2:]
+    for name, value in options["limits"].items():
+        kind = getattr(resource, f"RLIMIT_{name}")
+        _, most = resource.getrlimit(kind)
+        limit = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(kind, (limit, limit))
+    os.chdir(options["folder"])
+    if options["proxy"]:
+        serve_proxy(options["proxy"])
+    if options["parent"]:
+        supervise(argv, options["parent"])
+    os.execvp(argv[0], argv)  # noqa: S606  a program of the operator
+
+
+def supervise(argv: list[str], parent: int) -> None:
+    """Run a program until it or the parent of this process ends, and kill all that it started. Never return."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)  # what the program leaves behind becomes a child of this process
+    signal.signal(signal.SIGTERM, lambda *_: stop(143))
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(143)
+    child = os.fork()
+    if child == 0:
+        os.execvp(argv[0], argv)  # noqa: S606
+    for descriptor in (0, 1):
+        os.close(descriptor)  # the worker notices the end of the program by the end of its output
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            stop(os.waitstatus_to_exitcode(status) % 256)
+
+
+def stop(code: int) -> None:
+    """Kill all descendants of this process, and end it."""
+    while children := child_ids():
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+        for child in children:
+            os.waitpid(child, 0)  # its own children become ours
+    os._exit(code)
+
+
+def child_ids() -> list[int]:
+    own = os.getpid()
+    with open(f"/proc/{own}/task/{own}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def serve_proxy(path: str) -> None:
+    """Fork a process that passes connections to a local port on to a Unix socket, and set the variables of proxies."""
+    server = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{server.getsockname()[1]}"
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"):
+        os.environ[name] = address
+    program = os.getpid()
+    if os.fork() != 0:
+        server.close()
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != program:
+        os._exit(0)
+    for descriptor in (0, 1, 2):
+        os.close(descriptor)
+    while True:
+        accepted, _ = server.accept()
+        outside = socket.socket(socket.AF_UNIX)
+        try:
+            outside.connect(path)
+        except OSError:
+            accepted.close()
+            continue
+        for pair in ((accepted, outside), (outside, accepted)):
+            threading.Thread(target=pass_on, args=pair, daemon=True).start()
+
+
+def pass_on(source: socket.socket, target: socket.socket) -> None:
+    """Send what one socket receives to another, until the first ends."""
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+    except OSError:
+        pass
+    finally:
+        for end, how in ((source, socket.SHUT_RD), (target, socket.SHUT_WR)):
+            try:
+                end.shutdown(how)
+            except OSError:
+                continue
+
+
+if __name__ == "__main__":
+    main()
