@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID
@@ -10,10 +12,22 @@ from django.db import transaction
 from django.db.models import Min
 from django.utils import timezone
 
+from access_app.role import RoleRequired
+from agentcms.db.locks import lock_name
+from agentcms.errors import ApiError, NotFound
+from agents_app.editing.archived import AgentArchived
+from agents_app.models import Agent
+from memory_app.history.signal_markup import Signal
 from runs_app.approvals.suspending import append_events
 from runs_app.background.chunks import end_chunk
+from runs_app.engine.start import active_run_id
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
+from runs_app.resolution import ResolvedAgent, stored_agents
+from runs_app.thread_signals.sending import send_signal
+from versions_app.models import AgentVersion
+
+log = logging.getLogger(__name__)
 
 GATHERING = timedelta(milliseconds=500)  # results of one conversation that end within this time come together
 MAX_RUNS_PER_LOOK = 50
@@ -28,7 +42,59 @@ def deliver_due() -> None:
 
 
 def deliver_results(run_id: UUID) -> int:
-    """Deliver the results of a run that are due, as events of the run. Return their number.
+    """Deliver the results of a run that are due, with those of its conversation. Return their number.
+
+    They are signals to the thread of the run: an idle thread is woken for one run. Without a thread, or if nobody can
+    run the agent there any more, they become events of the run.
+    """
+    run = AgentRun.objects.select_related("thread", "requested_by").without_large_columns().filter(pk=run_id).first()
+    if run is None:
+        return 0
+    try:
+        count = deliver_to_thread(run)
+    except (RoleRequired, AgentArchived, Agent.DoesNotExist, AgentVersion.DoesNotExist, NotFound) as error:
+        log.info("The results of run %s become events of the run: %s", run_id, error)
+        count = None
+    except ApiError as error:  # the thread or the user has reached a limit for now
+        log.warning("The results of run %s are delivered later: %s", run_id, error.error)
+        return 0
+    return deliver_to_run(run_id) if count is None else count
+
+
+def deliver_to_thread(run: AgentRun) -> int | None:
+    """Send the results of the agent in a thread that are due as signals. Return None if the run has no thread."""
+    agent, thread = find_agent(run), run.thread
+    if agent is None or thread is None:
+        return None
+    with transaction.atomic():
+        lock_name(f"results of thread {thread.pk}")
+        tasks = due_tasks(BackgroundTask.objects.undelivered().filter(thread=thread, agent_key=run.agent_key))
+        for task in tasks:
+            active_id = active_run_id(thread)
+            sent = send_signal(thread, result_signal(task), user=run.requested_by, agent=agent)
+            note_delivery([task], sent.run_id if sent.run_id != active_id else None)
+    return len(tasks)
+
+
+def find_agent(run: AgentRun) -> ResolvedAgent | None:
+    """Return the agent that answers in the thread of a run, or None if nobody asked for the run or it was unsaved."""
+    if run.requested_by is None or run.target == AgentRun.Target.UNSAVED:
+        return None
+    version_id = run.version_id if run.target == AgentRun.Target.VERSION else None
+    status = "draft" if run.target == AgentRun.Target.DRAFT else "published"
+    return stored_agents.get(run.agent_key, user=run.requested_by, version_id=version_id, status=status)
+
+
+def result_signal(task: BackgroundTask) -> Signal:
+    """Return the signal that tells an agent how a task has ended."""
+    result = task.result if isinstance(task.result, str) else json.dumps(task.result, ensure_ascii=False)
+    contents = result if task.status == BackgroundTask.Status.COMPLETED else task.error
+    attributes = {"id": str(task.pk), "tool": task.tool, "status": str(task.status)}
+    return Signal("background-task", contents, id=f"background-task-{task.pk}", attributes=attributes)
+
+
+def deliver_to_run(run_id: UUID) -> int:
+    """Append the results of a run that are due to its events, and return their number.
 
     While a process executes the run, only that process may append events: then they are delivered later.
     """
