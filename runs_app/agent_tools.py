@@ -5,6 +5,7 @@ The target of a memory returns a capability of pydantic-ai.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -63,6 +64,21 @@ def is_large_refund(arguments: Mapping[str, Any], call: ToolCall) -> bool:
 def issue_refund(order: str, amount: float, reason: str = "") -> str:
     """Refund an order. A person approves amounts above 100."""
     return f"Refunded {amount:.2f} for order {order}"
+
+
+SHELVES = 8
+SECONDS_PER_SHELF = 1.5
+
+
+@tool("stock-count", title="Count the stock", background=True)
+def stock_count(article: str) -> str:
+    """Count an article shelf by shelf, which takes a while. It works in the background and reports how far it is."""
+    for shelf in range(SHELVES):
+        current().report_progress(shelf, SHELVES, f"Shelf {shelf + 1} of {SHELVES}")
+        time.sleep(SECONDS_PER_SHELF)
+    # Not random: the same article has the same stock, so that a repeated count agrees.
+    count = sum(article.lower().encode()) % 90 + 10
+    return f"{count} pieces of {article} on {SHELVES} shelves"
 
 
 class DeliveryChoice(BaseModel):

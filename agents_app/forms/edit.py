@@ -20,6 +20,7 @@ from agents_app.configuration import schema
 from agents_app.configuration.references import find_missing_references
 from agents_app.configuration.variables import Variable, variables_of
 from agents_app.forms import memory_field
+from agents_app.forms.background_field import MODES, USES, TaskToolRow, compose_background, mode_of, tool_rows
 from agents_app.forms.field_values import (
     DURABLE_MODES,
     MODEL_SETTINGS,
@@ -121,6 +122,7 @@ class AgentEditForm(forms.Form):
     message = RawTextField(required=False, max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
 
     config_model: type[BaseModel] = schema.AgentConfig
+    background_modes, background_uses = MODES, USES
     show = ""  # a field of STRUCTURED_FIELDS and the view to change to, such as "metadata:json"
 
     def __init__(self, data: Any = None, *, base: dict[str, Any], user: Caller, agent: Agent, **options: Any) -> None:
@@ -151,6 +153,10 @@ class AgentEditForm(forms.Form):
             cleaned["knowledge"] = compose_knowledge(self.data, self.base["knowledge"])
         if "mcp_clients" in self.data:
             cleaned["mcp_clients"] = compose_selection(self.data, self.base["mcp_clients"])
+        if "background_tasks" in self.data:
+            cleaned["background_tasks"], errors = compose_background(self.data, self.base["background_tasks"])
+            for message in errors:
+                self.add_error(None, message)
         self.validate_config(cleaned)
         return cleaned
 
@@ -314,6 +320,30 @@ class AgentEditForm(forms.Form):
         return server_rows(value, self.agent.owner_id)
 
     @property
+    def background_rows(self) -> list[TaskToolRow]:
+        """Return the tools of the agent with what it says of their background tasks, as submitted or stored."""
+        keys = [key for name in ("tools", "integration_tools") for key in self.selected_keys(name)]
+        keys += [f"workflow-{key}" for key in self.selected_keys("workflows")]
+        keys += [f"agent-{key}" for key in self.selected_keys("agents")]
+        keys += [tool.key for server in self.mcp_servers for tool in server.tools if tool.is_selected]
+        return tool_rows(self.background_value[0], keys)
+
+    @property
+    def background_value(self) -> tuple[Any, list[str]]:
+        """Return the background tasks as submitted or stored, and the errors of what was submitted."""
+        if self.is_bound and "background_tasks" in self.data:
+            return compose_background(self.data, self.base["background_tasks"])
+        return self.base["background_tasks"], []
+
+    @property
+    def background_mode(self) -> str:
+        return mode_of(self.background_value[0])
+
+    @property
+    def background_errors(self) -> list[str]:
+        return self.background_value[1]
+
+    @property
     def memory_sections(self) -> list[MemorySection]:
         """Return the options of the memory, as submitted or stored."""
         texts = self.submitted("memory_options") if self.is_bound else memory_field.texts_of(self.base["memory"])
@@ -337,6 +367,7 @@ class AgentEditForm(forms.Form):
         """Return the ids of the sections in which something is set or invalid."""
         filled = {section for section, names in SECTION_FIELDS.items() if any(map(self.is_filled, names))}
         filled |= {"knowledge"} if any(row.is_selected for row in self.knowledge_bases) else set()
+        filled |= {"background-tasks"} if self.background_value != (None, []) else set()
         return filled | ({"mcp-tools"} if any(server.selected_count for server in self.mcp_servers) else set())
 
     def is_filled(self, name: str) -> bool:

@@ -63,7 +63,7 @@ def deliver_results(run_id: UUID) -> int:
 
 def deliver_to_thread(run: AgentRun) -> int | None:
     """Send the results of the agent in a thread that are due as signals. Return None if the run has no thread."""
-    agent, thread = find_agent(run), run.thread
+    agent, thread = find_answering_agent(run), run.thread
     if agent is None or thread is None:
         return None
     with transaction.atomic():
@@ -76,7 +76,7 @@ def deliver_to_thread(run: AgentRun) -> int | None:
     return len(tasks)
 
 
-def find_agent(run: AgentRun) -> ResolvedAgent | None:
+def find_answering_agent(run: AgentRun) -> ResolvedAgent | None:
     """Return the agent that answers in the thread of a run, or None if nobody asked for the run or it was unsaved."""
     if run.requested_by is None or run.target == AgentRun.Target.UNSAVED:
         return None

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.tools import ToolDefinition
 
+TASK_RESULT = "<background-task "  # the beginning of the result of a background task
 MAX_MENTION_POSITION = 20_000  # characters of a message in which tools are looked for
 OPTIONAL_PREFIXES = ("workflow-", "agent-")  # users may leave them out of a message
 
@@ -25,7 +26,7 @@ def requested_calls(message: str, info: AgentInfo) -> DeltaToolCalls:
     Without a mention, return a call of the first tool if the tool choice requires one.
     """
     choice: Any = (info.model_settings or {}).get("tool_choice")
-    if choice == "none":
+    if choice == "none" or message.startswith(TASK_RESULT):  # the result names its tool, which is no wish to call it
         return {}
     mentions = [(span, tool) for tool in info.function_tools if (span := find_mention(message, tool))]
     mentioned = [tool for _, tool in sorted(mentions, key=lambda mention: mention[0])]

@@ -1,0 +1,121 @@
+"""The background tasks of an agent in the editor: a choice for all tools, and a row for each tool.
+
+The names of the inputs:
+
+    background_tasks           sent by every page that has the rows; one of MODES
+    background-key             the key of each row
+    background-use-<key>       one of USES
+    background-timeout-<key>   seconds, or blank
+    background-retries-<key>   a number, or blank
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
+from agents_app.forms.object_field import get_list
+
+MODES = [("", "The tools below"), (EVERY_TOOL, "Every tool"), ("disabled", "No tool")]
+USES = [
+    ("", "As the tool says"),
+    (DEFERRED, "In the background"),
+    (AWAITED, "In the background; the run waits"),
+    (FOREGROUND, "If the model asks for it"),
+    ("never", "Never"),
+]
+TIMEOUT_MESSAGE = "The seconds of {key} are not a number. Use a number such as 600, or leave the input blank."
+RETRIES_MESSAGE = "The retries of {key} are not a whole number. Use a number such as 2, or leave the input blank."
+
+
+@dataclass(frozen=True)
+class TaskToolRow:
+    """A tool with its choice."""
+
+    key: str
+    use: str
+    timeout: str  # in seconds
+    retries: str
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.use)
+
+
+def mode_of(value: Any) -> str:
+    """Return the choice for all tools of a configured value."""
+    if not isinstance(value, dict):
+        return ""
+    if value.get("disabled") is True:
+        return "disabled"
+    return EVERY_TOOL if value.get("tools") == EVERY_TOOL else ""
+
+
+def tool_rows(value: Any, keys: Iterable[str]) -> list[TaskToolRow]:
+    """Return a row for each tool of an agent, and for each that a configured value names."""
+    tools = value.get("tools") if isinstance(value, dict) else None
+    choices: Mapping[str, Any] = tools if isinstance(tools, dict) else {}
+    return [task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
+
+
+def task_tool_row(key: str, choice: Any) -> TaskToolRow:
+    if isinstance(choice, dict):
+        enabled = choice.get("enabled")
+        use = "never" if enabled is False else str(choice.get("disposition") or DEFERRED) if enabled else ""
+        milliseconds = choice.get("timeoutMs")
+        timeout = "" if milliseconds is None else f"{milliseconds / 1000:g}"
+        retries = choice.get("maxRetries")
+        return TaskToolRow(key, use, timeout, "" if retries is None else str(retries))
+    return TaskToolRow(key, {True: DEFERRED, False: "never"}.get(choice, ""), "", "")
+
+
+def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the value that a page sent, with the stored members that have no input, and the errors."""
+    stored: dict[str, Any] = base if isinstance(base, dict) else {}
+    tools = stored.get("tools")
+    choices: dict[str, Any] = dict(tools) if isinstance(tools, dict) else {}
+    errors: list[str] = []
+    for key in get_list(data, "background-key"):
+        choice = compose_choice(data, key, choices.get(key), errors)
+        choices.pop(key, None)
+        if choice is not None:
+            choices[key] = choice
+    value = {name: item for name, item in stored.items() if name not in ("disabled", "tools")}
+    mode = data.get("background_tasks")
+    if mode == "disabled":
+        value["disabled"] = True
+    if mode == EVERY_TOOL or (mode == "disabled" and tools == EVERY_TOOL):
+        value["tools"] = EVERY_TOOL
+    elif choices:
+        value["tools"] = choices
+    return value or None, errors
+
+
+def compose_choice(data: Any, key: str, before: Any, errors: list[str]) -> Any:
+    """Return the choice of a row, unchanged if nobody changed it, or None for that of the tool."""
+    use = data.get(f"background-use-{key}", "")
+    sent = TaskToolRow(key, use, data.get(f"background-timeout-{key}", ""), data.get(f"background-retries-{key}", ""))
+    if sent == task_tool_row(key, before):
+        return before
+    if use not in (DEFERRED, AWAITED, FOREGROUND):
+        return False if use == "never" else None
+    choice = {name: item for name, item in (before if isinstance(before, dict) else {}).items() if name == "ordered"}
+    choice["enabled"] = True
+    if use != DEFERRED:
+        choice["disposition"] = use
+    if sent.timeout:
+        add_number(choice, "timeoutMs", sent.timeout, 1000, TIMEOUT_MESSAGE.format(key=key), errors)
+    if sent.retries:
+        add_number(choice, "maxRetries", sent.retries, 1, RETRIES_MESSAGE.format(key=key), errors)
+    return choice
+
+
+def add_number(choice: dict[str, Any], member: str, text: str, factor: int, message: str, errors: list[str]) -> None:
+    """Add a typed number to a choice, or the message to the errors if it is none."""
+    if len(text) < 9 and re.fullmatch(r"[0-9]+" if factor == 1 else r"[0-9]+(\.[0-9]{1,3})?", text):
+        choice[member] = round(float(text) * factor)
+    else:
+        errors.append(message)
