@@ -11,6 +11,7 @@ from tests.browser.site.test_accessibility import find_violations
 LISTS = ["agents_app/agent", "versions_app/agentversion", "versions_app/activation", "versions_app/retentionrule"]
 LISTS += ["jobs_app/job", "access_app/membership", "access_app/apikey", "auth/user"]
 LISTS += ["runs_app/modelprovider", "runs_app/agentrun", "runs_app/pendingcall", "versions_app/deletedagent"]
+LISTS += ["memory_app/vector"]
 ADDED = ["agents_app/agent", "versions_app/retentionrule", "access_app/membership", "access_app/apikey", "auth/user"]
 ADDED += ["runs_app/modelprovider"]
 OF_AN_AGENT = ["change", "duplicate", "delete"]

@@ -1,0 +1,58 @@
+"""Admin of the vectors of messages, without texts."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from access_app.admin_access import ReadOnlyAdmin
+from memory_app.models import Vector
+from memory_app.recall.indexing import enqueue_indexing
+
+MAX_THREADS = 1000  # of one action
+
+
+@admin.register(Vector)
+class VectorAdmin(ReadOnlyAdmin):
+    """Vectors by embedder and conversation. Superusers have conversations indexed anew."""
+
+    list_display = ("__str__", "embedder", "conversation", "owner", "dimensions", "created_at")
+    list_filter = ("embedder", "created_at")
+    search_fields = ("thread__key", "resource__key", "embedder")
+    list_select_related = ("thread", "resource")
+    show_full_result_count = False
+    ordering = ("-id",)
+    fields = ("embedder", "conversation", "owner", "part", "dimensions", "scale", "created_at")
+    actions = ("index_anew",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Vector]:
+        vectors = super().get_queryset(request)
+        return vectors if request.user.is_superuser else vectors.none()
+
+    @admin.display(description="Thread", ordering="thread")
+    def conversation(self, vector: Vector) -> str:
+        url = f"{reverse('threads:view', args=[vector.thread.key])}?realm={vector.thread.realm}"
+        return format_html('<a href="{}">{}</a>', url, vector.thread.key)
+
+    @admin.display(description="Resource", ordering="resource")
+    def owner(self, vector: Vector) -> str:
+        return str(vector.resource or "–")
+
+    @admin.display(description="Numbers")
+    def dimensions(self, vector: Vector) -> int:
+        return len(vector.data)
+
+    @admin.action(description="Index anew: the whole conversations of the selected vectors")
+    def index_anew(self, request: HttpRequest, vectors: QuerySet[Vector]) -> None:
+        """Delete the vectors of these conversations by the same embedder, and let a worker make them again."""
+        pairs = [*vectors.order_by().values_list("thread", "embedder").distinct()[:MAX_THREADS]]
+        for thread_id, embedder in pairs:
+            with transaction.atomic():
+                Vector.objects.filter(thread=thread_id, embedder=embedder).delete()
+                enqueue_indexing(thread_id, embedder)
+        noun = "conversation is" if len(pairs) == 1 else "conversations are"
+        messages.success(request, f"{len(pairs)} {noun} indexed anew. The jobs show the progress.")

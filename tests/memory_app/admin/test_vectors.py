@@ -1,0 +1,62 @@
+"""Vectors in the admin."""
+
+import pytest
+from django.urls import reverse
+
+from jobs_app import runner
+from jobs_app.models import Job
+from memory_app.models import Vector
+from memory_app.recall.indexing import INDEX_MESSAGES
+from tests.factories import UserFactory, member
+from tests.memory_app.conftest import add_thread
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:memory_app_vector_changelist")
+
+
+@pytest.fixture
+def thread(editor):
+    thread = add_thread(editor, texts=[("user", "A secret about teal"), ("assistant", "Noted.")])
+    runner.run_now(INDEX_MESSAGES, {"thread": thread.pk, "embedder": "local/multilingual"})
+    return thread
+
+
+@pytest.fixture
+def superuser(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    return client
+
+
+def test_a_conversation_is_indexed_anew(superuser, thread):
+    before = {*Vector.objects.values_list("pk", flat=True)}
+    action = {"action": "index_anew", "_selected_action": [min(before)]}
+
+    page = superuser.post(LIST, action, follow=True).content.decode()
+    (job,) = Job.objects.filter(kind=INDEX_MESSAGES, state=Job.State.QUEUED)
+    runner.run_claimed(str(job.pk))
+
+    assert "1 conversation is indexed anew." in page
+    after = {*Vector.objects.values_list("pk", flat=True)}
+    assert (len(after), before & after) == (2, set())
+
+
+def test_vectors_are_listed_without_texts_and_cannot_be_changed(superuser, thread):
+    vector = Vector.objects.first()
+    change = reverse("admin:memory_app_vector_change", args=[vector.pk])
+
+    pages = superuser.get(LIST).content.decode() + superuser.get(change).content.decode()
+
+    assert "local/multilingual" in pages
+    assert "alice in u" in pages
+    assert "secret" not in pages
+    assert superuser.post(reverse("admin:memory_app_vector_delete", args=[vector.pk])).status_code == 403
+
+
+def test_other_staff_see_no_vectors(client, thread):
+    client.force_login(member("publisher", is_staff=True))
+
+    assert "0 vectors" in client.get(LIST).content.decode()
+    client.post(LIST, {"action": "index_anew", "_selected_action": [Vector.objects.first().pk]})
+    assert Vector.objects.count() == 2
+    assert not Job.objects.filter(state=Job.State.QUEUED).exists()
