@@ -315,7 +315,6 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
         await run_blocking(convert_schemas, built.agent.model, client_tools)
     options = merge_options(built.options, run.input.get("options") or {})
     deps, limits = run_deps(execution, run, tree, options), run_limits(options)
-    deps.remembered.update(run.remembered or {})
     execution.prepared = PreparedRun(built, deps)
     if execution.journal is not None:
         execution.journal.limits = limits

@@ -46,7 +46,7 @@ def run_in(thread, built, text=QUESTION, **options):
     """Return the result of a run in a thread, with its dependencies."""
     memory = {}
     scope = {"thread_id": thread.pk, "resource_id": thread.resource_id, "user_id": thread.user_id}
-    return asyncio.run(answer(built, text, **scope, remembered=memory, **options)), memory
+    return asyncio.run(answer(built, text, **scope, remembered=memory, **options)), memory.get("recall", [])
 
 
 def sent_texts(result):
@@ -86,7 +86,7 @@ def test_a_message_of_another_conversation_is_part_of_the_instructions(earlier, 
         f"{earlier.user.get_username()}: {COLOUR}\n</remembered_from_other_conversation>"
     )
     assert sent_texts(result) == [("request", QUESTION)]
-    (item,) = remembered["recall"]
+    (item,) = remembered
     assert (item["message"], item["isHere"]) == (earlier.messages.get(number=3).pk, False)
     assert 0.4 < item["score"] <= 1
 
@@ -101,7 +101,7 @@ def test_the_messages_around_it_come_along(earlier, new):
         "Noted.",
         "Please book a table for two at eight.",
     ]
-    assert [item["score"] is not None for item in remembered["recall"]] == [False, True, False, False]
+    assert [item["score"] is not None for item in remembered] == [False, True, False, False]
 
 
 def test_messages_of_the_same_conversation_join_in_place(earlier):
@@ -115,14 +115,14 @@ def test_messages_of_the_same_conversation_join_in_place(earlier):
         ("request", QUESTION),
     ]
     assert instructions(result) == ""
-    assert all(item["isHere"] for item in remembered["recall"])
+    assert all(item["isHere"] for item in remembered)
 
 
 def test_what_the_window_has_is_not_recalled_again(earlier):
     result, remembered = run_in(earlier, recaller(last_messages=10, topK=3, messageRange=1))
 
     assert [text for _, text in sent_texts(result)].count(COLOUR) == 1
-    assert remembered == {}
+    assert remembered == []
 
 
 def test_recalled_messages_are_not_stored_again(earlier):
@@ -135,19 +135,19 @@ def test_recalled_messages_are_not_stored_again(earlier):
 def test_the_scope_thread_does_not_leave_the_conversation(earlier, new):
     result, remembered = run_in(new, recaller(scope="thread"))
 
-    assert (instructions(result), remembered) == ("", {})
+    assert (instructions(result), remembered) == ("", [])
 
 
 def test_another_resource_recalls_nothing(user, earlier):
     other = add_thread(user, "other", "bob", ())
 
-    assert run_in(other, recaller())[1] == {}
+    assert run_in(other, recaller())[1] == []
 
 
 def test_a_conversation_with_participants_recalls_only_itself(earlier, new):
     Participant.objects.create(thread=new, user=UserFactory(), name="Tom")
 
-    assert run_in(new, recaller())[1] == {}
+    assert run_in(new, recaller())[1] == []
 
 
 def test_texts_cannot_end_their_block(user, new):
@@ -163,11 +163,11 @@ def test_texts_cannot_end_their_block(user, new):
 
 
 def test_a_call_can_switch_recall_off(earlier, new):
-    assert run_in(new, recaller(), memory_options={"semanticRecall": False})[1] == {}
+    assert run_in(new, recaller(), memory_options={"semanticRecall": False})[1] == []
 
 
 def test_messages_below_the_threshold_are_left_out(earlier, new):
-    assert run_in(new, recaller(threshold=0.99))[1] == {}
+    assert run_in(new, recaller(threshold=0.99))[1] == []
 
 
 class SlowEmbedder:
@@ -215,7 +215,7 @@ def test_an_embedder_that_fails_is_a_warning_and_the_run_goes_on(earlier, new, m
     messages_recalled.disconnect(count)
 
     assert QUESTION in result.output
-    assert remembered == {}
+    assert remembered == []
     (warning,) = warnings
     assert (warning.field, warning.key) == ("memory", "semanticRecall")
     assert warning.message.startswith("Earlier messages were not recalled: ")
