@@ -7,6 +7,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 
 from agents_app.models import Agent
+from memory_app.models import Thread
 from runs_app.models import AgentRun, PendingCall
 from runs_app.usage.aggregation import UsageFigures
 from runs_app.usage.report import build_report
@@ -80,3 +81,14 @@ def test_without_demo_agents_no_runs_are_created():
     call_command("seed_demo_runs")
 
     assert not AgentRun.objects.exists()
+
+
+def test_an_assistant_remembers_a_conversation_of_three_weeks():
+    seed()
+
+    trip, meeting = Thread.objects.filter(agent="travel-assistant").order_by("key")
+    times = trip.messages.order_by("number").values_list("created_at", flat=True)
+    assert (times[len(times) - 1] - times[0]).days >= 19
+    assert "shellfish" in trip.resource.working_memory
+    assert {*meeting.messages.exclude(author=None).values_list("author_name", flat=True)} == {"tom", "maya"}
+    assert [participant.user.username for participant in meeting.participants.all()] == ["maya"]

@@ -1,4 +1,4 @@
-"""Demo data: three users and fifteen agents with realistic histories.
+"""Demo data: three users and sixteen agents with realistic histories.
 
 Each agent is a TOML file in `agents/` with its first configuration and the steps that followed.
 """

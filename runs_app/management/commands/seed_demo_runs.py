@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand
 from django.db.models import F
 
 from agents_app.models import Agent
+from memory_app.demo import create_conversations
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.engine.start import start_run
 from runs_app.events.streams import wait_until_over
@@ -22,6 +23,7 @@ from runs_app.usage.demo import create_past_runs
 
 DEMO_AGENT = "storyteller"  # its model needs no API key
 AGENT_WITH_PAST = "support-triage"  # several of its versions were live in the last weeks
+REMEMBERING_AGENT = "travel-assistant"
 DECIDER = "maya"  # a manager of the team of the agents below
 WAIT_BEFORE_DECISION = timedelta(minutes=25)
 
@@ -77,6 +79,8 @@ class Command(BaseCommand):
         for run in runs:
             wait_until_over(run.pk)
         waiting = sum(create_waiting_run(users, *row) for row in WAITING_RUNS)
+        if remembering := Agent.objects.filter(pk=REMEMBERING_AGENT).select_related("active_version").first():
+            create_conversations(remembering, users)
         self.stderr.write(
             f"Created {len(runs)} runs of {DEMO_AGENT}, {past} past runs of {AGENT_WITH_PAST} and {waiting} runs that "
             "wait for people or were decided."

@@ -24,8 +24,8 @@ def passwords():
     return json.loads((settings.DATA_DIR / "demo_passwords.json").read_text())["users"]
 
 
-def test_fifteen_agents_have_histories_of_several_authors(seeded):
-    assert Agent.objects.count() == 15
+def test_sixteen_agents_have_histories_of_several_authors(seeded):
+    assert Agent.objects.count() == 16
     assert set(AgentVersion.objects.values_list("author_name", flat=True)) == {"ada", "maya", "tom"}
     assert AgentVersion.objects.filter(pinned=True).exclude(name="").count() >= 3
     assert AgentVersion.objects.filter(source="restore").exists()
@@ -71,4 +71,4 @@ def test_seeding_again_changes_nothing(seeded):
     call_command("seed_demo", stderr=StringIO())
 
     assert passwords() == before
-    assert Agent.objects.count() == 15
+    assert Agent.objects.count() == 16
