@@ -49,6 +49,7 @@ urlpatterns = [
     path("", include("versions_app.urls_exchange")),
     path("", include("runs_app.urls")),
     path("", include("memory_app.urls")),
+    path("", include("evals_app.urls")),
     path("", include("tools_app.urls")),
     path("", include("knowledge_app.urls")),
 ]

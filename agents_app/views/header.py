@@ -21,6 +21,7 @@ class AgentTab(StrEnum):
     HISTORY = "history"
     LIVE_HISTORY = "live_history"
     RUNS = "runs"
+    QUALITY = "quality"
     USED_BY = "used_by"
 
 

@@ -1,0 +1,39 @@
+"""The words in which two answers differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from versions_app.compare.diff import replaced_blocks
+
+TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+MAX_LENGTH = 4000  # characters of an answer in a comparison
+
+
+class WordSpan(NamedTuple):
+    """A part of a text, which is marked if the other text has other words there."""
+
+    text: str
+    marked: bool
+
+
+def mark_words(before: str, after: str) -> tuple[list[WordSpan], list[WordSpan]]:
+    """Return two texts in parts, with the words marked that differ. Long texts are cut."""
+    old, new = TOKEN.findall(before[:MAX_LENGTH]), TOKEN.findall(after[:MAX_LENGTH])
+    blocks = replaced_blocks(old, new)
+    removed = {index for start, end, *_ in blocks for index in range(start, end)}
+    added = {index for *_, start, end in blocks for index in range(start, end)}
+    return _spans(old, removed), _spans(new, added)
+
+
+def _spans(tokens: Sequence[str], marked: set[int]) -> list[WordSpan]:
+    spans: list[WordSpan] = []
+    for index, token in enumerate(tokens):
+        is_marked = index in marked
+        if spans and spans[-1].marked == is_marked:
+            spans[-1] = WordSpan(spans[-1].text + token, is_marked)
+        else:
+            spans.append(WordSpan(token, is_marked))
+    return spans

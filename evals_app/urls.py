@@ -1,0 +1,24 @@
+"""URLs of the pages of evaluations."""
+
+from django.urls import path
+
+from evals_app.views import datasets, experiments, quality, runs
+
+app_name = "evals"
+
+DATASET = "datasets/<str:dataset_id>"
+
+urlpatterns = [
+    path("datasets", datasets.dataset_list, name="datasets"),
+    path(DATASET, datasets.dataset, name="dataset"),
+    path(f"{DATASET}/items/add", datasets.save_item, name="add_item"),
+    path(f"{DATASET}/items/<uuid:item_id>/save", datasets.save_item, name="save_item"),
+    path(f"{DATASET}/items/<uuid:item_id>/delete", datasets.delete_item, name="delete_item"),
+    path(f"{DATASET}/items/<uuid:item_id>/history", datasets.item_history, name="item_history"),
+    path(f"{DATASET}/experiments/start", experiments.start, name="start"),
+    path("experiments/compare", experiments.compare, name="compare"),
+    path("experiments/<uuid:experiment_id>", experiments.experiment, name="experiment"),
+    path("experiments/<uuid:experiment_id>/cancel", experiments.cancel, name="cancel"),
+    path("agents/<str:agent_id>/quality", quality.quality, name="quality"),
+    path("runs/<uuid:run_id>/add-to-dataset", runs.add_to_dataset, name="add_run"),
+]

@@ -1,0 +1,53 @@
+"""Lookups that the pages of evaluations share."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
+
+from access_app.permissions import granted_covers, require_granted_role
+from access_app.role import Role
+from evals_app.models import Dataset, Experiment
+
+
+def get_dataset(request: HttpRequest, dataset_id: str, role: Role = Role.VIEWER) -> Dataset:
+    """Return a dataset. Raise Http404 if the user may not see it, and RoleRequired without the role."""
+    datasets = Dataset.objects.for_user(request.user).with_role(request.user)
+    dataset = get_object_or_404(datasets, pk=dataset_id)
+    if role != Role.VIEWER:
+        require_granted_role(request.user, role, dataset)
+    return dataset
+
+
+def may_edit(request: HttpRequest, dataset: Dataset) -> bool:
+    return granted_covers(request.user, Role.EDITOR, dataset.granted)
+
+
+def get_experiment(request: HttpRequest, experiment_id: Any) -> Experiment:
+    """Return an experiment with its dataset. Raise Http404 if the user may not see it."""
+    rows = Experiment.objects.for_user(request.user).select_related("dataset")
+    experiment: Experiment | None = rows.filter(pk=experiment_id).first()
+    if experiment is None:
+        raise Http404
+    return experiment
+
+
+def text_of_json(value: Any) -> str:
+    """Return a JSON value as people edit it: a text as it is, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def json_of_text(text: str) -> Any:
+    """Return the value of what people typed: JSON if it is an object or a list, else a text. Blank is None."""
+    text = text.strip()
+    if text[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text or None

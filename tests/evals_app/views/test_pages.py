@@ -1,0 +1,154 @@
+"""Pages of datasets, experiments, comparisons and quality, without JavaScript."""
+
+import pytest
+from django.urls import reverse
+
+from evals_app.comparing.stored import compute_now
+from evals_app.comparing.words import mark_words
+from evals_app.models import Dataset, Experiment, ItemVersion, ReleaseGate
+from tests.evals_app.comparing.test_comparisons import ended
+from tests.evals_app.experiment_runs import make_dataset
+from tests.factories import AgentFactory, member
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def editor(client):
+    user = member("editor", "support")
+    client.force_login(user)
+    return user
+
+
+def text(answer):
+    assert answer.status_code == 200, answer.content.decode()[:500]
+    return answer.content.decode()
+
+
+def test_a_dataset_is_created_and_its_items_edited(client, editor):
+    created = client.post("/datasets", {"name": "Support questions", "owner_id": "support"})
+    path = created.url
+    client.post(f"{path}/items/add", {"input": "When do you open?", "ground_truth": '{"hour": 9}'})
+    item = ItemVersion.objects.get()
+    client.post(f"{path}/items/{item.item_id}/save", {"input": "When?", "ground_truth": "At nine."})
+
+    page = text(client.get(path))
+    assert item.ground_truth == {"hour": 9}
+    assert "When?" in page
+    assert "At nine." in page
+    assert "When do you open?" in text(client.get(f"{path}?version=1"))
+    assert "When do you open?" in text(client.get(f"{path}/items/{item.item_id}/history"))
+    client.post(f"{path}/items/{item.item_id}/delete")
+    assert "No items" in text(client.get(path))
+
+
+def test_a_blank_item_is_refused(client, editor):
+    make_dataset(owner_id="support")
+
+    page = client.post("/datasets/support/items/add", {"input": " "}, follow=True)
+
+    assert "The input is blank." in text(page)
+    assert not ItemVersion.objects.exists()
+
+
+def test_a_run_is_added_to_a_dataset_after_editing(client, editor):
+    make_dataset(owner_id="support")
+    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", requested_by=editor, output="Nine.")
+    path = reverse("evals:add_run", args=[run.pk])
+
+    assert "Nine." in text(client.get(path))
+    client.post(path, {"dataset": "support", "input": "When?", "ground_truth": "At nine."})
+
+    item = ItemVersion.objects.get()
+    assert (item.input, item.ground_truth) == ("When?", "At nine.")
+    assert item.source == {"type": "trace", "referenceId": str(run.pk)}
+
+
+def test_an_experiment_shows_results_and_those_that_failed(client, editor):
+    experiment = ended(make_dataset("First", "Second", owner_id="support"), [0.5, None])
+    path = reverse("evals:experiment", args=[experiment.pk])
+
+    page, failed = text(client.get(path)), text(client.get(f"{path}?only=failed"))
+
+    assert "answer 0.5" in page
+    assert "Failed: No" in page
+    assert "First" not in failed
+    assert "Second" in failed
+
+
+def test_an_experiment_is_started_and_cancelled(client, editor):
+    make_dataset("One", owner_id="support")
+    agent = AgentFactory(owner_id="support")
+
+    started = client.post("/datasets/support/experiments/start", {"agent": agent.pk, "version": "1"})
+    page = text(client.get(started.url))
+    client.post(f"{started.url}/cancel")
+
+    assert "0 of 1 items" in page
+    assert Experiment.objects.get().cancel_requested_at is not None
+    refused = client.post("/datasets/support/experiments/start", {"agent": "nobody"}, follow=True)
+    assert "was not found" in text(refused)
+
+
+def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
+    dataset = make_dataset(*map(str, range(12)), owner_id="support")
+    baseline, candidate = ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 11 + [0.25], number=2)
+    path = f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"
+    compute_now(baseline, candidate)
+
+    page = text(client.get(path))
+
+    assert "Version 2 scores 0.21 higher" in page
+    assert page.index("<ins>25</ins>") < page.index("<ins>75</ins>")
+
+
+def test_words_that_differ_are_marked():
+    old, new = mark_words("Open at nine today", "Open at ten today")
+
+    assert [span.text for span in old if span.marked] == ["nine"]
+    assert [span.text for span in new if span.marked] == ["ten"]
+
+
+def test_quality_shows_points_with_a_table_and_what_a_gate_misses(client, editor):
+    agent = AgentFactory(owner_id="support")
+    experiment = ended(make_dataset("One", owner_id="support"), [0.5])
+    figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 1}
+    Experiment.objects.filter(pk=experiment.pk).update(
+        target_type="agent", target_id=agent.pk, summary={"scorers": {"exact": figures}, "cost": 0.1, "p95Ms": 100}
+    )
+    ReleaseGate.objects.create(agent=agent, dataset_id="support", scorer="exact", minimum=0.8)
+
+    page = text(client.get(f"/agents/{agent.pk}/quality"))
+
+    assert '<circle cx="240.0"' in page
+    assert "0.40 to 0.60" in page
+    assert "Version 1 needs 0.80 on &#x27;exact&#x27; over &#x27;support&#x27;" in page
+
+
+def test_strangers_find_no_page(client, editor):
+    dataset = make_dataset("One", pk="secret", owner_id="elsewhere")
+    experiment = ended(dataset, [1.0])
+    item = ItemVersion.objects.get().item_id
+    run = RunFactory(agent=AgentFactory(owner_id="elsewhere"), owner_id="elsewhere")
+
+    for path in (
+        "/datasets/secret",
+        f"/datasets/secret/items/{item}/history",
+        f"/experiments/{experiment.pk}",
+        f"/experiments/compare?a={experiment.pk}&b={experiment.pk}",
+        f"/runs/{run.pk}/add-to-dataset",
+    ):
+        assert client.get(path).status_code == 404, path
+    for path in ("items/add", f"items/{item}/save", f"items/{item}/delete", "experiments/start"):
+        assert client.post(f"/datasets/secret/{path}").status_code == 404, path
+    assert "secret" not in text(client.get("/datasets"))
+    assert Dataset.objects.get().version == 1
+
+
+def test_viewers_change_nothing(client):
+    client.force_login(member("viewer", "support"))
+    make_dataset("One", owner_id="support")
+
+    assert "Add an item" not in text(client.get("/datasets/support"))
+    assert client.post("/datasets/support/items/add", {"input": "x"}).status_code == 403
