@@ -38,6 +38,15 @@ def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Ex
     starts = options.get("start") is not False
     if not starts and (same := _find_same(dataset, options)) is not None:
         return same
+    with transaction.atomic():
+        experiment = save_experiment(dataset, options, user)
+        if starts:
+            enqueue_walk(experiment)
+    return experiment
+
+
+def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Experiment:
+    """Create an experiment that nothing has started. Raise ApiError, ConfigError and RoleRequired."""
     version = options.get("version")
     version = dataset.version if version is None else version
     if version > dataset.version:
@@ -48,12 +57,9 @@ def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Ex
         message = f"Dataset '{dataset.pk}' has no items at version {version}. Add an item first."
         raise ApiError(409, message, "EXPERIMENT_NO_ITEMS")
     experiment = build_experiment(dataset, options, user, version)
-    experiment.is_external = not starts
+    experiment.is_external = options.get("start") is False
     experiment.total_items = count * experiment.repeats
-    with transaction.atomic():
-        experiment.save(force_insert=True)
-        if starts:
-            enqueue_walk(experiment)
+    experiment.save(force_insert=True)
     return experiment
 
 

@@ -18,6 +18,7 @@ TABS = {
     "History": "versions:list",
     "Live history": "versions:live_history",
     "Runs": "runs:of_agent",
+    "Quality": "evals:quality",
     "Used by": "agents:used_by",
 }
 # The pages without a tab of their own, and the tab that they belong to.

@@ -1,0 +1,119 @@
+"""The command that runs an experiment in the foreground, for CI. It needs no broker."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agentcms.errors import ApiError
+from evals_app.experiments.creation import save_experiment
+from evals_app.experiments.options import parse_experiment
+from evals_app.experiments.walk import run_to_end
+from evals_app.models import Dataset, Experiment
+from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
+from evals_app.reports.files import json_report, junit_report
+
+
+class Command(BaseCommand):
+    """Exit codes: 0 passed, 1 a bar is missed, 2 wrong use, 3 cancelled or budget spent, 4 items failed to run."""
+
+    help = "Run an experiment over a dataset and exit with 0 if it passes."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("dataset", help="The ID of a dataset.")
+        parser.add_argument("--agent", required=True, help="The ID of an agent.")
+        parser.add_argument("--version-of-agent", "--agent-version", default="live", help="A number, live or draft.")
+        parser.add_argument("--user", help="Who runs it. By default the first superuser.")
+        parser.add_argument("--scorers", help="Keys of scorers, separated by commas.")
+        parser.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
+        parser.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")
+        parser.add_argument(
+            "--fail-under", action="append", default=[], metavar="SCORER=MEAN", help="The lowest mean."
+        )
+        parser.add_argument("--not-worse-than", metavar="VERSION", help="Compare with this version, such as live.")
+        parser.add_argument("--margin", type=float, default=0.0, help="How much worse is allowed.")
+        parser.add_argument("--max-cost", type=float, help="Stop above so many dollars.")
+        parser.add_argument("--json", type=Path, help="Write the results to this file.")
+        parser.add_argument("--junit", type=Path, help="Write a JUnit report to this file.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        bars = dict(map(parse_bar, options["fail_under"]))
+        experiment = self.run(options, options["version_of_agent"])
+        missed = missed_bars(experiment, bars)
+        if options["not_worse_than"] and experiment.status == Experiment.Status.COMPLETED:
+            baseline = self.run(options, options["not_worse_than"])
+            if baseline.is_finished:
+                missed += worse_scorers(experiment, baseline, options["margin"])
+        self.report(experiment, missed, options)
+        code = exit_code(experiment, missed)
+        if code != ExitCode.PASSED:
+            sys.exit(code)
+
+    def run(self, options: dict[str, Any], version: str) -> Experiment:
+        """Run an experiment to its end. Raise CommandError, which exits with 2, for what is unknown."""
+        dataset = Dataset.objects.filter(pk=options["dataset"]).first()
+        if dataset is None:
+            raise CommandError(f"Dataset with id {options['dataset']} not found.", returncode=ExitCode.WRONG_USE)
+        keys = [key for key in (options["scorers"] or "").split(",") if key]
+        body: dict[str, Any] = {
+            "targetType": "agent",
+            "targetId": options["agent"],
+            "agentVersion": version,
+            "repeats": options["repeats"],
+            "maxConcurrency": options["concurrency"],
+        }
+        body |= {"scorerIds": keys} if keys else {}
+        body |= {"budget": {"maxCost": options["max_cost"]}} if options["max_cost"] is not None else {}
+        try:
+            experiment = save_experiment(dataset, parse_experiment(body), find_user(options["user"]))
+        except (ApiError, ValidationError, PermissionDenied) as error:
+            messages = error.messages if isinstance(error, ValidationError) else [str(error)]
+            raise CommandError(" ".join(messages), returncode=ExitCode.WRONG_USE) from None
+        run_to_end(experiment)
+        experiment.refresh_from_db()
+        return experiment
+
+    def report(self, experiment: Experiment, missed: list[str], options: dict[str, Any]) -> None:
+        """Print the scores, and write the files that were asked for."""
+        counts = f"{experiment.succeeded_count} answered, {experiment.failed_count} failed."
+        self.stdout.write(f"{experiment.title}: {counts}")
+        for key, figures in experiment.summary.get("scorers", {}).items():
+            if figures["mean"] is not None:
+                self.stdout.write(f"{key}: {figures['mean']:.3f}")
+        for text in [*missed, experiment.stop_reason, experiment.error]:
+            if text:
+                self.stderr.write(text)
+        if options["json"]:
+            report = json.dumps(json_report(experiment, missed), ensure_ascii=False, indent=2, default=str)
+            options["json"].write_text(f"{report}\n")
+        if options["junit"]:
+            options["junit"].write_text(junit_report(experiment, missed))
+
+
+def parse_bar(text: str) -> tuple[str, float]:
+    """Return the scorer and the mean of SCORER=MEAN. Raise CommandError."""
+    key, separator, value = text.rpartition("=")
+    try:
+        if not (key and separator):
+            raise ValueError
+        return key, float(value)
+    except ValueError:
+        message = f"Write --fail-under as SCORER=MEAN, such as exact=0.8, not '{text}'."
+        raise CommandError(message, returncode=ExitCode.WRONG_USE) from None
+
+
+def find_user(username: str | None) -> Any:
+    """Return the user who runs the experiment. Raise CommandError."""
+    users = get_user_model().objects.filter(is_active=True)
+    matching = users.filter(username=username) if username else users.filter(is_superuser=True)
+    user = matching.order_by("pk").first()
+    if user is None:
+        message = f"There is no user '{username}'." if username else "There is no superuser. Name a user with --user."
+        raise CommandError(message, returncode=ExitCode.WRONG_USE)
+    return user

@@ -1,0 +1,52 @@
+"""The bars of an experiment in CI, and the exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from evals_app.comparing.stored import compute_now
+from evals_app.models import Experiment
+
+
+class ExitCode(IntEnum):
+    """The exit codes of the command."""
+
+    PASSED = 0
+    BAR_MISSED = 1
+    WRONG_USE = 2
+    STOPPED = 3
+    ITEMS_FAILED = 4
+
+
+def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
+    """Return a sentence for each scorer whose mean is below its bar."""
+    scorers = experiment.summary.get("scorers", {})
+    sentences = []
+    for key, bar in bars.items():
+        mean = (scorers.get(key) or {}).get("mean")
+        if mean is None:
+            sentences.append(f"'{key}' has no score. The bar is {bar:g}.")
+        elif mean < bar:
+            sentences.append(f"'{key}' scored {mean:.3f}. The bar is {bar:g}.")
+    return sentences
+
+
+def worse_scorers(experiment: Experiment, baseline: Experiment, margin: float) -> list[str]:
+    """Return a sentence for each scorer that is worse than in a baseline by more than a margin."""
+    statistics = compute_now(baseline, experiment).statistics or {}
+    sentences = []
+    for key, entry in statistics.get("scorers", {}).items():
+        lowest = entry["low"] if entry["low"] is not None else entry["difference"]
+        if lowest is not None and lowest < -margin:
+            sentences.append(f"'{key}' may be worse by {-lowest:.3f} than the baseline. The margin is {margin:g}.")
+    return sentences
+
+
+def exit_code(experiment: Experiment, missed: list[str]) -> ExitCode:
+    """Return the exit code for an experiment that has ended."""
+    if experiment.status != Experiment.Status.COMPLETED:
+        return ExitCode.STOPPED if experiment.status == Experiment.Status.CANCELLED else ExitCode.ITEMS_FAILED
+    if missed:
+        return ExitCode.BAR_MISSED
+    return ExitCode.ITEMS_FAILED if experiment.failed_count else ExitCode.PASSED

@@ -1,0 +1,103 @@
+"""The command that runs an experiment in CI: its exit codes and reports."""
+
+import io
+import json
+from xml.etree import ElementTree
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from agents_app.editing.change_context import change
+from agents_app.registry import Entry, Kind, registry
+from evals_app.datasets.changes import add_items
+from evals_app.models import Dataset, Experiment
+from tests.evals_app.experiment_runs import make_dataset
+from tests.factories import AgentFactory, UserFactory
+from tests.runs import DEMO
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+SAID = "I am the demo model 'echo'. You said: One"
+
+
+@pytest.fixture
+def agent():
+    UserFactory(is_superuser=True)
+    make_dataset({"input": "One", "ground_truth": SAID}, scorer_keys=["exact"])
+    return AgentFactory(id="clerk", model=DEMO, instructions="")
+
+
+def run(*options):
+    """Return the exit code, and what the command printed."""
+    output, errors = io.StringIO(), io.StringIO()
+    try:
+        call_command("run_experiment", "support", "--agent", "clerk", *options, stdout=output, stderr=errors)
+    except SystemExit as end:
+        return end.code, output.getvalue() + errors.getvalue()
+    except CommandError as error:
+        return error.returncode, str(error)
+    return 0, output.getvalue()
+
+
+def test_it_passes_and_writes_reports(agent, tmp_path):
+    code, text = run("--fail-under", "exact=0.8", "--json", str(tmp_path / "a"), "--junit", str(tmp_path / "b"))
+
+    assert (code, text) == (0, "clerk v1: 1 answered, 0 failed.\nexact: 1.000\n")
+    report = json.loads((tmp_path / "a").read_text())
+    assert (report["missed"], report["results"][0]["output"]) == ([], SAID)
+    suite = ElementTree.parse(tmp_path / "b").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "0")
+
+
+def test_a_missed_bar_exits_with_1(agent, tmp_path):
+    code, text = run("--scorers", "cites-source", "--fail-under", "cites-source=0.5", "--junit", str(tmp_path / "b"))
+
+    assert code == 1
+    assert "'cites-source' scored 0.000. The bar is 0.5." in text
+    assert ElementTree.parse(tmp_path / "b").getroot().get("failures") == "1"
+
+
+def test_a_version_that_is_worse_than_live_exits_with_1(agent):
+    with change(publish=False):
+        agent.edit({"instructions": "Be brief."})
+
+    code, text = run("--agent-version", "draft", "--not-worse-than", "live", "--margin", "0.02")
+
+    assert code == 1
+    assert "'exact' may be worse by 1.000 than the baseline." in text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--agent-version", "99"],
+        ["--scorers", "missing"],
+        ["--fail-under", "exact"],
+        ["--user", "nobody"],
+        ["--max-cost", "-1"],
+    ],
+)
+def test_wrong_use_exits_with_2(agent, options):
+    assert run(*options)[0] == 2
+
+
+def test_a_cancelled_experiment_exits_with_3(agent):
+    def cancel(answer):
+        Experiment.objects.update(cancel_requested_at=timezone.now())
+        return 1.0
+
+    add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
+    registry.add(Entry(Kind.SCORER, "cancels", "Cancels", target=cancel))
+    try:
+        code, text = run("--scorers", "cancels", "--concurrency", "1")
+    finally:
+        registry.remove(Kind.SCORER, "cancels")
+
+    assert (code, "Cancelled." in text) == (3, True)
+
+
+def test_items_that_fail_exit_with_4(agent):
+    add_items(Dataset.objects.get(), [{"input": "Two", "scorer_keys": ["missing"]}])
+
+    assert run()[0] == 4
