@@ -20,7 +20,6 @@ from agents_app.configuration import schema
 from agents_app.configuration.references import find_missing_references
 from agents_app.configuration.variables import Variable, variables_of
 from agents_app.forms import memory_field
-from agents_app.forms.background_field import MODES, USES, TaskToolRow, compose_background, mode_of, tool_rows
 from agents_app.forms.field_values import (
     DURABLE_MODES,
     MODEL_SETTINGS,
@@ -37,13 +36,14 @@ from agents_app.forms.fields import (
     ScorersField,
 )
 from agents_app.forms.knowledge import BaseRow, base_rows, compose_knowledge
-from agents_app.forms.mcp_tools import ServerRows, compose_selection, server_rows
 from agents_app.forms.members import is_line
 from agents_app.forms.memory_field import MemoryOptionsField, MemorySection
 from agents_app.forms.model_fields import METADATA_MEMBERS, MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.object_field import ObjectField, StructuredValue, stored_value
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
 from agents_app.forms.processors_field import ProcessorsField
+from agents_app.forms.tools.background import MODES, USES, TaskToolRow, compose_background, mode_of, tool_rows
+from agents_app.forms.tools.mcp import ServerRows, compose_selection, server_rows
 from agents_app.forms.variables_field import VariablesField
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry

@@ -79,7 +79,7 @@ def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, lis
     choices: dict[str, Any] = dict(tools) if isinstance(tools, dict) else {}
     errors: list[str] = []
     for key in get_list(data, "background-key"):
-        choice = compose_choice(data, key, choices.get(key), errors)
+        choice = compose_use(data, key, choices.get(key), errors)
         choices.pop(key, None)
         if choice is not None:
             choices[key] = choice
@@ -94,7 +94,7 @@ def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, lis
     return value or None, errors
 
 
-def compose_choice(data: Any, key: str, before: Any, errors: list[str]) -> Any:
+def compose_use(data: Any, key: str, before: Any, errors: list[str]) -> Any:
     """Return the choice of a row, unchanged if nobody changed it, or None for that of the tool."""
     use = data.get(f"background-use-{key}", "")
     sent = TaskToolRow(key, use, data.get(f"background-timeout-{key}", ""), data.get(f"background-retries-{key}", ""))
