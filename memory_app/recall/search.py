@@ -18,7 +18,7 @@ from memory_app.recall.parts import cut_parts
 if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows
 
-ROWS_PER_LOOKUP = 50
+ROWS_PER_LOOKUP = 8  # few of the ranked messages are known already
 
 
 class Hit(NamedTuple):
