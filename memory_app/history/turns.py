@@ -68,6 +68,16 @@ def find_turns(thread: Thread) -> ThreadTurns:
     return ThreadTurns(participants, (thread.realm or "").startswith("o"))
 
 
+def caller_turn(thread_id: int, user_id: int | None, name: str) -> Turn | None:
+    """Return the turn of a user who calls an agent in a thread, or None without participants or for an API key.
+
+    An API key for end users names their authors in the attributes of messages.
+    """
+    thread = Thread.objects.only("realm").get(pk=thread_id)
+    turns = find_turns(thread)
+    return None if turns.speaks_for_others else turns.turn_of_user(user_id, name)
+
+
 def is_spoken(message: Message) -> bool:
     """Return True for the words of a person."""
     if message.role != Message.Role.SIGNAL:

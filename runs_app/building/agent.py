@@ -51,6 +51,7 @@ from runs_app.response_cache.capability import ResponseCache
 from runs_app.response_cache.key import model_identity
 from runs_app.response_cache.options import PROCESSOR_KEY, parse_agent_options
 from runs_app.thread_signals.inbox import Inbox
+from runs_app.thread_signals.turns import Turns
 
 __all__ = ["BuiltAgent", "build"]
 
@@ -197,6 +198,7 @@ class AgentBuilder:
         yield Inbox()
         if processors := self.processors("inputProcessors"):
             yield InputProcessors(processors)
+        yield Turns()
         if processors := self.processors("outputProcessors"):
             yield OutputProcessors(processors)
         dialect = get_provider(self.configuration["model"]).dialect
