@@ -66,6 +66,7 @@ class ResolvedAgent:
     target: str  # of AgentRun.Target
     version_id: UUID | None = None
     version_number: int | None = None
+    variants: tuple[tuple[str, int], ...] = ()  # the chosen ones, which the configuration has
 
     @classmethod
     def from_version(cls, agent: Agent, target: Target, version: AgentVersion) -> ResolvedAgent:
@@ -92,7 +93,9 @@ class ResolvedAgent:
         source = "code" if run.target == Target.CODE else "stored"
         name, description = snapshot.get("name", ""), snapshot.get("description", "")
         version = (run.version_id, run.version_number)
-        return cls(run.agent_key, name, description, run.agent_owner_id or "", snapshot, source, run.target, *version)
+        variants = tuple(sorted((run.input.get("variants") or {}).items()))
+        owner_id = run.agent_owner_id or ""
+        return cls(run.agent_key, name, description, owner_id, snapshot, source, run.target, *version, variants)
 
     @classmethod
     def _from_agent(
@@ -120,6 +123,7 @@ class ResolvedAgent:
         kinds = [FIELD_KINDS[field] for field in OWNED_FIELDS if self.configuration.get(field)]
         key = (
             self.version_id,
+            self.variants,
             self.owner_id,
             registry.fingerprint,
             table.get_table().revision,

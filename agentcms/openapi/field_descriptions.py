@@ -163,6 +163,8 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "maxSteps": "The highest number of requests to the model.",
     "maxTokens": "The highest number of tokens of an answer.",
     "knowledge": "The knowledge bases that the agent searches, by ID, with a filter and a number of passages.",
+    "conditional": "Variants of model, memory and tools. The first whose rules hold for a call is used.",
+    "contextKeys": "Names of claims in the request context that the rules of variants may read.",
     "mcpClients": "The tools of MCP servers that the agent uses, by server and name.",
     "memory": "The key of a registered memory, or its options. Null for none.",
     "message": "What happened, as a sentence.",

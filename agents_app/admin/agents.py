@@ -110,7 +110,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
                 "classes": ["collapse"],
                 "fields": [
                     *("scorers", "default_options", "durable", "mcp_clients"),
-                    *("knowledge", "background_tasks", "metadata"),
+                    *("knowledge", "background_tasks", "conditional", "context_keys", "metadata"),
                 ],
             },
         ),

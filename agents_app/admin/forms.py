@@ -18,7 +18,16 @@ from agents_app.views.access import selectable_owners
 
 # Lists are edited in the editor, which has pickers for them.
 LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
-NULLABLE_FIELDS = ("request_context_schema", "durable", "mcp_clients", "knowledge", "background_tasks", "memory")
+NULLABLE_FIELDS = (
+    "request_context_schema",
+    "durable",
+    "mcp_clients",
+    "knowledge",
+    "background_tasks",
+    "conditional",
+    "context_keys",
+    "memory",
+)
 OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", *NULLABLE_FIELDS)
 FORM_FIELDS = tuple(name for name in schema.FIELDS if name not in LIST_FIELDS)
 

@@ -26,6 +26,8 @@ FIELD_LABELS = {
     "inputProcessors": "Input processors",
     "outputProcessors": "Output processors",
     "memory": "Memory",
+    "conditional": "Variants",
+    "contextKeys": "Context keys",
     "scorers": "Scorers",
     "metadata": "Metadata",
 }

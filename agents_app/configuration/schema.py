@@ -34,6 +34,7 @@ from agentcms.wire.metadata_filter import FilterError, parse_filter
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
 from agents_app.configuration.background_tasks import BackgroundTasks
+from agents_app.configuration.conditional import MAX_VARIANTS, Variant
 from agents_app.configuration.memory_options import KEY_TAG, OBJECT_TAG, UNION_TAGS, MemoryOptions, kind_of_memory
 from agents_app.configuration.variables import RequestContextSchema
 
@@ -257,6 +258,16 @@ class KnowledgeChoice(BaseModel):
 Knowledge = Annotated[dict[Key, KnowledgeChoice], Field(max_length=MAX_REFERENCES), _LimitKeys]
 
 
+class Conditional(BaseModel):
+    """Variants of fields, of which the first whose rules hold for a call takes the place of the field."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    model: Annotated[list[Variant[ModelChoice]], Field(max_length=MAX_VARIANTS)] | None = None
+    memory: Annotated[list[Variant[Memory]], Field(max_length=MAX_VARIANTS)] | None = None
+    tools: Annotated[list[Variant[Keys]], Field(max_length=MAX_VARIANTS)] | None = None
+
+
 class AgentConfig(BaseModel):
     """The configuration of an agent, as stored in a snapshot."""
 
@@ -279,6 +290,8 @@ class AgentConfig(BaseModel):
     input_processors: Objects = Field(default_factory=list)
     output_processors: Objects = Field(default_factory=list)
     memory: Memory | None = None
+    conditional: Conditional | None = None
+    context_keys: Keys | None = None
     scorers: Scorers = Field(default_factory=dict)
     metadata: Object = Field(default_factory=dict)
 
@@ -287,7 +300,12 @@ FIELDS: tuple[str, ...] = tuple(AgentConfig.model_fields)
 WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
 # Fields that earlier releases do not have, null if they are not set. A snapshot has them only if they are set, so that
 # equal configurations have equal snapshots, whichever release wrote them.
-ADDED_FIELDS = frozenset({"background_tasks", "durable", "knowledge", "mcp_clients", "request_context_schema"})
+ADDED_FIELDS = frozenset(
+    {
+        *("background_tasks", "conditional", "context_keys", "durable"),
+        *("knowledge", "mcp_clients", "request_context_schema"),
+    }
+)
 _ADDED_WIRE_NAMES = frozenset(WIRE_NAMES[name] for name in ADDED_FIELDS)
 
 

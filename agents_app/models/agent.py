@@ -72,6 +72,15 @@ class Agent(models.Model):
         db_column="memory_choice",
         help_text='The key of a registered memory, or {"options": {"lastMessages": 10, …}}.',
     )
+    conditional = models.JSONField(
+        "variants",
+        null=True,
+        blank=True,
+        help_text='{"model": [{"value": …, "rules": {"operator": "AND", "conditions": […]}}]}',
+    )
+    context_keys = models.JSONField(
+        "context keys", null=True, blank=True, help_text="Names of claims that the rules of variants may read."
+    )
     scorers = models.JSONField(default=dict, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     owner_id = models.CharField("owner", max_length=128, blank=True, default="")

@@ -360,7 +360,7 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         agent_path=tree.agent_path,
         options=options,
         root_id=run.root_id,
-        request_context=run.request_context,
+        request_context={**run.request_context, **run.facts},
         is_experiment="experiment" in run.input,
         is_resumed=run.segment > 0,
         **earlier_segments(execution.segment),

@@ -268,7 +268,9 @@ def record_end(run: AgentRun, *, status: str, error: str) -> None:
     save_end_columns(run.pk, run.parent_id, last_event_number=number, status=status, error=error)
 
 
-def save_end_columns(run_id: UUID, parent_id: UUID | None, *, status: str, **values: Any) -> None:
+def save_end_columns(
+    run_id: UUID, parent_id: UUID | None, *, status: str, has_thread: bool = True, **values: Any
+) -> None:
     """Save the columns of a finished run and send `run_ended` after the commit.
 
     A parent that waits for it continues. Its own unfinished child runs are cancelled unless it has succeeded.
@@ -281,5 +283,5 @@ def save_end_columns(run_id: UUID, parent_id: UUID | None, *, status: str, **val
     AgentRun.objects.filter(pk=run_id).update(**columns, **not_waiting, **values)
     if parent_id is not None:
         settle_parent_call(run_id, parent_id)
-    else:
+    elif has_thread:
         run_ending.send(AgentRun, run_id=run_id, status=status, error=values.get("error", ""))

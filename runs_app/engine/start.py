@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid5
@@ -37,6 +38,7 @@ from runs_app.engine.runners import get_runner
 from runs_app.events.notifications import notifier, thread_channel
 from runs_app.models import AgentRun
 from runs_app.models.run import AgentRunQuerySet
+from runs_app.requests.facts import FACTS, context_input, for_caller, with_variants
 from runs_app.requests.memory import MemoryCall
 from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
@@ -113,15 +115,15 @@ def start_run(
     archived meanwhile.
     """
     requester = require_editor(user, agent)
+    agent, context = for_caller(agent, user, request_context or {})
     durability = find_durability(agent, options or {})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     reject_taken_tool_names(agent, client_tools or [])
-    run_input |= {"experiment": experiment.options} if experiment is not None else {}
+    run_input |= context | ({"experiment": experiment.options} if experiment is not None else {})
     columns = run_columns(durability.is_durable, warnings, experiment)
     name = ThreadName(thread, resource, memory.title, memory.metadata)
-    if key:
-        return start_idempotently(agent, requester, run_input, name, key, **columns)
-    return create_run(agent, requester, run_input, name, **columns)
+    create: Callable[..., AgentRun] = partial(start_idempotently, key=key) if key else create_run
+    return create(agent, requester, run_input, name, **columns)
 
 
 def require_editor(user: Caller | None, agent: ResolvedAgent) -> User | None:
@@ -146,7 +148,9 @@ def start_idempotently(
     run_id = uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
     # The live version may change between two attempts, so only a version that the caller named counts.
     version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
-    digest = sha256_hex(canonical([agent.id, agent.target, version, run_input, [thread.key, thread.resource]]))
+    # The variants that were chosen are part of the mark, the facts behind them are not.
+    marked = {name: value for name, value in run_input.items() if name != FACTS}
+    digest = sha256_hex(canonical([agent.id, agent.target, version, marked, [thread.key, thread.resource]]))
     runs = AgentRun.objects.filter(pk=run_id)
     if (run := runs.first()) is None:
         try:
@@ -198,7 +202,9 @@ def start_durable_child(
 def save_child(
     agent: ResolvedAgent, parent: AgentRun, prompt: str, options: Mapping[str, Any], **columns: Any
 ) -> AgentRun:
-    run_input, warnings = fill_input(agent, build_input(prompt, options, [], parent.request_context), [])
+    agent = with_variants(agent, parent.facts, parent.request_context)
+    run_input = build_input(prompt, options, [], parent.request_context) | context_input(agent, parent.facts)
+    run_input, warnings = fill_input(agent, run_input, [])
     if "experiment" in parent.input:
         run_input["experiment"] = parent.input["experiment"]
     tree = {"parent": parent, "root_id": parent.root_id or parent.pk, "experiment_id": parent.experiment_id}
@@ -212,7 +218,9 @@ def fill_input(
 
     Raise ConfigError if a required variable is missing or a value is invalid.
     """
-    filled = fill_instructions(agent.configuration, run_input.get("requestContext") or {})
+    filled = fill_instructions(
+        agent.configuration, {**(run_input.get("requestContext") or {}), **(run_input.get(FACTS) or {})}
+    )
     if filled.text != (agent.configuration.get("instructions") or ""):
         run_input = {**run_input, "instructions": filled.text}
     return run_input, [*warnings, *(warning._asdict() for warning in filled.warnings)]

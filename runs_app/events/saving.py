@@ -18,8 +18,9 @@ def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str) -> set[
     """Save events, steps and ends in a transaction of the caller. Return the runs that this process still owns."""
     # The lock fences other processes: only the holder of a row may append events, and only with its last claim.
     rows = AgentRun.objects.leased().filter(pk__in=snapshots, holder=holder)
-    fences = rows.order_by("pk").select_for_update().values_list("pk", "fence")
-    owned = {run_id for run_id, fence in fences if fence == snapshots[run_id].fence}
+    locked = rows.order_by("pk").select_for_update().values_list("pk", "fence", "thread_id")
+    thread_ids = {run_id: thread_id for run_id, fence, thread_id in locked if fence == snapshots[run_id].fence}
+    owned = set(thread_ids)
     RunEvent.objects.bulk_create(
         RunEvent(run_id=run_id, number=number, type=event_type(data["type"]), data=data, created_at=at)
         for run_id in owned
@@ -27,7 +28,7 @@ def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str) -> set[
     )
     save_steps({run_id: snapshots[run_id] for run_id in owned})
     for run_id in owned:
-        save_end(run_id, snapshots[run_id])
+        save_end(run_id, snapshots[run_id], has_thread=thread_ids[run_id] is not None)
     return owned
 
 
@@ -42,7 +43,7 @@ def save_steps(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
         AgentRun.objects.filter(pk__in=run_ids).update(attempts=0)
 
 
-def save_end(run_id: UUID, snapshot: WriteSnapshot) -> None:
+def save_end(run_id: UUID, snapshot: WriteSnapshot, *, has_thread: bool) -> None:
     """Save the end of a run, suspend it or hand it over, if that is what the snapshot has."""
     if snapshot.end is None:
         return
@@ -52,4 +53,5 @@ def save_end(run_id: UUID, snapshot: WriteSnapshot) -> None:
     elif snapshot.end["status"] == AgentRun.Status.SUSPENDED:
         suspending.save_suspension(run_id, last_event_number=last_number, **snapshot.end)
     else:
-        leases.save_end_columns(run_id, snapshot.parent_id, last_event_number=last_number, **snapshot.end)
+        columns = {"last_event_number": last_number, "has_thread": has_thread, **snapshot.end}
+        leases.save_end_columns(run_id, snapshot.parent_id, **columns)

@@ -218,6 +218,12 @@ class AgentRun(models.Model):
         return values
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """The facts about the caller, which come from the credentials."""
+        values: dict[str, Any] = self.input.get("facts") or {}
+        return values
+
+    @property
     def filled_instructions(self) -> str:
         """The instructions that the model was told, with the variables filled."""
         text: str = self.input.get("instructions", self.configuration.get("instructions")) or ""

@@ -25,6 +25,7 @@ from memory_app.models import Message, Thread
 from runs_app.engine.start import active_run_id, lock_runs, reject_limits
 from runs_app.events.notifications import notifier, thread_channel
 from runs_app.models import AgentRun
+from runs_app.requests.facts import FACTS, find_facts
 from runs_app.resolution import ResolvedAgent
 from runs_app.thread_signals.waking import wake
 
@@ -158,6 +159,7 @@ class Sending:
             WAKES: wakes,
             QUEUED: is_queued,
             "runId": str(run_id) if run_id else None,
+            FACTS: find_facts(self.user, self.agent),
             **self.options,
         }
 

@@ -30,6 +30,7 @@ from runs_app.engine.durability import find_durability
 from runs_app.engine.leases import LOST_MESSAGE
 from runs_app.engine.start import SIGNALS, active_run_id, build_input, fill_input, queue_run
 from runs_app.models import AgentRun
+from runs_app.requests.facts import FACTS, context_input, with_variants
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
@@ -50,11 +51,13 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     """
     first = next((signal for signal in signals if (signal.delivery or {}).get(WAKES)), signals[0])
     delivery, user = first.delivery or {}, first.author
-    agent = resolve_agent(delivery, user)
+    facts = delivery.get(FACTS) or {}
+    agent = with_variants(resolve_agent(delivery, user), facts, delivery.get("requestContext") or {})
     options = find_durability(agent, delivery.get("options") or {}).options
     messages = [{"role": "user", "content": signal_text(signal_of(signal)) or " "} for signal in signals]
     run_input = build_input(messages, options, delivery.get("clientTools") or [], delivery.get("requestContext") or {})
-    run_input, warnings = fill_input(agent, {**run_input, SIGNALS: [signal.key for signal in signals]}, [])
+    run_input |= {SIGNALS: [signal.key for signal in signals], **context_input(agent, facts)}
+    run_input, warnings = fill_input(agent, run_input, [])
     columns: dict[str, Any] = {"thread": thread, "resource_id": thread.resource_id, "warnings": warnings}
     run_id = delivery.get("runId")
     if run_id and not AgentRun.objects.filter(pk=run_id).exists():

@@ -158,6 +158,8 @@ def input_context(run: AgentRun, *, shows_configuration: bool) -> dict[str, Any]
         "input_messages": input_messages(run),
         "options": format_options(run),
         "variables": [(name, to_text(value)) for name, value in sorted(run.request_context.items())],
+        "facts": [(name, to_text(value)) for name, value in sorted(run.facts.items())] if shows_configuration else [],
+        "variants": (run.input.get("variants") or {}).items() if shows_configuration else [],
         "sent_instructions": run.input.get("instructions", "") if shows_configuration else "",
     }
 

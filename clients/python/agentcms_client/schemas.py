@@ -28,6 +28,8 @@ class Agent(TypedDict):
     workflows: list[str]
     agents: list[str]
     integrationTools: list[str]
+    conditional: NotRequired[dict[str, Any]]
+    contextKeys: NotRequired[list[str]]
     mcpClients: NotRequired[dict[str, Any]]
     backgroundTasks: NotRequired[dict[str, Any]]
     knowledge: NotRequired[dict[str, Any]]

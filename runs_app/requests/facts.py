@@ -1,0 +1,60 @@
+"""Facts about a caller, on which variants of an agent and variables in its instructions may depend.
+
+They come from the credentials. What a caller says in the request context are claims, over which facts win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from access_app.caller import Caller
+from access_app.permissions import role_for
+from agents_app.configuration.conditional import CONDITIONAL, apply_variants, choose_variants
+from agents_app.configuration.variables import find_placeholders
+from runs_app.resolution import ResolvedAgent
+
+FACTS = "facts"  # in the input of a run
+VARIANTS = "variants"  # in the input of a run: the indexes of the chosen ones, by field
+
+
+def find_facts(user: Caller | None, agent: ResolvedAgent) -> dict[str, Any]:
+    """Return the facts about a caller on which the agent depends: all for variants, else those of its variables."""
+    names = {
+        place.path.split(".")[0] for place in find_placeholders(str(agent.configuration.get("instructions") or ""))
+    }
+    needs_all = bool(agent.configuration.get(CONDITIONAL))
+    if user is None or not (needs_all or names):
+        return {}
+    key = getattr(user, "api_key", None)
+    facts = {**((key.context if key is not None else None) or {}), "userId": f"u{user.pk}", "owner": agent.owner_id}
+    if needs_all or "roles" in names:
+        role = role_for(user, agent.owner_id)
+        facts["roles"] = [role.value] if role else []
+    return facts if needs_all else {name: value for name, value in facts.items() if name in names}
+
+
+def with_variants(agent: ResolvedAgent, facts: dict[str, Any], claims: dict[str, Any]) -> ResolvedAgent:
+    """Return an agent with the variants that hold for a call."""
+    if not agent.configuration.get(CONDITIONAL):
+        return agent
+    chosen = choose_variants(agent.configuration, facts, claims)
+    return replace(
+        agent, configuration=apply_variants(agent.configuration, chosen), variants=tuple(sorted(chosen.items()))
+    )
+
+
+def context_input(agent: ResolvedAgent, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of the input of a run that say which facts and variants it has."""
+    members: dict[str, Any] = {FACTS: facts} if facts else {}
+    return {**members, VARIANTS: dict(agent.variants)} if agent.variants else members
+
+
+def for_caller(
+    agent: ResolvedAgent, user: Caller | None, claims: Mapping[str, Any]
+) -> tuple[ResolvedAgent, dict[str, Any]]:
+    """Return an agent with the variants that hold for a caller, and the members of the input of its run."""
+    facts = find_facts(user, agent)
+    agent = with_variants(agent, facts, dict(claims))
+    return agent, context_input(agent, facts)
