@@ -1,0 +1,72 @@
+"""The three patterns of experiments over agents with memory."""
+
+import pytest
+
+from evals_app.experiments.memory import THREAD_REQUIRED_MESSAGE, needs_thread
+from memory_app.history.threads import create_thread, get_or_create_resource
+from memory_app.models import Thread
+from memory_app.realms import memory_caller
+from tests.evals_app.experiment_runs import make_dataset, run_experiment
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(model=DEMO, instructions="", memory="last-messages")
+
+
+def outputs(experiment):
+    return list(experiment.results.order_by("item_id").values_list("output", flat=True))
+
+
+def test_with_a_shared_thread_an_item_recalls_the_one_before(editor, agent):
+    dataset, memory = make_dataset("One", "Two"), {"thread": "eval-thread", "resource": "ci-user"}
+
+    first, second = (run_experiment(dataset, editor, agent, memory=memory) for _ in range(2))
+
+    assert first.concurrency == 1
+    assert outputs(first)[1].endswith("Before that: One")
+    assert outputs(second) == outputs(first)
+    assert Thread.objects.count() == 2
+    assert not Thread.objects.readable_on_pages(editor).exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"memory": {"thread": "per-item", "resource": "ci-user"}}, {"requestContext": {"mastra__resourceId": "ci-user"}}],
+)
+def test_with_a_thread_for_each_item_nothing_is_recalled(editor, agent, body):
+    experiment = run_experiment(make_dataset("One", "Two"), editor, agent, repeats=2, **body)
+
+    assert not any("Before that" in output for output in outputs(experiment))
+    assert Thread.objects.filter(experiment_id=experiment.pk, resource_key="ci-user").count() == 4
+
+
+def test_an_item_may_name_a_thread_of_its_own(editor, agent):
+    caller = memory_caller(editor)
+    create_thread(caller, get_or_create_resource(caller, "ada"), "mine")
+    own = {"input": "One", "metadata": {"threadId": "mine", "resourceId": "ada"}}
+    other = {"input": "Two", "metadata": {"threadId": "nobody"}}
+
+    experiment = run_experiment(make_dataset(own, other), editor, agent)
+
+    fine, missing = experiment.results.select_related("run__thread").order_by("item_id")
+    assert fine.run.thread.key == "mine"
+    assert missing.error["message"] == "Thread with id nobody not found"
+
+
+def test_the_missing_thread_is_told_to_the_letter():
+    assert THREAD_REQUIRED_MESSAGE == (
+        "ObservationalMemory (scope: 'thread') requires a threadId, "
+        "but none was found in RequestContext or MessageList."
+    )
+    assert [needs_thread(memory) for memory in ("last-messages", {"observationalMemory": True})] == [False, True]
+    assert not needs_thread({"observationalMemory": {"scope": "resource"}})
