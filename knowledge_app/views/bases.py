@@ -127,7 +127,7 @@ def document_context(request: HttpRequest, base: KnowledgeBase) -> dict[str, Any
 
 def search_context(request: HttpRequest, base: KnowledgeBase) -> dict[str, Any]:
     """Return the search form, with the results of the question in the address."""
-    form = AskForm(request.GET if "q" in request.GET else None, base=base)
+    form = AskForm({"top_k": DEFAULT_TOP_K, **request.GET.dict()} if "q" in request.GET else None, base=base)
     if not form.is_bound or not form.is_valid():
         return {"ask_form": form}
     values = form.cleaned_data
