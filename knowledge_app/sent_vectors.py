@@ -18,7 +18,7 @@ from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
 from knowledge_app.search.retrieval import load_hits
 
 if TYPE_CHECKING:
-    from knowledge_app.search.pgvector import Vector
+    from agentcms.vectors.embedders import Rows as Vector
 
 MAX_INDEXES = 20  # of a base
 TEXT_MESSAGE = "Among the documents each vector needs its text: send it as metadata.text."

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.models import Chunk, Document, KnowledgeIndex
-from knowledge_app.search.pgvector import is_enabled
 
-MAX_CHUNKS = 200_000  # of an index that is searched without pgvector
+MAX_CHUNKS = 200_000  # of an index: a search compares all of them
 LIMIT_MESSAGE = (
-    "The knowledge base would have {count:,} chunks. Without pgvector, {limit:,} can be searched. Ask the operator of "
-    "the server to run manage.py use_pgvector, or divide the knowledge base."
+    "The knowledge base would have {count:,} chunks. At most {limit:,} can be searched. Divide it into several, which "
+    "an agent can search together."
 )
 
 
@@ -20,8 +19,6 @@ def reject_many_chunks(index: KnowledgeIndex, document: Document | None, count: 
         document: The document whose chunks will be replaced, if any.
         count: The number of new chunks.
     """
-    if is_enabled():
-        return
     others = Chunk.objects.filter(index=index, is_pending=False)
     if document is not None:
         others = others.exclude(document=document)

@@ -14,7 +14,7 @@ from knowledge_app.search.rerank import CANDIDATES, rerank_hits
 from knowledge_app.search.vector_search import find_nearest
 
 if TYPE_CHECKING:
-    from knowledge_app.search.pgvector import Vector
+    from agentcms.vectors.embedders import Rows as Vector
 
 DEFAULT_TOP_K, MAX_TOP_K = 5, 20
 MAX_QUERY_LENGTH = 4000  # characters

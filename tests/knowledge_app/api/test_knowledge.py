@@ -9,6 +9,7 @@ from django.test import Client
 from access_app.role import Role
 from knowledge_app.documents.adding import add_text
 from knowledge_app.models import Chunk, Document, KnowledgeBase
+from knowledge_app.search import vector_search
 from tests.api_client import Caller
 from tests.factories import api_key, member
 from tests.knowledge_app.conftest import make_base, run_jobs
@@ -201,6 +202,17 @@ def test_a_missing_role_is_named(filled, role, method, path, sent):
 
     assert answer.status_code == 403
     assert "role in support" in answer.body["error"]
+
+
+def test_a_search_compares_every_chunk_of_every_batch(base, monkeypatch):
+    monkeypatch.setattr(vector_search, "ROWS_PER_BATCH", 2)
+    for number in range(7):
+        add_text(base, f"Document {number}", f"The router has port {number}.")
+    run_jobs()
+
+    answer = caller(Role.VIEWER).post(f"{BASE}/search", {"query": "router port", "topK": 20})
+
+    assert len(answer.body["results"]) == 7
 
 
 def test_a_second_owner_finds_nothing(filled):

@@ -235,7 +235,7 @@ def test_more_chunks_than_can_be_searched_are_refused(base, monkeypatch):
 
     document.refresh_from_db()
     assert document.status == "failed"
-    assert "use_pgvector" in document.error
+    assert "Divide it" in document.error
     assert not Chunk.objects.exists()
 
 
