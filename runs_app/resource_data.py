@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from access_app.caller import Caller
@@ -28,7 +29,7 @@ def start_export(user: Caller, realm: str, resource: str) -> Job:
         return limits.enqueue_for_user(EXPORT_RESOURCE, {"realm": realm, "resource": resource}, user)
 
 
-def start_forgetting(user: Caller, realm: str, resource: str) -> Job:
+def start_forgetting(user: User, realm: str, resource: str) -> Job:
     """Start the deletion of all data of a resource."""
     parameters = {"realm": realm, "resource": resource, "by": user.get_username()}
     return enqueue(FORGET, parameters, requested_by=user)

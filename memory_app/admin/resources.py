@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.auth.models import User
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 
@@ -39,7 +40,7 @@ class ResourceAdmin(ReadOnlyAdmin):
     def export_data(self, request: HttpRequest, resources: QuerySet[Resource]) -> None:
         for resource in resources:
             job = start_export(request.user, str(resource.realm), str(resource.key))
-            LogEntry.objects.log_actions(request.user.pk, [resource], CHANGE, "Exported.", single_object=True)
+            LogEntry.objects.log_actions(request.user.pk or 0, [resource], CHANGE, "Exported.", single_object=True)
             messages.info(request, f"The export of {resource} is job {job.pk}. Its file is /api/jobs/{job.pk}/file.")
 
     @admin.action(description="Delete all data of the selected resources")
@@ -48,7 +49,7 @@ class ResourceAdmin(ReadOnlyAdmin):
             template = "memory_app/resource/forget"
             return confirmation_page(self, request, template, "Delete all data?", resources=resources)
         for resource in resources:
-            start_forgetting(request.user, str(resource.realm), str(resource.key))
-            LogEntry.objects.log_actions(request.user.pk, [resource], DELETION, "Forgotten.", single_object=True)
+            start_forgetting(cast(User, request.user), str(resource.realm), str(resource.key))
+            LogEntry.objects.log_actions(request.user.pk or 0, [resource], DELETION, "Forgotten.", single_object=True)
         messages.success(request, "Jobs delete the data.")
         return None

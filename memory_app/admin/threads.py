@@ -58,7 +58,7 @@ class ThreadAdmin(ReadOnlyAdmin):
         thread = self.get_object(request, unquote(object_id)) if self.has_view_permission(request) else None
         if thread is None:
             raise Http404
-        LogEntry.objects.log_actions(request.user.pk, [thread], CHANGE, OPENED_MESSAGE, single_object=True)
+        LogEntry.objects.log_actions(request.user.pk or 0, [thread], CHANGE, OPENED_MESSAGE, single_object=True)
         rows = [*thread.messages.order_by("-number")[:MESSAGES_SHOWN]][::-1]
         context = {
             **self.admin_site.each_context(request),

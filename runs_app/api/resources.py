@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from django.contrib.auth.models import User
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -29,7 +32,7 @@ class ResourceForgetView(JSONView):
 
     def post(self, request: Request, resource_id: str) -> HttpResponse:
         caller = find_caller(request, resource_id)
-        return job_response(start_forgetting(request.user, caller.realm, resource_id), 202)
+        return job_response(start_forgetting(cast(User, request.user), caller.realm, resource_id), 202)
 
 
 def find_caller(request: Request, resource_id: str) -> MemoryCaller:
