@@ -12,9 +12,11 @@ from django.urls import reverse
 from agentcms.cache import SizeLimitedCache
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
+from evals_app.scorers import table as scorer_table
 from knowledge_app.tool import table as knowledge_table
 from runs_app.providers import table
 from tests.page_client import editor_form
+from tools_app.acp import table as acp_table
 from tools_app.mcp import table as mcp_table
 
 pytestmark = pytest.mark.django_db
@@ -195,10 +197,10 @@ def test_the_editor_takes_a_fixed_number_of_queries(editor, agent, django_assert
     draft(agent, name="Porter")
     send(editor, agent, "no", description="Warm up.")
 
-    # The caches of stored providers, MCP servers and knowledge bases would expire after a second.
-    for cached in (table, mcp_table, knowledge_table):
+    # The caches of what staff add would expire after a second.
+    for cached in (table, mcp_table, knowledge_table, scorer_table, acp_table):
         monkeypatch.setattr(cached, "_tables", SizeLimitedCache(TTLCache(1, 60)))
-    with django_assert_num_queries(11):  # one for the live version, which the examples follow, one for the bell
+    with django_assert_num_queries(13):  # one for the live version, which the examples follow, one for the bell
         editor.get(reverse("agents:edit", args=[agent.pk]))
     with django_assert_num_queries(16):
         send(editor, agent, "no", description="At the door.")
