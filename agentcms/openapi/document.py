@@ -253,7 +253,13 @@ ERROR_DESCRIPTIONS = {
 def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}
-    others = (*TASK_OPERATIONS, *MEMORY_OPERATIONS, *SIGNAL_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS)
+    others: tuple[Operation, ...] = (
+        *TASK_OPERATIONS,
+        *MEMORY_OPERATIONS,
+        *SIGNAL_OPERATIONS,
+        *DATASET_OPERATIONS,
+        *EXPERIMENT_OPERATIONS,
+    )
     others += SCORER_OPERATIONS + KNOWLEDGE_OPERATIONS
     for operation in (*OPERATIONS, *others, *ACP_OPERATIONS):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
