@@ -60,7 +60,6 @@ HEAVY = (
     "httpx2",
     "jsonschema",
     "numpy",
-    "onnxruntime",
     "opentelemetry",
     "prometheus_client",
     "scipy",

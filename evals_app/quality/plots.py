@@ -50,7 +50,8 @@ def build_plot(key: str, rows: list[tuple[Experiment, dict[str, Any]]]) -> Score
     lowest, highest = min(0.0, *bounds), max(1.0, *bounds)
 
     def height_of(value: float) -> float:
-        return round(HEIGHT - MARGIN - (value - lowest) / (highest - lowest) * (HEIGHT - 2 * MARGIN), 1)
+        share: float = (value - lowest) / (highest - lowest)
+        return round(HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN), 1)
 
     step = (WIDTH - 2 * MARGIN) / max(len(rows), 1)
     points = []

@@ -38,7 +38,7 @@ def junit_report(experiment: Experiment, missed: list[str]) -> str:
     results = results_of(experiment)
     errors = sum(result.error is not None for result in results)
     counts = {"tests": str(len(results) + len(missed)), "errors": str(errors), "failures": str(len(missed))}
-    suite = XML.Element("testsuite", name=experiment.title, **counts)
+    suite = XML.Element("testsuite", {"name": experiment.title, **counts})
     for result in results:
         seconds = f"{(result.duration_ms or 0) / 1000:.3f}"
         case = XML.SubElement(
