@@ -18,7 +18,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="itemversion",
             name="text",
-            field=models.TextField(blank=True, default="", editable=False, help_text="What a search looks at."),
+            field=models.TextField(
+                blank=True, default="", db_default="", editable=False, help_text="What a search looks at."
+            ),
         ),
         migrations.AlterField(
             model_name="itemversion",

@@ -76,7 +76,7 @@ class ItemVersion(models.Model):
     request_context = models.JSONField(null=True, editable=False)
     metadata = models.JSONField(null=True, editable=False)
     source = models.JSONField(null=True, editable=False, help_text="Where the item comes from: type and reference.")
-    text = models.TextField(blank=True, default="", editable=False, help_text="What a search looks at.")
+    text = models.TextField(blank=True, default="", db_default="", editable=False, help_text="What a search looks at.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ItemVersionQuerySet.as_manager()

@@ -27,6 +27,8 @@ USES = [
     (FOREGROUND, "If the model asks for it"),
     ("never", "Never"),
 ]
+WHOLE_NUMBER = re.compile(r"[0-9]{1,8}")
+DECIMAL_NUMBER = re.compile(r"[0-9]{1,8}(\.[0-9]{1,3})?")
 TIMEOUT_MESSAGE = "The seconds of {key} are not a number. Use a number such as 600, or leave the input blank."
 RETRIES_MESSAGE = "The retries of {key} are not a whole number. Use a number such as 2, or leave the input blank."
 
@@ -115,7 +117,8 @@ def compose_use(data: Any, key: str, before: Any, errors: list[str]) -> Any:
 
 def add_number(choice: dict[str, Any], member: str, text: str, factor: int, message: str, errors: list[str]) -> None:
     """Add a typed number to a choice, or the message to the errors if it is none."""
-    if len(text) < 9 and re.fullmatch(r"[0-9]+" if factor == 1 else r"[0-9]+(\.[0-9]{1,3})?", text):
+    pattern = WHOLE_NUMBER if factor == 1 else DECIMAL_NUMBER
+    if pattern.fullmatch(text):
         choice[member] = round(float(text) * factor)
     else:
         errors.append(message)
