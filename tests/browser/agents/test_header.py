@@ -49,7 +49,7 @@ def test_the_header_stays_visible_on_every_page(visit: Any, agent: str, width: i
         assert 0 <= heading.bounding_box()["y"] < 60, path
         tabs = page.get_by_role("navigation", name="Agent")
         expect(tabs.get_by_role("link")).to_have_text(
-            ["Edit", "Playground", "History", "Live history", "Runs", "Used by"]
+            ["Edit", "Playground", "History", "Live history", "Runs", "Quality", "Used by"]
         )
         current = tabs.locator("[aria-current]").bounding_box()
         assert current["x"] >= 0, path
