@@ -13,6 +13,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
 from evals_app.api.experiments import get_experiment
+from evals_app.api.lookups import get_dataset
 from evals_app.comparing.stored import find_comparison
 from evals_app.models import Comparison, Experiment, ExperimentResult
 
@@ -32,6 +33,7 @@ class CompareView(JSONView):
     """Two experiments over a dataset, paired by item, with statistics once a job has computed them."""
 
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
+        get_dataset(request, dataset_id)
         fields = validate_fields(CompareBody, json_object_body(request))
         baseline, candidate = (
             get_experiment(request, fields[name], dataset_id=dataset_id)

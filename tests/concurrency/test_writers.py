@@ -89,6 +89,8 @@ def test_concurrent_edits_of_different_fields_are_all_kept():
     values |= {"background_tasks": {"disabled": True}}
     values |= {"mcp_clients": {"office": {"tools": {}}}, "knowledge": {"handbook": {"topK": 3}}}
     values |= {"durable": True, "request_context_schema": {"type": "object", "properties": {"guest": {}}}}
+    rules = {"operator": "AND", "conditions": [{"field": "tier", "operator": "equals", "value": 1}]}
+    values |= {"conditional": {"tools": [{"value": ["t"], "rules": rules}]}, "context_keys": ["tier"]}
     assert set(values) == set(FIELDS)
 
     answers = run_concurrently([partial(Agent(pk="shared").edit, {name: value}) for name, value in values.items()])

@@ -3,8 +3,6 @@ import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
 
-import tools_app.acp.workspace_names
-
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -118,7 +116,12 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        max_length=64, validators=[tools_app.acp.workspace_names.validate_workspace_name]
+                        max_length=64,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[a-z0-9][a-z0-9_-]*\\Z", "Use lowercase letters, digits, '-' and '_'."
+                            )
+                        ],
                     ),
                 ),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
-
-from tools_app.acp.workspace_names import validate_workspace_name
 
 
 class AcpWorkspace(models.Model):
     """A folder that superusers gave to a team. All conversations of the team share it."""
 
     owner_id = models.CharField("team", max_length=128, help_text="The team whose agents work in it.")
-    name = models.CharField(max_length=64, validators=[validate_workspace_name])
+    name = models.CharField(
+        max_length=64,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "Use lowercase letters, digits, '-' and '_'.")],
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

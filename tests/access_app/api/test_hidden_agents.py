@@ -14,12 +14,17 @@ from django.urls import URLPattern, get_resolver
 
 from access_app.models import ApiKey, Membership
 from agents_app.models import Agent
+from evals_app.datasets.changes import add_items
+from evals_app.models import Dataset, Experiment, ExperimentResult, ItemVersion, ReleaseGate, Scorer
 from jobs_app.models import Job
 from jobs_app.runner import enqueue
+from knowledge_app.documents.adding import add_text
+from knowledge_app.models import Document, KnowledgeBase
 from runs_app.models import AgentRun, SavedInput
 from tests.access_app.api.test_permissions import AGENT_CASES, NEW
 from tests.api_client import AGENTS, Caller, agent_path
 from tests.factories import AgentFactory, api_key, member
+from tests.knowledge_app.conftest import make_base
 from versions_app.models import Activation, AgentVersion
 
 YOURS, THEIRS, NOBODYS = "it-is-yours", "it-is-theirs", "it-is-nobody"  # the last two of one length
@@ -146,6 +151,17 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
     ids |= {"membership_id": bob.memberships.get().pk, "activation_id": agent.activations.first().pk}
     saved_input = SavedInput.objects.create(user=bob, agent=agent, name=HIDDEN_TEXT, text=HIDDEN_TEXT)
     ids |= {"run_id": run.pk, "input_id": saved_input.pk}
+    dataset = Dataset.objects.create(id="bobs-questions", owner_id="bob", name=HIDDEN_TEXT)
+    (item,) = add_items(dataset, [{"input": HIDDEN_TEXT}])
+    experiment = Experiment.objects.create(dataset=dataset, dataset_version=1, name=HIDDEN_TEXT, is_external=True)
+    gate = ReleaseGate.objects.create(agent=agent, dataset=dataset, scorer="exact", minimum=0.5)
+    Scorer.objects.create(id="bobs-scorer", owner_id="bob")
+    base = make_base("bobs-base", owner="bob")
+    document = add_text(base, HIDDEN_TEXT, HIDDEN_TEXT)
+    ids |= {"dataset_id": dataset.pk, "item_id": item.item_id, "experiment_id": experiment.pk, "gate_id": gate.pk}
+    ids |= {"scorer_id": "bobs-scorer", "base_id": base.key, "document_id": document.pk, "key": base.key}
+    ids |= {"vector_id": base.key, "index_id": base.key, "trace_id": run.pk, "span_id": "model", "result_id": item.pk}
+    ids |= {"task_id": run.pk, "entity_type": "agent", "entity_id": "bobs", "revision": 1, "permission_id": 1}
     whole = {"duplicate": {"id": "copy"}}  # the body is invalid without these
     of_run = {"runId": str(run.pk), "toolCallId": "c", "resumeData": {}, "name": "Ann was here"}
     of_run |= {"resourceId": "r", "threadId": "t", "approved": True}
@@ -175,6 +191,7 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
 def stored_rows():
     """Return everything that a request could have changed."""
     models = (Agent, AgentVersion, Activation, Job, ApiKey, Membership, AgentRun, SavedInput)
+    models += (Dataset, ItemVersion, Experiment, ExperimentResult, ReleaseGate, Scorer, KnowledgeBase, Document)
     return [list(model.objects.order_by("pk").exclude(**own(model)).values()) for model in models]
 
 

@@ -11,7 +11,7 @@ from tests.factories import AgentFactory, member
 from tests.page_client import browser
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
-POST_ONLY = {"stop", "arrange", "run", "save_input", "delete_input", "decide"}
+POST_ONLY = {"stop", "score", "arrange", "run", "save_input", "delete_input", "decide"}
 OPEN_TO_ALL = {"list", "approvals", "approval_count", "notices"}  # they show every user their own rows
 ALL_ROUTES = [pattern.name for pattern in urlpatterns]
 
