@@ -73,7 +73,9 @@ def caller_turn(thread_id: int, user_id: int | None, name: str) -> Turn | None:
 
     An API key for end users names their authors in the attributes of messages.
     """
-    thread = Thread.objects.only("realm").get(pk=thread_id)
+    thread = Thread.objects.only("realm").filter(pk=thread_id).first()
+    if thread is None:  # deleted during the run
+        return None
     turns = find_turns(thread)
     return None if turns.speaks_for_others else turns.turn_of_user(user_id, name)
 
