@@ -4,9 +4,10 @@ import asyncio
 
 import httpx
 
+from tests.conftest import DRILL
 from tests.served_accounts import serving_with_accounts
 
-STREAMS = 50
+STREAMS = 50 if DRILL else 20
 
 
 async def stream(client: httpx.AsyncClient) -> list[str]:
@@ -39,7 +40,7 @@ async def stream_beside_other_requests(base_url: str, key: str) -> tuple[list[li
         return await streams, statuses
 
 
-def test_fifty_streams_are_read_beside_other_requests(tmp_path):
+def test_all_streams_are_read_beside_other_requests(tmp_path):
     # Each process has places for all: connections are not distributed evenly.
     room = dict.fromkeys(("RUNS_PER_USER", "RUNS_PER_AGENT", "RUN_STREAMS", "RUN_STREAMS_PER_USER"), "60")
     with serving_with_accounts(tmp_path / "var", **room) as copy:

@@ -65,10 +65,9 @@ def test_a_killed_worker_leaves_no_process(command, tmp_path):
             env=environment,
         )
         assert worker.stdout.readline() == "hanging\n"
-        was_running = command_lines(f"sleep\0{seconds}")
+        wait_until(lambda sleep=f"sleep\0{seconds}": command_lines(sleep), 10, "the process of the agent")
         worker.send_signal(signal.SIGKILL)
         worker.wait()
 
-        assert was_running
         wait_until(lambda sleep=f"sleep\0{seconds}": not command_lines(sleep), 10, "the end of all processes")
         wait_until(lambda: not command_lines(str(tmp_path)), 10, "the end of the sandbox")
