@@ -132,8 +132,8 @@ def build_results(
             tokens=tokens,
             cost=Decimal(tokens) / 400_000,
             scores=[score_with(key, output) for key in SCORERS],
-            started_at=experiment.started_at,
-            completed_at=experiment.started_at,
+            started_at=experiment.created_at,
+            completed_at=experiment.created_at,
         )
         results.append(result)
     return results
