@@ -23,6 +23,13 @@ class PlotPoint(NamedTuple):
     y_high: float
 
 
+class PlotLine(NamedTuple):
+    """A horizontal line at a score, with its position in pixels."""
+
+    value: float
+    y: float
+
+
 class ScorePlot(NamedTuple):
     """The points of one scorer over one dataset, the oldest version first."""
 
@@ -30,6 +37,7 @@ class ScorePlot(NamedTuple):
     name: str
     dataset: Any
     points: list[PlotPoint]
+    lines: list[PlotLine]
     width: int = WIDTH
     height: int = HEIGHT
 
@@ -59,4 +67,5 @@ def build_plot(key: str, rows: list[tuple[Experiment, dict[str, Any]]]) -> Score
         values = (figures["mean"], figures["low"], figures["high"])
         x = round(MARGIN + step * (number + 0.5), 1)
         points.append(PlotPoint(experiment, *values, x, *(height_of(value) for value in values)))
-    return ScorePlot(key, rows[0][1].get("name") or key, rows[0][0].dataset, points)
+    lines = [PlotLine(value, height_of(value)) for value in (lowest, (lowest + highest) / 2, highest)]
+    return ScorePlot(key, rows[0][1].get("name") or key, rows[0][0].dataset, points, lines)

@@ -121,7 +121,7 @@ def test_quality_shows_points_with_a_table_and_what_a_gate_misses(client, editor
 
     page = text(client.get(f"/agents/{agent.pk}/quality"))
 
-    assert '<circle cx="240.0"' in page
+    assert '<circle class="score-point" cx="240.0"' in page
     assert "0.40 to 0.60" in page
     assert "Version 1 needs 0.80 on &#x27;exact&#x27; over &#x27;support&#x27;" in page
 
