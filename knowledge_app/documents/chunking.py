@@ -40,13 +40,13 @@ def split_text(
     splitter = (MarkdownSplitter if has_marks else TextSplitter)(size, overlap=overlap)
     starts = [position for position, _ in sections]
     # A heading stands in the place of each passage below it. Alone it answers nothing, but it is like many questions.
-    chunks = [part for part in splitter.chunk_indices(text) if not (has_marks and is_heading(part[1]))]
+    chunks = [part for part in splitter.chunk_indices(text) if not (has_marks and has_only_headings(part[1]))]
     for number, (start, chunk) in enumerate(chunks):
         section = bisect_right(starts, start) - 1
         place = sections[section][1] if section >= 0 else ""
         yield Passage(number, chunk, start, start + len(chunk), place)
 
 
-def is_heading(chunk: str) -> bool:
+def has_only_headings(chunk: str) -> bool:
     """Return True for a chunk that consists of headings."""
     return all(line.startswith("#") for line in chunk.splitlines() if line.strip())
