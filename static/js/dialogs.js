@@ -64,8 +64,9 @@
   function returnFocus(opener) {
     // A swap may have replaced the opener by a new element with the same id.
     const element = opener?.element?.isConnected ? opener.element : opener?.id && document.getElementById(opener.id);
+    if (!(element instanceof Element)) return; // the document, if nothing had the focus
     // An opener inside a closed menu cannot take the focus; the summary of the menu can.
-    const visible = element?.checkVisibility?.() ? element : element?.closest("details.menu")?.querySelector("summary");
+    const visible = element.checkVisibility() ? element : element.closest("details.menu")?.querySelector("summary");
     visible?.focus();
   }
 

@@ -13,6 +13,7 @@ from tests.api_client import Caller
 from tests.collector import attributes
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, start_run, wait_for_end
+from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 INCOMING = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -41,8 +42,9 @@ def generate(user, text, **headers):
 
 
 def score(run):
-    job = Job.objects.get(kind=scoring.SCORE_RUN, parameters__run=str(run.pk))
-    runner.run_claimed(str(job.pk))
+    jobs = Job.objects.filter(kind=scoring.SCORE_RUN, parameters__run=str(run.pk))
+    wait_until(jobs.exists, 30, "the job, which is stored after the answer")
+    runner.run_claimed(str(jobs.get().pk))
 
 
 @pytest.mark.parametrize("is_durable", [True, False])
