@@ -162,4 +162,4 @@ def query_index(
 
 def stored_vectors(chunk_ids: Sequence[int]) -> dict[int, list[float]]:
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "scale", "data")
-    return {pk: unpack([PackedVector(scale, bytes(data))])[0].tolist() for pk, scale, data in rows}
+    return {pk: unpack(PackedVector(scale, bytes(data))).tolist() for pk, scale, data in rows}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agentcms.vectors.quantize import PackedVector, scores
+from agentcms.db.raw_rows import iterate_raw_rows
+from agentcms.vectors.quantize import scores
 from agentcms.wire.metadata_filter import Filter
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
 from knowledge_app.search.filter_queries import to_query
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from agentcms.vectors.embedders import Rows as Vector
 
 ROWS_PER_BATCH = 2000
@@ -31,12 +33,19 @@ def find_nearest(
     """Return the nearest chunks of an index, the best first. The owner of the base is part of each query."""
     rows = Chunk.objects.of_base(base, index).filter(to_query(condition))
     # Equal scores in the order of the chunks, as a database would return them.
-    return heapq.nlargest(top_k, scored_rows(rows, vector), key=lambda match: (match.score, -match.chunk_id))
+    return heapq.nsmallest(
+        top_k, best_of_batches(rows, vector, top_k), key=lambda match: (-match.score, match.chunk_id)
+    )
 
 
-def scored_rows(rows: Any, vector: Vector) -> Iterator[Match]:
-    """Yield each chunk with its score, of at most `ROWS_PER_BATCH` rows in memory at a time."""
-    columns = rows.order_by().values_list("pk", "scale", "data").iterator(ROWS_PER_BATCH)
-    while batch := [*islice(columns, ROWS_PER_BATCH)]:
-        values = scores(vector, [PackedVector(scale, data) for _, scale, data in batch])
-        yield from (Match(float(score), pk) for (pk, _, _), score in zip(batch, values, strict=True))
+def best_of_batches(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> Iterator[Match]:
+    """Yield the best `top_k` chunks of each batch. Vectors of another length cannot be compared and are left out."""
+    import numpy as np
+
+    columns = rows.order_by().values_list("pk", "scale", "data")
+    for batch in iterate_raw_rows(columns, ROWS_PER_BATCH):
+        if comparable := [row for row in batch if len(row[2]) == vector.size]:
+            chunk_ids, scales, data = zip(*comparable, strict=True)
+            values = scores(vector[None], scales, data)
+            for position in np.lexsort((chunk_ids, -values))[:top_k]:
+                yield Match(float(values[position]), chunk_ids[position])

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 from django.db.models import F, QuerySet
 
+from agentcms.db.raw_rows import fetch_raw_rows
 from agentcms.vectors import find_embedder
-from agentcms.vectors.quantize import PackedVector, scores
+from agentcms.vectors.quantize import scores
 from memory_app.models import Message, Vector
 from memory_app.recall.parts import cut_parts
 
@@ -63,19 +64,20 @@ def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
     """
     import numpy as np
 
-    newest = vectors.order_by("-message").values_list("message_id", "part", "scale", "data")[: settings.RECALL_MOST]
+    # Not by "-message": that would be the order of messages, for which the database reads and sorts all of them.
+    newest = vectors.order_by("-message_id").values_list("message_id", "part", "scale", "data")
+    rows = fetch_raw_rows(newest[: settings.RECALL_MOST])
     # A provider may have changed the length of the vectors of a model.
-    rows = [row for row in newest if len(row[3]) == queries.shape[1]]
+    rows = [row for row in rows if len(row[3]) == queries.shape[1]]
     if not rows or not len(queries):
         return
-    packed = (PackedVector(scale, bytes(data)) for _, _, scale, data in rows)
-    best = scores(queries, packed).max(axis=1)
+    message_ids, parts, scales, data = zip(*rows, strict=True)
+    best = scores(queries, scales, data)
     seen: set[int] = set()
     for index in np.argsort(-best, kind="stable"):
-        message_id, part, *_ = rows[index]
-        if message_id not in seen:
+        if (message_id := message_ids[index]) not in seen:
             seen.add(message_id)
-            yield Hit(message_id, part, float(best[index]))
+            yield Hit(message_id, parts[index], float(best[index]))
 
 
 def recall_messages(

@@ -16,27 +16,37 @@ def test_a_packed_vector_has_a_byte_per_number_and_is_restored():
     packed = pack(row)
 
     assert len(packed.data) == 512
-    np.testing.assert_allclose(unpack([packed])[0], row, atol=packed.scale / 2 + 1e-7)
+    np.testing.assert_allclose(unpack(packed), row, atol=packed.scale / 2 + 1e-7)
 
 
 def test_packed_vectors_give_the_same_best_results_as_floats():
     rows, queries = unit_rows(5000), unit_rows(20, seed=2)
     rows[:100] = queries.repeat(5, axis=0) + rows[:100] * 0.5  # a few that are similar
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    packed = [pack(row) for row in rows]
+    scales, data = zip(*map(pack, rows), strict=True)
 
     for query in queries:
-        exact, approximate = rows @ query, scores(query, packed)
+        exact, approximate = rows @ query, scores(query[None], scales, data)
         assert {*np.argsort(-exact)[:5]} == {*np.argsort(-approximate)[:5]}
         np.testing.assert_allclose(approximate, exact, atol=0.01)
 
 
+def test_the_score_of_several_queries_is_the_best_of_them():
+    rows = unit_rows(3000)
+    scales, data = zip(*map(pack, rows), strict=True)
+
+    best = scores(rows[[7, 2999]], scales, data)
+
+    assert {*np.argsort(-best)[:2]} == {7, 2999}
+    np.testing.assert_allclose(best, (rows @ rows[[7, 2999]].T).max(axis=1), atol=0.01)
+
+
 def test_no_vectors_have_no_scores():
-    assert scores(unit_rows(1)[0], []).shape == (0,)
+    assert scores(unit_rows(1), [], []).shape == (0,)
 
 
 def test_a_vector_of_zeros_scores_zero():
     packed = pack(np.zeros(4, np.float32))
 
     assert packed == PackedVector(1.0, bytes(4))
-    assert scores(np.ones(4, np.float32), [packed]).tolist() == [0.0]
+    assert scores(np.ones((1, 4), np.float32), [packed.scale], [packed.data]).tolist() == [0.0]

@@ -1,0 +1,71 @@
+"""The ranking of messages by their vectors."""
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agentcms.vectors.quantize import pack
+from memory_app.models import Message, Vector
+from memory_app.recall.search import rank_messages, vectors_of_resource
+from tests.memory_app.conftest import add_thread
+
+pytestmark = pytest.mark.django_db
+
+EMBEDDER = "local/multilingual"
+
+
+@pytest.fixture
+def thread(editor):
+    return add_thread(editor, texts=[("user", f"Message {number}") for number in range(6)])
+
+
+def add_vectors(thread, rows):
+    """Store a row as the vector of each message of a thread, in their order."""
+    messages = Message.objects.filter(thread=thread).order_by("number")
+    for message, row in zip(messages, rows, strict=True):
+        scale, data = pack(row)
+        Vector.objects.create(
+            message=message,
+            part=0,
+            embedder=EMBEDDER,
+            resource=thread.resource,
+            thread=thread,
+            scale=scale,
+            data=data,
+        )
+
+
+def ranked_numbers(thread, *queries):
+    hits = rank_messages(vectors_of_resource(thread.resource_id, EMBEDDER), np.stack(queries))
+    return [Message.objects.get(pk=hit.message_id).number for hit in hits]
+
+
+def test_the_newest_vectors_are_read_from_their_index_alone(thread, settings):
+    settings.RECALL_MOST = 3
+    rows = np.eye(6, 8, dtype=np.float32)
+    add_vectors(thread, rows)
+
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        hits = [*rank_messages(vectors_of_resource(thread.resource_id, EMBEDDER), rows[4:5])]
+
+    (query,) = queries.captured_queries
+    assert "JOIN" not in query["sql"]  # with the messages it took three times as long
+    newest = Message.objects.filter(thread=thread).order_by("-pk")[:3]
+    assert {hit.message_id for hit in hits} == {row.pk for row in newest}
+
+
+def test_the_most_similar_part_of_a_question_counts(thread):
+    rows = np.eye(6, 8, dtype=np.float32)
+    add_vectors(thread, rows)
+
+    assert ranked_numbers(thread, rows[1], rows[4] * 0.5)[:2] == [2, 5]
+
+
+def test_vectors_of_another_length_are_left_out(thread):
+    rows = [np.ones(8, np.float32)] * 5 + [np.ones(4, np.float32)]
+    add_vectors(thread, rows)
+
+    assert sorted(ranked_numbers(thread, rows[0])) == [1, 2, 3, 4, 5]
