@@ -7,7 +7,7 @@ from typing import Any
 
 from runs_app.models import AgentRun
 
-MAX_DEPTH = 5
+MAX_TRACE_DEPTH = 5
 TYPES = ("tool-call", "tool-result", "tool-error")
 JSONObject = dict[str, Any]
 
@@ -54,7 +54,7 @@ def spans_of_run(run: AgentRun, trace_id: str, parent_id: str | None = None, dep
             begun[call_id] |= {"output": payload.get("result"), "endedAt": event.created_at}
             begun[call_id]["error"] = {"message": str(payload.get("error", ""))[:1000]} if is_error else None
             begun[call_id]["status"] = "error" if is_error else "success"
-    children = {child.parent_call_id: child for child in run.children.all()} if depth < MAX_DEPTH else {}
+    children = {child.parent_call_id: child for child in run.children.all()} if depth < MAX_TRACE_DEPTH else {}
     for call_id, span in begun.items():
         yield span
         if call_id in children:

@@ -8,10 +8,10 @@ from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
 from knowledge_app.models import KnowledgeBase
-from knowledge_app.tool import table
+from knowledge_app.tool.table import base_table
 
 
 @receiver([post_save, post_delete], sender=KnowledgeBase)
 def invalidate_bases(**kwargs: Any) -> None:
     """Apply a change of knowledge bases in this process at once. Other processes apply it within a second."""
-    table.invalidate()
+    base_table.invalidate()

@@ -9,16 +9,16 @@ from django.dispatch import receiver
 
 from runs_app.approvals.approval_signals import approval_decided
 from runs_app.models import PendingCall
-from tools_app.acp import table as acp_table
 from tools_app.acp.permissions import remember_always
-from tools_app.mcp import table
+from tools_app.acp.table import acp_table
+from tools_app.mcp.table import server_table
 from tools_app.models import AcpAgent, McpServer
 
 
 @receiver([post_save, post_delete], sender=McpServer)
 def invalidate_servers(**kwargs: Any) -> None:
     """Apply a change of servers in this process at once. Other processes apply it within a second."""
-    table.invalidate()
+    server_table.invalidate()
 
 
 @receiver([post_save, post_delete], sender=AcpAgent)

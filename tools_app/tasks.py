@@ -7,7 +7,7 @@ from datetime import timedelta
 from celery import shared_task
 
 from jobs_app.runner import enqueue_once_per, offer_to_staff
-from tools_app.acp import cleanup  # noqa: F401  registers the clean-up of workspaces
+from tools_app.acp.workspaces import cleanup  # noqa: F401  registers the clean-up of workspaces
 from tools_app.mcp.listing import LIST_TOOLS
 from tools_app.models import McpServer
 

@@ -25,7 +25,7 @@ from evals_app.datasets.creation import create_dataset, reject_invalid_items
 from evals_app.datasets.schema import SCHEMA_FIELDS, parse_dataset, parse_dataset_change
 from evals_app.models import Dataset
 
-ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "name"}
+DATASET_ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "name"}
 
 
 class DatasetsView(JSONView):
@@ -34,7 +34,7 @@ class DatasetsView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(100)
-            order = query.order_by(tuple(ORDERS), OrderBy("createdAt"))
+            order = query.order_by(tuple(DATASET_ORDERS), OrderBy("createdAt"))
             target_type, owner_id = query.text("targetType"), query.text("ownerId")
             archived = query.boolean("archived")
             unknown = query.check_unknown_names("targetIds")
@@ -44,7 +44,7 @@ class DatasetsView(JSONView):
         if owner_id is not None:
             rows = rows.filter(owner_id=owner_id)
         sign = "-" if order.direction == "DESC" else ""
-        rows = rows.order_by(f"{sign}{ORDERS[order.field]}", "pk")
+        rows = rows.order_by(f"{sign}{DATASET_ORDERS[order.field]}", "pk")
         if targets := set(query.values.get("targetIds", [])):
             matching = [row for row in rows if targets.intersection(row.target_ids)]
             page, total = matching[paging.start : paging.stop], len(matching)

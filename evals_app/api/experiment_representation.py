@@ -16,16 +16,41 @@ def wire_status(experiment: Experiment) -> str:
 
 
 def experiment_body(experiment: Experiment) -> JSONObject:
-    cancelled = {"cancelled": True} if experiment.status == Status.CANCELLED else {}
     return {
         "id": experiment.pk,
         "datasetId": experiment.dataset_id,
         "datasetVersion": experiment.dataset_version,
+        **target_fields(experiment),
+        **description_fields(experiment),
+        "concurrency": experiment.concurrency,
+        "repeats": experiment.repeats,
+        "memory": experiment.memory,
+        "budget": experiment.budget,
+        "bars": experiment.bars,
+        **outcome_fields(experiment),
+        "submitted": experiment.has_submitted_results,
+        "author": experiment.created_by_name or None,
+        "startedAt": experiment.started_at,
+        "completedAt": experiment.completed_at,
+        "createdAt": experiment.created_at,
+        "updatedAt": experiment.updated_at,
+    }
+
+
+def target_fields(experiment: Experiment) -> JSONObject:
+    return {
         "agentVersion": experiment.version_id,
         "agentVersionNumber": experiment.version_number,
         "targetType": experiment.target_type or None,
         "targetId": experiment.target_id or None,
         "scorerIds": experiment.scorer_keys,
+    }
+
+
+def description_fields(experiment: Experiment) -> JSONObject:
+    """Return the fields that the caller wrote: names, metadata, and the group of the experiment."""
+    cancelled = {"cancelled": True} if experiment.status == Status.CANCELLED else {}
+    return {
         "name": experiment.name,
         "description": experiment.description,
         "metadata": {**experiment.metadata, **cancelled},
@@ -34,25 +59,19 @@ def experiment_body(experiment: Experiment) -> JSONObject:
         "comparisonId": experiment.comparison_id,
         "variantId": experiment.variant_id,
         "trialIndex": experiment.trial_index,
+    }
+
+
+def outcome_fields(experiment: Experiment) -> JSONObject:
+    return {
         "status": wire_status(experiment),
         "totalItems": experiment.total_items,
         "succeededCount": experiment.succeeded_count,
         "failedCount": experiment.failed_count,
         "skippedCount": skipped_count(experiment),
-        "concurrency": experiment.concurrency,
-        "repeats": experiment.repeats,
-        "memory": experiment.memory,
-        "budget": experiment.budget,
-        "bars": experiment.bars,
         "summary": experiment.summary,
         "verdict": experiment.verdict or None,
         "stopReason": experiment.stop_reason or experiment.error or None,
-        "submitted": experiment.has_submitted_results,
-        "author": experiment.created_by_name or None,
-        "startedAt": experiment.started_at,
-        "completedAt": experiment.completed_at,
-        "createdAt": experiment.created_at,
-        "updatedAt": experiment.updated_at,
     }
 
 
@@ -75,13 +94,8 @@ def result_body(result: ExperimentResult) -> JSONObject:
     return {
         "id": result.pk,
         "experimentId": result.experiment_id,
-        "itemId": result.item_id,
-        "itemDatasetVersion": result.item_version.from_version,
-        "input": result.effective_input,
+        **item_fields(result),
         "output": result.output,
-        "groundTruth": result.effective_ground_truth,
-        "metadata": result.item_version.metadata,
-        "expectedTrajectory": result.item_version.expected_trajectory,
         "error": result.error,
         "startedAt": result.started_at,
         "completedAt": result.completed_at or result.started_at,
@@ -92,7 +106,7 @@ def result_body(result: ExperimentResult) -> JSONObject:
         "retryCount": result.retry_count,
         "attempt": result.attempt,
         "traceId": result.run_key,
-        "scores": [score_body(entry) for entry in result.scores],
+        "scores": [result_score_body(entry) for entry in result.scores],
         "submitted": result.is_submitted,
         "status": result.review or None,
         "tags": result.tags,
@@ -102,5 +116,16 @@ def result_body(result: ExperimentResult) -> JSONObject:
     }
 
 
-def score_body(entry: JSONObject) -> dict[str, Any]:
+def item_fields(result: ExperimentResult) -> JSONObject:
+    return {
+        "itemId": result.item_id,
+        "itemDatasetVersion": result.item_version.from_version,
+        "input": result.effective_input,
+        "groundTruth": result.effective_ground_truth,
+        "metadata": result.item_version.metadata,
+        "expectedTrajectory": result.item_version.expected_trajectory,
+    }
+
+
+def result_score_body(entry: JSONObject) -> dict[str, Any]:
     return {**entry, "scorerName": entry.get("scorerName") or entry["scorerId"]}

@@ -33,7 +33,7 @@ from evals_app.experiments.walk import stop_runs
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
 
-ORDERS = {"createdAt": "created_at", "status": "status"}
+EXPERIMENT_ORDERS = {"createdAt": "created_at", "status": "status"}
 FILTERS = {
     "targetType": "target_type",
     "targetId": "target_id",
@@ -68,14 +68,14 @@ def list_experiments(request: Request, rows: ExperimentQuerySet, **more: Any) ->
     """Return a page of experiments by the parameters of a request."""
     with QueryParams(request) as query:
         paging: Paging = query.paging(100)
-        order = query.order_by(tuple(ORDERS), OrderBy("createdAt"))
+        order = query.order_by(tuple(EXPERIMENT_ORDERS), OrderBy("createdAt"))
         filters = {column: query.text(name) for name, column in FILTERS.items()}
         trial, has_trial = query.integer("trialIndex", 0), "trialIndex" in query.values
         unknown = query.check_unknown_names()
     rows = rows.filter(**{name: value for name, value in filters.items() if value is not None})
     if has_trial:
         rows = rows.filter(trial_index=trial)
-    rows = rows.order_by(("-" if order.direction == "DESC" else "") + ORDERS[order.field], "-pk")
+    rows = rows.order_by(("-" if order.direction == "DESC" else "") + EXPERIMENT_ORDERS[order.field], "-pk")
     page = [experiment_body(row) for row in rows[paging.start : paging.stop]]
     return json_response(paged("experiments", page, rows.count(), paging) | warning_payloads(unknown))
 

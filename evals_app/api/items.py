@@ -25,8 +25,8 @@ from evals_app.datasets.changes import add_items, change_item, delete_items, ite
 from evals_app.datasets.schema import parse_item, parse_item_change, parse_items
 from evals_app.models import Dataset, ItemVersion
 
-MAX_BATCH = 5000
-ORDERS = {"createdAt": "item_id", "updatedAt": "created_at"}  # IDs of items grow with the time
+MAX_BATCH_ITEMS = 5000
+ITEM_ORDERS = {"createdAt": "item_id", "updatedAt": "created_at"}  # IDs of items grow with the time
 
 
 class ItemsView(JSONView):
@@ -37,14 +37,14 @@ class ItemsView(JSONView):
             paging = query.paging(100)
             version, search = query.integer("version", 0), query.text("search")
             has_version = "version" in query.values
-            order = query.order_by(tuple(ORDERS), OrderBy("createdAt", "ASC"))
+            order = query.order_by(tuple(ITEM_ORDERS), OrderBy("createdAt", "ASC"))
             unknown = query.check_unknown_names()
         dataset = get_dataset(request, dataset_id)
         rows = ItemVersion.objects.filter(dataset=dataset).select_related("item")
         rows = rows.at_version(version) if has_version else rows.current()
         if search:
             rows = rows.filter(text__contains=search.casefold())
-        rows = rows.order_by(("-" if order.direction == "DESC" else "") + ORDERS[order.field], "item_id")
+        rows = rows.order_by(("-" if order.direction == "DESC" else "") + ITEM_ORDERS[order.field], "item_id")
         page = [item_body(row) for row in rows[paging.start : paging.stop]]
         return json_response(paged("items", page, rows.count(), paging) | warning_payloads(unknown))
 
@@ -78,8 +78,8 @@ def get_list(request: Request, name: str) -> list[Any]:
     value = json_object_body(request).get(name)
     if not isinstance(value, list):
         raise BadRequest("request body", [(name, "This must be a list.")])
-    if len(value) > MAX_BATCH:
-        raise BadRequest("request body", [(name, f"Send at most {MAX_BATCH:,} at a time.")])
+    if len(value) > MAX_BATCH_ITEMS:
+        raise BadRequest("request body", [(name, f"Send at most {MAX_BATCH_ITEMS:,} at a time.")])
     return value
 
 

@@ -34,17 +34,20 @@ class TracesView(JSONView):
         if agent_id is not None:
             runs = runs.filter(agent_key=agent_id)
         page = runs.with_roles(request.user).defer("configuration", "conversation")[paging.start : paging.stop]
-        spans = [self.shown(root_span(run, str(run.pk), None, run.details_visible_to(request.user))) for run in page]
+        spans = [
+            self.visible_fields(root_span(run, str(run.pk), None, run.details_visible_to(request.user)))
+            for run in page
+        ]
         return json_response(paged("spans", spans, runs.count(), paging) | warning_payloads(unknown))
 
-    def shown(self, span: JSONObject) -> JSONObject:
+    def visible_fields(self, span: JSONObject) -> JSONObject:
         return span
 
 
 class LightTracesView(TracesView):
     """The same without what may be large."""
 
-    def shown(self, span: JSONObject) -> JSONObject:
+    def visible_fields(self, span: JSONObject) -> JSONObject:
         return {name: value for name, value in span.items() if name not in LARGE_FIELDS}
 
 

@@ -14,14 +14,14 @@ from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.schema import validate_fields
-from evals_app.api.experiment_representation import result_body, score_body
+from evals_app.api.experiment_representation import result_body, result_score_body
 from evals_app.api.experiments import get_experiment
 from evals_app.api.representation import paged
 from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult
 from evals_app.experiments.submitting import require_open, run_item, submit_result
 from evals_app.models import ExperimentResult
 
-ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}
+RESULT_ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}
 
 
 class ResultsView(JSONView):
@@ -30,11 +30,11 @@ class ResultsView(JSONView):
     def get(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(100)
-            order = query.order_by(tuple(ORDERS), OrderBy("startedAt", "ASC"))
+            order = query.order_by(tuple(RESULT_ORDERS), OrderBy("startedAt", "ASC"))
             unknown = query.check_unknown_names("tags")
         experiment = get_experiment(request, experiment_id, dataset_id=dataset_id)
         rows = experiment.results.select_related("item_version")
-        rows = rows.order_by(("-" if order.direction == "DESC" else "") + ORDERS[order.field], "pk")
+        rows = rows.order_by(("-" if order.direction == "DESC" else "") + RESULT_ORDERS[order.field], "pk")
         if tags := set(query.values.get("tags", [])):
             matching = [row for row in rows if tags.issubset(row.tags)]
             page, total = matching[paging.start : paging.stop], len(matching)
@@ -81,5 +81,5 @@ class ItemRunView(JSONView):
             message = "The experiment has no target. Submit its results instead."
             raise ApiError(409, message, "EXPERIMENT_TARGET_NOT_FOUND")
         result = run_item(experiment, item_id, options, request.user)
-        scores = [score_body(entry) for entry in result.scores]
+        scores = [result_score_body(entry) for entry in result.scores]
         return json_response({"result": result_body(result), "scores": scores})

@@ -64,6 +64,17 @@ def score_body(score: Score) -> JSONObject:
         "runId": run.pk,
         "traceId": run.pk,
         "source": score.source,
+        **score_values(score),
+        "createdBy": score.created_by.get_username() if score.created_by else None,
+        "input": run.input["messages"],
+        "output": run.output,
+        "createdAt": score.created_at,
+        "updatedAt": score.created_at,
+    }
+
+
+def score_values(score: Score) -> JSONObject:
+    return {
         "score": score.score,
         "label": score.label or None,
         "reason": score.reason or None,
@@ -71,9 +82,4 @@ def score_body(score: Score) -> JSONObject:
         "error": score.error or None,
         "usage": score.usage,
         "cost": None if score.cost is None else float(score.cost),
-        "createdBy": score.created_by.get_username() if score.created_by else None,
-        "input": run.input["messages"],
-        "output": run.output,
-        "createdAt": score.created_at,
-        "updatedAt": score.created_at,
     }

@@ -19,10 +19,11 @@ from agents_app.api.unknown_keys import warning_payloads
 from evals_app.api.lookups import owner_for_new_dataset
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer
-from evals_app.scorers import records, table
+from evals_app.scorers import records
 from evals_app.scorers.schema import parse_scorer, parse_scorer_change
+from evals_app.scorers.table import scorer_table
 
-ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at"}
+SCORER_ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at"}
 
 
 def get_scorer(request: Request, scorer_id: str, role: Role = Role.VIEWER) -> Scorer:
@@ -46,13 +47,13 @@ class StoredScorersView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(100)
-            order = query.order_by(tuple(ORDERS), OrderBy("createdAt"))
+            order = query.order_by(tuple(SCORER_ORDERS), OrderBy("createdAt"))
             author = query.text("authorId")
             unknown = query.check_unknown_names()
         rows = Scorer.objects.for_user(request.user).select_related("live", "head")
         if author is not None:
             rows = rows.filter(created_by=author)
-        rows = rows.order_by(("-" if order.direction == "DESC" else "") + ORDERS[order.field], "pk")
+        rows = rows.order_by(("-" if order.direction == "DESC" else "") + SCORER_ORDERS[order.field], "pk")
         bodies = [scorer_body(row) for row in rows[paging.start : paging.stop]]
         payload = page_payload("scorerDefinitions", bodies, rows.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))
@@ -84,7 +85,7 @@ class StoredScorerView(JSONView):
 
     def delete(self, request: Request, scorer_id: str) -> HttpResponse:
         get_scorer(request, scorer_id, Role.PUBLISHER).delete()
-        table.invalidate()
+        scorer_table.invalidate()
         return json_response({"success": True, "message": f"Scorer {scorer_id} deleted"})
 
 

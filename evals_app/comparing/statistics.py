@@ -14,7 +14,7 @@ from agents_app.configuration.schema import JSONObject
 SEED = 20_250_101
 RESAMPLES = 9999
 MIN_PAIRS = 10  # for an interval
-MAX_BATCH = 2_000_000  # numbers in memory at once
+MAX_RESAMPLES_IN_MEMORY = 2_000_000  # numbers in memory at once
 LEVEL = 0.05
 
 
@@ -59,7 +59,7 @@ def bootstrap_interval(differences: Sequence[float]) -> tuple[float, float]:
         (values,),
         np.mean,
         n_resamples=RESAMPLES,
-        batch=max(1, MAX_BATCH // len(values)),
+        batch=max(1, MAX_RESAMPLES_IN_MEMORY // len(values)),
         method="BCa",
         rng=np.random.default_rng(SEED),
     )
@@ -80,7 +80,7 @@ def permutation(before: Sequence[float], after: Sequence[float]) -> float:
         permutation_type="samples",
         vectorized=True,
         n_resamples=RESAMPLES,
-        batch=max(1, MAX_BATCH // len(before)),
+        batch=max(1, MAX_RESAMPLES_IN_MEMORY // len(before)),
         rng=np.random.default_rng(SEED),
     )
     return float(result.pvalue)

@@ -21,7 +21,7 @@ from evals_app.datasets.schema import ItemValidator
 from evals_app.models import Dataset, DatasetItem, DatasetVersion, ExperimentResult, ItemVersion
 
 MAX_ITEMS = 20_000
-MAX_TEXT = 20_000  # characters of an item that a search looks at
+MAX_SEARCH_TEXT = 20_000  # characters of an item that a search looks at
 BATCH = 500
 REDACTED = "[purged]"
 
@@ -184,8 +184,8 @@ class ItemsChange:
         rows: dict[str, DatasetItem] = {}
         names = list(dict.fromkeys(keys))
         for start in range(0, len(names), BATCH):
-            found = self.dataset.items.filter(external_id__in=names[start : start + BATCH])
-            rows |= {row.external_id: row for row in found if row.external_id}
+            batch = self.dataset.items.filter(external_id__in=names[start : start + BATCH])
+            rows |= {row.external_id: row for row in batch if row.external_id}
         return rows
 
     def current(self, item_ids: Collection[UUID]) -> dict[UUID, ItemVersion]:
@@ -224,8 +224,8 @@ class ItemsChange:
             self.row.changed += 1
         if before is not None:
             self.closed.append(before)
-        kept = before.content if before is not None and not before.is_deleted else {}
-        return self._open(item, {**kept, **content})
+        content_before = before.content if before is not None and not before.is_deleted else {}
+        return self._open(item, {**content_before, **content})
 
     def delete(self, version: ItemVersion) -> None:
         self.closed.append(version)
@@ -263,7 +263,7 @@ class ItemsChange:
 def _set_content(version: ItemVersion, content: JSONObject) -> None:
     for name, value in content.items():
         setattr(version, name, value)
-    version.text = " ".join([*texts_in(version.input), *texts_in(version.ground_truth)])[:MAX_TEXT].casefold()
+    version.text = " ".join([*texts_in(version.input), *texts_in(version.ground_truth)])[:MAX_SEARCH_TEXT].casefold()
 
 
 def texts_in(value: Any) -> list[str]:

@@ -50,7 +50,7 @@ class DatasetBody(BaseModel):
 
 
 class ToolMock(BaseModel):
-    """What answers a call of a tool in place of the tool."""
+    """An answer to a call of a tool in place of the tool."""
 
     model_config = WIRE_CONFIG
 
@@ -61,7 +61,7 @@ class ToolMock(BaseModel):
 
 
 class ItemSource(BaseModel):
-    """Where an item comes from."""
+    """The origin of an item."""
 
     model_config = WIRE_CONFIG
 

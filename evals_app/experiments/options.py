@@ -15,7 +15,7 @@ MAX_CONCURRENCY, MAX_REPEATS = 20, 10
 
 
 class Budget(BaseModel):
-    """Where an experiment stops: dollars, tokens, failed items, and failed items in a row."""
+    """The limits at which an experiment stops: dollars, tokens, failed items, and failed items in a row."""
 
     model_config = WIRE_CONFIG
 
@@ -35,7 +35,7 @@ class MemoryOptions(BaseModel):
 
 
 class Provenance(BaseModel):
-    """What the caller says of the origin of the experiment."""
+    """The origin of the experiment, as the caller describes it."""
 
     model_config = WIRE_CONFIG
 
@@ -142,7 +142,7 @@ class SubmittedResult(BaseModel):
 
 
 class ItemRun(BaseModel):
-    """How one item of an experiment runs."""
+    """The options of the run of one item of an experiment."""
 
     model_config = WIRE_CONFIG
 

@@ -24,7 +24,7 @@ from runs_app.models import AgentRun
 
 FINALIZED = "EXPERIMENT_ALREADY_FINALIZED"
 MAX_WAIT = 60.0  # seconds for the run of one item
-POLL_INTERVAL = 0.1
+RUN_POLL_INTERVAL = 0.1  # seconds
 
 
 def require_open(experiment: Experiment) -> None:
@@ -35,7 +35,7 @@ def require_open(experiment: Experiment) -> None:
         raise Conflict("This experiment was finalized. Create another one.", FINALIZED)
 
 
-def find_version(experiment: Experiment, item_id: str) -> ItemVersion:
+def find_item_version(experiment: Experiment, item_id: str) -> ItemVersion:
     """Return an item at the version of the experiment. Raise ApiError."""
     item_uuid: UUID | None = parse_uuid(item_id)
     rows = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
@@ -47,10 +47,24 @@ def find_version(experiment: Experiment, item_id: str) -> ItemVersion:
 
 def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResult:
     """Store a result of a program outside, in place of an earlier one of the same item and attempt."""
-    version = find_version(experiment, fields["item_id"])
+    version = find_item_version(experiment, fields["item_id"])
+    values = {"item_version": version, **submitted_values(fields)}
+    with transaction.atomic():
+        row = Experiment.objects.select_for_update().get(pk=experiment.pk)
+        require_open(row)
+        attempt = fields.get("attempt") or 0
+        result, _ = experiment.results.update_or_create(item=version.item, attempt=attempt, defaults=values)
+        row.status, row.has_submitted_results = Experiment.Status.RUNNING, True
+        row.started_at = row.started_at or timezone.now()
+        row.save(update_fields=["status", "has_submitted_results", "started_at"])
+    return result
+
+
+def submitted_values(fields: JSONObject) -> JSONObject:
+    """Return the columns of a submitted result. Raise ConfigError for invalid times."""
     started_at, completed_at = _time(fields, "started_at", "startedAt"), _time(fields, "completed_at", "completedAt")
-    values: JSONObject = {
-        "item_version": version,
+    milliseconds = int((completed_at - started_at).total_seconds() * 1000)
+    return {
         "state": ExperimentResult.State.DONE,
         "is_submitted": True,
         "input": fields.get("input"),
@@ -63,18 +77,8 @@ def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResul
         ],
         "started_at": started_at,
         "completed_at": completed_at,
+        "duration_ms": max(0, min(milliseconds, 2**31 - 1)),
     }
-    elapsed = (completed_at - started_at).total_seconds()
-    values["duration_ms"] = max(0, min(int(elapsed * 1000), 2**31 - 1))
-    with transaction.atomic():
-        row = Experiment.objects.select_for_update().get(pk=experiment.pk)
-        require_open(row)
-        attempt = fields.get("attempt") or 0
-        result, _ = experiment.results.update_or_create(item=version.item, attempt=attempt, defaults=values)
-        row.status, row.has_submitted_results = Experiment.Status.RUNNING, True
-        row.started_at = row.started_at or timezone.now()
-        row.save(update_fields=["status", "has_submitted_results", "started_at"])
-    return result
 
 
 def _time(fields: JSONObject, name: str, wire: str) -> datetime:
@@ -86,7 +90,7 @@ def _time(fields: JSONObject, name: str, wire: str) -> datetime:
 
 def run_item(experiment: Experiment, item_id: str, options: JSONObject, user: Caller) -> ExperimentResult:
     """Run one item now, and return its result. A repeated call returns the same one. Raise ApiError."""
-    version = find_version(experiment, item_id)
+    version = find_item_version(experiment, item_id)
     attempt = options.get("attempt") or 0
     result = experiment.results.filter(item=version.item_id, attempt=attempt).first()
     if result is None:
@@ -116,7 +120,7 @@ def wait_for_result(experiment: Experiment, result: ExperimentResult) -> None:
             return
         if time.monotonic() > deadline:
             raise Unavailable("The item still runs. Repeat the request to get its result.", 5)
-        time.sleep(POLL_INTERVAL)
+        time.sleep(RUN_POLL_INTERVAL)
 
 
 def finalize(experiment: Experiment) -> None:

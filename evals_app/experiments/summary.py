@@ -12,7 +12,7 @@ from agents_app.configuration.schema import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 
 PASS = 1.0
-COLUMNS = ("scores", "error", "duration_ms", "tokens", "cost")
+SUMMARY_COLUMNS = ("scores", "error", "duration_ms", "tokens", "cost")
 
 
 def count_results(experiment: Experiment) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def summarize(experiment: Experiment) -> JSONObject:
     names: dict[str, str] = {}
     unscored: dict[str, int] = {}
     durations, cost, tokens = [], 0.0, 0
-    rows = experiment.results.filter(state=ExperimentResult.State.DONE).values_list(*COLUMNS)
+    rows = experiment.results.filter(state=ExperimentResult.State.DONE).values_list(*SUMMARY_COLUMNS)
     for entries, _, duration, used, price in rows.iterator(500):
         for entry in entries:
             key = entry["scorerId"]

@@ -161,14 +161,14 @@ class Walk:
 
     def start(self, open_count: int) -> int:
         """Start as many items as the limits allow. Return their number."""
-        wanted = self.experiment.concurrency - open_count
-        if wanted <= 0 or self.agent is None:
+        free_count = self.experiment.concurrency - open_count
+        if free_count <= 0 or self.agent is None:
             return 0
         started = 0
         with transaction.atomic():
             # Otherwise two workers could count the same free places.
             lock_name("runs of experiments")
-            for version, attempt in self.waiting_items(min(wanted, free_places(self.experiment))):
+            for version, attempt in self.waiting_items(min(free_count, free_places(self.experiment))):
                 try:
                     result = start_item(self.experiment, version, self.agent, self.user, attempt=attempt)
                 except MustWait:

@@ -20,7 +20,7 @@ FIGURES = {Statistic.MEAN: "mean", Statistic.PASS_RATE: "passRate", Statistic.MI
 
 @dataclass(frozen=True)
 class GateState:
-    """Whether a version meets a gate, and what is missing."""
+    """The state of a gate for a version: met, or what is missing."""
 
     gate: ReleaseGate
     is_met: bool

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
 from evals_app.models import Dataset, ReleaseGate
 
-COLUMNS = {"min": "minimum", "max": "maximum", "dataset_id": "dataset_id"}
+GATE_COLUMNS = {"min": "minimum", "max": "maximum", "dataset_id": "dataset_id"}
 
 
 class GateBody(BaseModel):
@@ -33,7 +33,7 @@ def apply_gate(gate: ReleaseGate, body: Any, *, is_new: bool, datasets: Any) -> 
     fields: JSONObject = validate_fields(GateBody if is_new else as_partial(GateBody), body)
     defaults = {"statistic": "mean", "max_failed": 0, "mode": "enforce"}
     for name, value in fields.items():
-        setattr(gate, COLUMNS.get(name, name), defaults.get(name) if value is None else value)
+        setattr(gate, GATE_COLUMNS.get(name, name), defaults.get(name) if value is None else value)
     dataset: Dataset | None = datasets.filter(pk=gate.dataset_id).first()
     issues = [] if dataset is not None else [Issue("datasetId", f"Dataset with id {gate.dataset_id} not found.")]
     if gate.minimum is None and gate.maximum is None:

@@ -62,14 +62,14 @@ class Scorer(models.Model):
         return self.name
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def configuration(self) -> dict[str, Any]:
         """The configuration that lists show: the live one, or that of the draft."""
         version = self.live or self.head
         return version.snapshot if version is not None else {}
 
     @property
     def name(self) -> str:
-        return str(self.shown.get("name") or self.pk)
+        return str(self.configuration.get("name") or self.pk)
 
 
 class ScorerVersion(models.Model):

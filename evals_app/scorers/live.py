@@ -17,21 +17,21 @@ from runs_app.models import AgentRun
 
 
 class LiveScorer(NamedTuple):
-    """What the registry calls to score a run by the version that was live then."""
+    """A callable for the registry that scores a run by the version that was live then."""
 
     scorer_id: str
     version_number: int
 
     def __call__(self, run: AgentRun) -> dict[str, Any]:
         """Return the score of a run with everything that its row stores."""
-        found = find_version(self.scorer_id, self.version_number)
-        if found is None:
+        version = find_version(self.scorer_id, self.version_number)
+        if version is None:
             return {"error": UNKNOWN_MESSAGE.format(key=self.scorer_id)}
-        return asyncio.run(score_by_snapshot(found.snapshot, answer_of_run(run), self.version_number)).columns
+        return asyncio.run(score_by_snapshot(version.snapshot, answer_of_run(run), self.version_number)).columns
 
 
 class LiveEvaluator(NamedTuple):
-    """What the registry calls to score a run by an evaluator."""
+    """A callable for the registry that scores a run by an evaluator."""
 
     target: Any
 
@@ -40,13 +40,13 @@ class LiveEvaluator(NamedTuple):
         return asyncio.run(score_by_evaluator(self.target, answer_of_run(run))).columns
 
 
-Target = TypeVar("Target")
+Evaluator = TypeVar("Evaluator")
 
 
-def evaluator(key: str, *, title: str = "", description: str = "") -> Callable[[Target], Target]:
+def evaluator(key: str, *, title: str = "", description: str = "") -> Callable[[Evaluator], Evaluator]:
     """Register an evaluator as a scorer. Its booleans are the scores 0 and 1."""
 
-    def register(target: Target) -> Target:
+    def register(target: Evaluator) -> Evaluator:
         registry.add(Entry(Kind.SCORER, key, title or key, description, target=LiveEvaluator(target)))
         return target
 

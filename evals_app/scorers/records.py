@@ -13,8 +13,8 @@ from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.datasets.creation import derive_id
 from evals_app.models import Scorer, ScorerVersion
-from evals_app.scorers import table
 from evals_app.scorers.schema import reject_invalid_scorer
+from evals_app.scorers.table import scorer_table
 
 
 def create_scorer(snapshot: JSONObject, *, owner_id: str, author: str, **fields: Any) -> Scorer:
@@ -86,20 +86,22 @@ def copy_head(scorer_id: str, author: str, message: str) -> ScorerVersion:
 def save_pointers(row: Scorer) -> None:
     row.updated_at = timezone.now()
     row.save()
-    transaction.on_commit(table.invalidate)
+    transaction.on_commit(scorer_table.invalidate)
 
 
 def get_version(row: Scorer, version_id: str) -> ScorerVersion:
     """Return a version by its ID or number. Raise NotFound."""
     key = parse_uuid(version_id)
-    versions = row.versions.filter(pk=key) if key else row.versions.filter(version_number=number_of(version_id))
+    versions = (
+        row.versions.filter(pk=key) if key else row.versions.filter(version_number=version_number_of(version_id))
+    )
     version = versions.first()
     if version is None:
         raise NotFound(f"The scorer has no version {version_id}.")
     return version
 
 
-def number_of(text: str) -> int:
+def version_number_of(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents_app.configuration.schema import JSONObject
 from runs_app.models import AgentRun
 
+MAX_DEPTH = 5  # of sub-agents whose calls are counted
 PASSED, FAILED, NOT_SCORABLE = "pass", "fail", "not scorable"
 
 
@@ -33,7 +35,7 @@ class ScoreResult:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What the row of a score stores."""
+        """The columns of the row of a score."""
         fields = ("score", "reason", "details", "label", "error", "usage", "cost")
         return {**{name: getattr(self, name) for name in fields}, "version": self.version_number}
 
@@ -83,10 +85,25 @@ def answer_of_run(run: AgentRun, **fields: Any) -> Answer:
 
 def calls_of_run(run: AgentRun, depth: int = 0) -> tuple[tuple[ToolUse, ...], int]:
     """Return the calls of a run in order, those of sub-agents after the call of their agent, and its steps."""
+    begun, ends, steps = read_call_events(run)
+    children = {child.parent_call_id: child for child in run.children.all()} if depth < MAX_DEPTH else {}
+    calls: list[ToolUse] = []
+    for call_id, call in begun.items():
+        end = ends.get(call_id, {})
+        arguments = call.get("args")
+        arguments = arguments if isinstance(arguments, dict) else {}
+        calls.append(ToolUse(str(call.get("toolName", "")), arguments, end.get("result"), bool(end.get("isError"))))
+        if call_id in children:
+            calls += calls_of_run(children[call_id], depth + 1)[0]
+    return tuple(calls), steps
+
+
+def read_call_events(run: AgentRun) -> tuple[dict[str, JSONObject], dict[str, JSONObject], int]:
+    """Return the beginnings and the ends of the calls of a run, by the ID of the call, and the number of its steps."""
     types = ("tool-call", "tool-result", "tool-error", "step-start")
     events = run.events.filter(data__type__in=types).order_by("number").values_list("data", flat=True)
-    begun: dict[str, dict[str, Any]] = {}
-    ends: dict[str, dict[str, Any]] = {}
+    begun: dict[str, JSONObject] = {}
+    ends: dict[str, JSONObject] = {}
     steps = 0
     for event in events:
         payload = event.get("payload") or {}
@@ -96,17 +113,4 @@ def calls_of_run(run: AgentRun, depth: int = 0) -> tuple[tuple[ToolUse, ...], in
             begun[payload.get("toolCallId", "")] = payload
         else:
             ends[payload.get("toolCallId", "")] = {"isError": event["type"] == "tool-error", **payload}
-    children = {child.parent_call_id: child for child in run.children.all()} if depth < 5 else {}
-    calls: list[ToolUse] = []
-    for call_id, call in begun.items():
-        end = ends.get(call_id, {})
-        arguments = call.get("args")
-        name = str(call.get("toolName", ""))
-        calls.append(
-            ToolUse(
-                name, arguments if isinstance(arguments, dict) else {}, end.get("result"), bool(end.get("isError"))
-            )
-        )
-        if call_id in children:
-            calls += calls_of_run(children[call_id], depth + 1)[0]
-    return tuple(calls), steps
+    return begun, ends, steps

@@ -38,10 +38,10 @@ async def score_answer(
         answer = Answer(input=input, **fields)
     else:
         answer = await run_db(answer_of_run, run, input=input, **fields)
-    found = await run_db(find_version, scorer_key, version)
+    stored = await run_db(find_version, scorer_key, version)
     with spans.span(f"scorer {scorer_key}", {"agentcms.scorer": scorer_key}):
-        if found is not None:
-            return await score_by_snapshot(found.snapshot, answer, found.version_number)
+        if stored is not None:
+            return await score_by_snapshot(stored.snapshot, answer, stored.version_number)
         return await score_by_registered(scorer_key, answer)
 
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cachetools import TTLCache
-
-from agentcms.cache import SizeLimitedCache
+from agentcms.db.cached_table import CachedTable
 from agents_app.registry import Entry, Kind
 from evals_app.models import Scorer
 from evals_app.scorers.live import LiveScorer
 
-CACHE_SECONDS = 1.0
 
-_tables: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(TTLCache(1, CACHE_SECONDS))
-
-
-def staff_entries() -> Mapping[str, Entry]:
+def scorer_entries() -> Mapping[str, Entry]:
     """Return the published scorers by ID."""
-    return _tables.get_or_create("table", load_entries)
+    return scorer_table.get().records
 
 
 def load_entries() -> dict[str, Entry]:
@@ -31,7 +25,7 @@ def entry_of(row: Scorer) -> Entry:
         Kind.SCORER,
         row.pk,
         row.name,
-        str(row.shown.get("description") or ""),
+        str(row.configuration.get("description") or ""),
         target=LiveScorer(row.pk, row.live.version_number if row.live else 0),
         source="staff",
         owner_id=row.owner_id,
@@ -39,11 +33,4 @@ def entry_of(row: Scorer) -> Entry:
     )
 
 
-def revision() -> str:
-    """Return a text that changes with the published scorers."""
-    return " ".join(entry.definition_hash for entry in staff_entries().values())
-
-
-def invalidate() -> None:
-    """Remove the table from the cache of this process."""
-    _tables.clear()
+scorer_table = CachedTable(load_entries, lambda entry: entry.definition_hash)

@@ -22,9 +22,7 @@ from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.schema import parse_dataset, parse_item
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.models import Dataset, ItemVersion
-from evals_app.views.lookups import get_dataset, json_of_text, may_edit, text_of_json
-
-ROWS_PER_PAGE = 50
+from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, json_of_text, may_edit, text_of_json
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -52,11 +50,11 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
 @login_required
 def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Show a dataset at its current or an earlier version, with its experiments."""
-    row = get_dataset(request, dataset_id)
-    shown = request.GET.get("version", "")
-    is_old = shown.isdecimal() and len(shown) < 10 and int(shown) != row.version
+    row = get_page_dataset(request, dataset_id)
+    version_text = request.GET.get("version", "")
+    is_old = version_text.isdecimal() and len(version_text) < 10 and int(version_text) != row.version
     items = ItemVersion.objects.filter(dataset=row).select_related("item").order_by("item_id")
-    items = items.at_version(int(shown)) if is_old else items.current()
+    items = items.at_version(int(version_text)) if is_old else items.current()
     if search := request.GET.get("q", ""):
         items = items.filter(text__contains=search.casefold())
     page: Any = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
@@ -67,7 +65,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "page": page,
         "rows": [item_row(item) for item in page],
         "search": search,
-        "old_version": int(shown) if is_old else None,
+        "old_version": int(version_text) if is_old else None,
         "may_edit": may_edit(request, row) and not is_old,
         "versions": row.versions.all()[:10],
         "experiments": row.experiments.all()[:20],
@@ -90,7 +88,7 @@ def item_row(item: ItemVersion) -> dict[str, Any]:
 @login_required
 def save_item(request: HttpRequest, dataset_id: str, item_id: UUID | None = None) -> HttpResponse:
     """Add an item, or change its input and ground truth."""
-    row = get_dataset(request, dataset_id, Role.EDITOR)
+    row = get_page_dataset(request, dataset_id, Role.EDITOR)
     body = {"input": json_of_text(request.POST.get("input", ""))}
     body["groundTruth"] = json_of_text(request.POST.get("ground_truth", ""))
     if body["input"] is None:
@@ -113,7 +111,7 @@ def save_item(request: HttpRequest, dataset_id: str, item_id: UUID | None = None
 @login_required
 def delete_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpResponse:
     """Delete an item. Earlier versions of the dataset keep it."""
-    row = get_dataset(request, dataset_id, Role.EDITOR)
+    row = get_page_dataset(request, dataset_id, Role.EDITOR)
     if delete_items(row, [item_id]):
         messages.success(request, f"Deleted in version {row.version}. Earlier versions keep the item.")
     return redirect("evals:dataset", row.pk)
@@ -123,7 +121,7 @@ def delete_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpRes
 @login_required
 def item_history(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpResponse:
     """Show the versions of an item, newest first."""
-    row = get_dataset(request, dataset_id)
+    row = get_page_dataset(request, dataset_id)
     versions = ItemVersion.objects.filter(dataset=row, item_id=item_id).order_by("-from_version")
     rows = [item_row(version) for version in versions[:200]]
     return render(request, "evals/item_history.html", {"nav": "evals", "dataset": row, "rows": rows})

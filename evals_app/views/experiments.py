@@ -23,16 +23,14 @@ from evals_app.experiments.ending import request_cancel
 from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.walk import stop_runs
 from evals_app.models import Experiment, ExperimentResult
-from evals_app.views.lookups import get_dataset, get_experiment, text_of_json
-
-ROWS_PER_PAGE = 50
+from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 
 
 @require_POST
 @login_required
 def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Start an experiment over a dataset."""
-    dataset = get_dataset(request, dataset_id, Role.EDITOR)
+    dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
     body: dict[str, Any] = {
         "targetType": "agent",
         "targetId": request.POST.get("agent", ""),
@@ -55,7 +53,7 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
 @login_required
 def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     """Show the progress of an experiment with its results. While it runs, the page asks for itself again."""
-    row = get_experiment(request, experiment_id)
+    row = get_page_experiment(request, experiment_id)
     results = row.results.select_related("item_version").order_by("item_id", "attempt")
     only = request.GET.get("only", "")
     if only == "failed":
@@ -88,8 +86,8 @@ def result_row(result: ExperimentResult) -> dict[str, Any]:
 @login_required
 def cancel(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     """Cancel an experiment. Its results stay."""
-    row = get_experiment(request, experiment_id)
-    get_dataset(request, row.dataset_id, Role.EDITOR)
+    row = get_page_experiment(request, experiment_id)
+    get_page_dataset(request, row.dataset_id, Role.EDITOR)
     request_cancel(row)
     stop_runs(row)
     messages.success(request, "No new item starts. Results stay.")
@@ -101,7 +99,7 @@ def cancel(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
 def compare(request: HttpRequest) -> HttpResponse:
     """Compare two experiments: the statistics in words, and the answers that got worse first."""
     ids = [parse_uuid(request.GET.get(name, "")) for name in ("a", "b")]
-    baseline, candidate = (get_experiment(request, experiment_id) for experiment_id in ids)
+    baseline, candidate = (get_page_experiment(request, experiment_id) for experiment_id in ids)
     context: dict[str, Any] = {"nav": "evals", "baseline": baseline, "candidate": candidate}
     try:
         require_comparable(baseline, candidate)
@@ -117,13 +115,13 @@ def compare(request: HttpRequest) -> HttpResponse:
 def compared_rows(baseline: Experiment, candidate: Experiment, page: Any) -> list[dict[str, Any]]:
     """Return the items of a page with both answers, whose differing words are marked."""
     ids = [row["itemId"] for row in page]
-    found: dict[tuple[UUID, str], ExperimentResult] = {}
+    results: dict[tuple[UUID, str], ExperimentResult] = {}
     for one in (baseline, candidate):
-        results = one.results.filter(item__in=ids, attempt=0).select_related("item_version")
-        found |= {(one.pk, str(result.item_id)): result for result in results}
+        of_one = one.results.filter(item__in=ids, attempt=0).select_related("item_version")
+        results |= {(one.pk, str(result.item_id)): result for result in of_one}
     rows = []
     for entry in page:
-        before, after = (found.get((one.pk, entry["itemId"])) for one in (baseline, candidate))
+        before, after = (results.get((one.pk, entry["itemId"])) for one in (baseline, candidate))
         if before is None or after is None:
             continue
         old, new = mark_words(text_of_json(before.output), text_of_json(after.output))

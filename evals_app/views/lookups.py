@@ -12,8 +12,10 @@ from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role
 from evals_app.models import Dataset, Experiment
 
+ROWS_PER_PAGE = 50
 
-def get_dataset(request: HttpRequest, dataset_id: str, role: Role = Role.VIEWER) -> Dataset:
+
+def get_page_dataset(request: HttpRequest, dataset_id: str, role: Role = Role.VIEWER) -> Dataset:
     """Return a dataset. Raise Http404 if the user may not see it, and RoleRequired without the role."""
     datasets = Dataset.objects.for_user(request.user).with_role(request.user)
     dataset = get_object_or_404(datasets, pk=dataset_id)
@@ -26,7 +28,7 @@ def may_edit(request: HttpRequest, dataset: Dataset) -> bool:
     return granted_covers(request.user, Role.EDITOR, dataset.granted)
 
 
-def get_experiment(request: HttpRequest, experiment_id: Any) -> Experiment:
+def get_page_experiment(request: HttpRequest, experiment_id: Any) -> Experiment:
     """Return an experiment with its dataset. Raise Http404 if the user may not see it."""
     rows = Experiment.objects.for_user(request.user).select_related("dataset")
     experiment: Experiment | None = rows.filter(pk=experiment_id).first()

@@ -11,18 +11,18 @@ from agentcms.cache import SizeLimitedCache
 from agentcms.wire.metadata_filter import OPERATORS
 from agents_app.registry import Entry, Kind
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
-from knowledge_app.tool.table import BaseSummary, get_table
+from knowledge_app.tool.table import BaseSummary, base_table
 
 TOOL_PREFIX = "search-"
 
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
 
 
-def staff_entries() -> Mapping[str, Entry]:
+def knowledge_entries() -> Mapping[str, Entry]:
     """Return the tools of all bases by the key of the base."""
-    table = get_table()
+    table = base_table.get()
     return _entries.get_or_create(
-        table.revision, lambda: {base.key: build_entry(base) for base in table.bases.values()}
+        table.revision, lambda: {key: build_entry(base) for key, base in table.records.items()}
     )
 
 

@@ -24,7 +24,7 @@ Known = Collection[tuple[str, str]]  # messages by role and text
 
 @dataclass(frozen=True)
 class RecallScope:
-    """Where a run recalls messages: in its thread, or in all threads of its resource."""
+    """The place in which a run recalls messages: its thread, or all threads of its resource."""
 
     thread_id: int | None
     resource_id: int | None

@@ -70,7 +70,7 @@ class PendingCall(models.Model):
         CANCELLED = "cancelled", "Cancelled"
 
     class Via(models.TextChoices):
-        """Where a call was decided."""
+        """The place at which a call was decided."""
 
         PAGE = "page", "Page"
         API = "api", "API"

@@ -12,7 +12,7 @@ from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import KnowledgeBase
-from knowledge_app.tool import table
+from knowledge_app.tool.table import base_table
 
 DIMENSIONS = 64
 
@@ -43,7 +43,7 @@ class WordEmbedder:
 @pytest.fixture(autouse=True)
 def cleared_base_cache(monkeypatch):
     """Clear the table of bases, and let it not expire during a test."""
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    monkeypatch.setattr(base_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from cachetools import TTLCache
 
 from agentcms.cache import SizeLimitedCache
 from tests.served import free_port
-from tools_app.mcp import table
+from tools_app.mcp.table import server_table
 from tools_app.models import McpServer
 
 PROGRAM = Path(__file__).parent.parent / "mcp_servers" / "office.py"
@@ -22,7 +22,7 @@ PROGRAM = Path(__file__).parent.parent / "mcp_servers" / "office.py"
 @pytest.fixture(autouse=True)
 def cleared_server_cache(monkeypatch):
     """Clear the table of servers, and let it not expire during a test."""
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    monkeypatch.setattr(server_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
 
 
 @pytest.fixture

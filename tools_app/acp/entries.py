@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.acp_agents import ACP_PREFIX
 from agents_app.registry import Entry, Kind
-from tools_app.acp.table import AcpRecord, AcpTable, get_table
+from tools_app.acp.table import AcpRecord, acp_table
 
 TASK_SCHEMA = {
     "type": "object",
@@ -20,14 +20,14 @@ TASK_SCHEMA = {
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
 
 
-def staff_entries() -> Mapping[str, Entry]:
+def acp_entries() -> Mapping[str, Entry]:
     """Return the ACP agents by the key that agents name."""
-    table = get_table()
-    return _entries.get_or_create(table.revision, lambda: build_entries(table))
+    table = acp_table.get()
+    return _entries.get_or_create(table.revision, lambda: build_acp_entries(table.records.values()))
 
 
-def build_entries(table: AcpTable) -> dict[str, Entry]:
-    entries = [build_entry(record) for record in table.records.values()]
+def build_acp_entries(records: Iterable[AcpRecord]) -> dict[str, Entry]:
+    entries = [build_entry(record) for record in records]
     return {entry.key: entry for entry in entries}
 
 
@@ -41,14 +41,14 @@ def build_entry(record: AcpRecord) -> Entry:
         schema=TASK_SCHEMA,
         target=record.key,
         source="staff",
-        make=make_tool,
+        make=make_acp_tool,
         make_agent=make_agent,
         tool_name=key,
         unavailable_reason=record.reason,
     )
 
 
-def make_tool(key: str, entry: Entry) -> object:
+def make_acp_tool(key: str, entry: Entry) -> object:
     """Build the tool of an entry. Imports pydantic-ai, which is heavy."""
     from tools_app.acp.tool import acp_tool
 

@@ -17,13 +17,13 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from runs_app.engine.threads import run_db
-from tools_app.acp.process import AgentProcess
+from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.table import AcpRecord
-from tools_app.acp.workspaces import workspace_folder
+from tools_app.acp.workspaces.folders import workspace_folder
 from tools_app.models import AcpSession
 
 MAX_PROCESSES = 8  # of one event loop
-IDLE_SECONDS = 600.0  # after which a process that nobody uses is ended
+PROCESS_IDLE_SECONDS = 600.0  # after which a process that nobody uses is ended
 NEW_SESSION_MESSAGE = "The agent could not load its earlier session, so it does not remember this conversation."
 
 
@@ -37,7 +37,7 @@ class Place:
     thread_id: int | None = None
 
 
-SessionKey = tuple[int, str, str]  # the conversation, the agent, and its revision
+ProcessKey = tuple[int, str, str]  # the conversation, the agent, and its revision
 
 
 @dataclass
@@ -54,14 +54,14 @@ class AgentPool:
     """The running agents of one event loop."""
 
     def __init__(self) -> None:
-        self.slots: dict[SessionKey | object, Slot] = {}  # the least recently used first
+        self.slots: dict[ProcessKey | object, Slot] = {}  # the least recently used first
         self.changed = asyncio.Condition()
 
     @asynccontextmanager
     async def use(self, record: AcpRecord, place: Place) -> AsyncIterator[tuple[AgentProcess, str]]:
         """Yield a running agent that nobody else uses meanwhile, and a note about its session. Raise AcpError."""
         keeps = record.persists_session and place.thread_id is not None
-        key: SessionKey | object = (place.thread_id, record.key, record.revision) if keeps else object()
+        key: ProcessKey | object = (place.thread_id, record.key, record.revision) if keeps else object()
         slot = await self.take(key)
         try:
             async with slot.lock:
@@ -72,7 +72,7 @@ class AgentPool:
         finally:
             await self.release(key, slot, keeps=keeps)
 
-    async def take(self, key: SessionKey | object) -> Slot:
+    async def take(self, key: ProcessKey | object) -> Slot:
         """Return the place of a key. Wait while all are in use."""
         async with self.changed:
             while key not in self.slots and len(self.slots) >= MAX_PROCESSES:
@@ -89,17 +89,17 @@ class AgentPool:
                 slot.timer = None
             return slot
 
-    async def release(self, key: SessionKey | object, slot: Slot, *, keeps: bool) -> None:
+    async def release(self, key: ProcessKey | object, slot: Slot, *, keeps: bool) -> None:
         slot.users -= 1
         if slot.users == 0:
             if keeps and slot.process is not None and slot.process.is_running:
-                slot.timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self.close, key)
+                slot.timer = asyncio.get_running_loop().call_later(PROCESS_IDLE_SECONDS, self.close, key)
             else:
                 self.close(key)
         async with self.changed:
             self.changed.notify_all()
 
-    def close(self, key: SessionKey | object) -> None:
+    def close(self, key: ProcessKey | object) -> None:
         """End the process of a key that nobody uses."""
         slot = self.slots.get(key)
         if slot is None or slot.users:

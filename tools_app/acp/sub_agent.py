@@ -30,8 +30,8 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journaled
 from runs_app.engine.threads import run_db
 from runs_app.exceptions import RunError
+from tools_app.acp.connection.prompts import Prompt, PromptResult
 from tools_app.acp.errors import AcpError
-from tools_app.acp.prompts import Prompt, PromptResult
 from tools_app.acp.reports import find_place, report
 from tools_app.acp.turn import Update
 from tools_app.models import AcpPrompt

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cachetools import TTLCache
 from django.core.exceptions import ValidationError
 
-from agentcms.cache import SizeLimitedCache
+from agentcms.db.cached_table import CachedTable
 from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
 from tools_app.programs.commands import ACP_COMMANDS
-
-CACHE_SECONDS = 1.0  # for which a process caches the table
 
 
 @dataclass(frozen=True)
@@ -55,12 +51,12 @@ def record_from_row(row: AcpAgent) -> AcpRecord:
         row.workspace,
         row.last_version_number,
         f"{row.pk} {row.updated_at.isoformat()}",
-        unavailable_reason(row, environment),
+        acp_unavailable_reason(row, environment),
         environment or {},
     )
 
 
-def unavailable_reason(row: AcpAgent, environment: Mapping[str, str] | None) -> str:
+def acp_unavailable_reason(row: AcpAgent, environment: Mapping[str, str] | None) -> str:
     """Return why an ACP agent cannot be used, or a blank text."""
     if not row.is_enabled:
         return f"The ACP agent '{row.title}' is disabled."
@@ -76,36 +72,8 @@ def unavailable_reason(row: AcpAgent, environment: Mapping[str, str] | None) -> 
     return ""
 
 
-@dataclass(frozen=True)
-class AcpTable:
-    """All ACP agents by key. `revision` changes whenever any of them changes."""
-
-    records: Mapping[str, AcpRecord]
-    revision: str
+def load_acp_agents() -> dict[str, AcpRecord]:
+    return {row.key: record_from_row(row) for row in AcpAgent.objects.all()}
 
 
-def load_table() -> AcpTable:
-    records = {row.key: record_from_row(row) for row in AcpAgent.objects.all()}
-    revisions = "\n".join(f"{record.revision} {record.reason}" for record in records.values())
-    return AcpTable(records, hashlib.sha256(revisions.encode()).hexdigest()[:12])
-
-
-_tables: SizeLimitedCache[str, AcpTable] = SizeLimitedCache(TTLCache(1, CACHE_SECONDS))
-
-
-def get_table() -> AcpTable:
-    """Return the table, which is at most a second old."""
-    return _tables.get_or_create("table", load_table)
-
-
-def get_record(key: str) -> AcpRecord | None:
-    return get_table().records.get(key)
-
-
-def revision() -> str:
-    return get_table().revision
-
-
-def invalidate() -> None:
-    """Remove the table from the cache of this process."""
-    _tables.clear()
+acp_table = CachedTable(load_acp_agents, lambda record: f"{record.revision} {record.reason}")

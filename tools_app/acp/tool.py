@@ -14,8 +14,8 @@ from agents_app.registry import Entry
 from runs_app import calling
 from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
+from tools_app.acp.connection.prompts import Prompt
 from tools_app.acp.errors import AcpError
-from tools_app.acp.prompts import Prompt
 from tools_app.acp.reports import find_place, report
 from tools_app.acp.turn import Update
 

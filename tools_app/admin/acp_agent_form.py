@@ -8,10 +8,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration.schema import ConfigError, validate_fields
-from tools_app.acp.environment_values import validate_environment
 from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
 from tools_app.programs.commands import ACP_COMMANDS
+from tools_app.programs.environment import validate_environment
 
 LIMIT_FIELDS = {
     "memory_mb": "Memory of a process (MB)",

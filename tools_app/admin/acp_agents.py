@@ -14,7 +14,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from tools_app.acp.table import unavailable_reason
+from tools_app.acp.table import acp_unavailable_reason
 from tools_app.admin.acp_agent_form import AcpAgentForm
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
 
@@ -91,7 +91,7 @@ class AcpAgentAdmin(SuperuserAdmin):
         """Enable or disable agents. Report those that cannot be enabled, such as without a sandbox."""
         for row in rows:
             row.is_enabled = is_enabled
-            reason = unavailable_reason(row, row.environment) if is_enabled else ""
+            reason = acp_unavailable_reason(row, row.environment) if is_enabled else ""
             if reason:
                 messages.error(request, reason)
                 continue
@@ -101,7 +101,7 @@ class AcpAgentAdmin(SuperuserAdmin):
 
     @admin.display
     def state(self, row: AcpAgent) -> str:
-        return unavailable_reason(row, row.environment) or "Ready"
+        return acp_unavailable_reason(row, row.environment) or "Ready"
 
     @admin.display(description="stored environment")
     def stored_environment(self, row: AcpAgent) -> str:

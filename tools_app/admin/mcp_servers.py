@@ -184,6 +184,5 @@ def tool_rows(row: McpServer) -> list[dict[str, Any]]:
     for name in sorted({*listed, *accepted}):
         item, before = listed.get(name), accepted.get(name)
         differences = find_differences(before, item) if item and before and item.hash != before.hash else []
-        shown = item or before
-        rows.append({"name": name, "item": shown, "is_gone": item is None, "differences": differences})
+        rows.append({"name": name, "item": item or before, "is_gone": item is None, "differences": differences})
     return rows

@@ -15,9 +15,10 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Conflict, NotFound
 from agents_app.api.unknown_keys import warning_payloads
-from tools_app.api.acp_schemas import apply, parse_change, parse_create
-from tools_app.api.representation import MASK, version_body
+from tools_app.api.acp_schemas import apply_acp_agent, parse_acp_agent_change, parse_new_acp_agent
+from tools_app.api.representation import version_body
 from tools_app.models import AcpAgent
+from tools_app.programs.environment import MASK
 
 
 class AcpAgentsView(JSONView):
@@ -35,12 +36,12 @@ class AcpAgentsView(JSONView):
 
     def post(self, request: Request) -> HttpResponse:
         require_superuser(request)
-        fields = parse_create(json_object_body(request))
+        fields = parse_new_acp_agent(json_object_body(request))
         row = AcpAgent(key=fields["id"])
         with transaction.atomic():
             if AcpAgent.objects.filter(key=row.key).exists():
                 raise Conflict(f"ACP agent with id {row.key} already exists")
-            apply(row, fields)
+            apply_acp_agent(row, fields)
             row.save()
         return json_response(acp_agent_body(row), 201)
 
@@ -53,10 +54,10 @@ class AcpAgentView(JSONView):
 
     def patch(self, request: Request, acp_id: str) -> HttpResponse:
         row = get_acp_agent(request, acp_id)
-        fields = parse_change(json_object_body(request), row)
+        fields = parse_acp_agent_change(json_object_body(request), row)
         with transaction.atomic():
             row = AcpAgent.objects.select_for_update().get(pk=row.pk)
-            apply(row, fields)
+            apply_acp_agent(row, fields)
             row.save()
         return json_response(acp_agent_body(row))
 

@@ -13,7 +13,7 @@ from tools_app.acp.limits import Limits
 from tools_app.api.schemas import COMMAND_MEMBERS, read_fields
 from tools_app.models import AcpAgent
 
-COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of ACP_COMMANDS."
+ACP_COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of ACP_COMMANDS."
 MOVED_MESSAGE = "The command changed. Send env again, or null to delete the stored values."
 # Columns by the fields of a body.
 COLUMNS = {
@@ -57,28 +57,28 @@ class AcpAgentBody(BaseModel):
     enabled: bool | None = None
 
 
-def parse_create(body: JSONObject) -> JSONObject:
+def parse_new_acp_agent(body: JSONObject) -> JSONObject:
     """Return the fields of a new ACP agent. Raise BadRequest and Unprocessable."""
-    reject_commands(body)
+    reject_acp_commands(body)
     return read_fields(AcpAgentBody, body)
 
 
-def parse_change(body: JSONObject, row: AcpAgent) -> JSONObject:
+def parse_acp_agent_change(body: JSONObject, row: AcpAgent) -> JSONObject:
     """Return the fields of a change. Raise BadRequest and Unprocessable."""
-    reject_commands(body)
+    reject_acp_commands(body)
     fields = read_fields(as_partial(AcpAgentBody), body)
     if fields.get("id") not in (None, row.key):
         raise BadRequest("request body", [("id", "The ID cannot be changed. Omit it.")])
     return fields
 
 
-def reject_commands(body: JSONObject) -> None:
+def reject_acp_commands(body: JSONObject) -> None:
     """Raise Unprocessable for a body that names a program."""
     if COMMAND_MEMBERS & body.keys():
-        raise Unprocessable(COMMAND_MESSAGE, "command_not_allowed")
+        raise Unprocessable(ACP_COMMAND_MESSAGE, "command_not_allowed")
 
 
-def apply(row: AcpAgent, fields: JSONObject) -> None:
+def apply_acp_agent(row: AcpAgent, fields: JSONObject) -> None:
     """Set the fields of a body on a row and validate it. Raise BadRequest."""
     command_key = row.command_key
     for name, column in COLUMNS.items():

@@ -16,7 +16,7 @@ from agentcms.errors import Conflict
 from agents_app.api.unknown_keys import warning_payloads
 from tools_app.api.lookups import get_changeable_server, get_server, require_manager
 from tools_app.api.representation import client_body, version_body
-from tools_app.api.schemas import apply, parse_change, parse_create
+from tools_app.api.schemas import apply_client, parse_client_change, parse_new_client
 from tools_app.mcp.listing import enqueue_listing
 from tools_app.models import McpServer
 
@@ -37,13 +37,13 @@ class ClientsView(JSONView):
         return json_response(payload | warning_payloads(unknown))
 
     def post(self, request: Request) -> HttpResponse:
-        fields = parse_create(json_object_body(request))
+        fields = parse_new_client(json_object_body(request))
         row = McpServer(key=fields["id"], owner_id=fields.get("owner_id") or SHARED_OWNER)
         require_manager(request, row)
         with transaction.atomic():
             if McpServer.objects.filter(key=row.key).exists():
                 raise Conflict(f"MCP server with id {row.key} already exists")
-            apply(row, fields)
+            apply_client(row, fields)
             row.save()
             if row.is_enabled:
                 enqueue_listing(row, request.user)
@@ -58,11 +58,11 @@ class ClientView(JSONView):
 
     def patch(self, request: Request, server_id: str) -> HttpResponse:
         row = get_changeable_server(request, server_id)
-        fields = parse_change(json_object_body(request), row)
+        fields = parse_client_change(json_object_body(request), row)
         with transaction.atomic():
             row = McpServer.objects.select_for_update().get(pk=row.pk)
             address = (row.transport, row.url, row.command_key, row.encrypted_headers)
-            apply(row, fields)
+            apply_client(row, fields)
             require_manager(request, row)  # also of the new team
             row.save()
             if row.is_enabled and address != (row.transport, row.url, row.command_key, row.encrypted_headers):

@@ -6,8 +6,7 @@ from typing import Any
 
 from tools_app.mcp.definitions import Definition, find_differences
 from tools_app.models import AcpAgentVersion, McpServer, McpServerVersion
-
-MASK = "••••"  # in place of the values of headers
+from tools_app.programs.environment import MASK
 
 
 def client_body(row: McpServer) -> dict[str, Any]:

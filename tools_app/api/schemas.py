@@ -22,12 +22,12 @@ from tools_app.models import McpServer
 from tools_app.models.mcp_server import MAX_TIMEOUT
 
 COMMAND_MEMBERS = {"command", "args", "argv"}
-COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of MCP_COMMANDS."
+MCP_COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of MCP_COMMANDS."
 Milliseconds = Annotated[int, Field(ge=1000, le=MAX_TIMEOUT * 1000)]
 
 
 class ServerBody(BaseModel):
-    """How a server is reached. Times are in milliseconds; headers are written but never read."""
+    """The connection to a server. Times are in milliseconds; headers are written but never read."""
 
     model_config = WIRE_CONFIG
 
@@ -54,17 +54,17 @@ class McpClientBody(BaseModel):
     enabled: bool | None = None
 
 
-def reject_commands(body: JSONObject) -> None:
+def reject_mcp_commands(body: JSONObject) -> None:
     """Raise Unprocessable for a body that names a program."""
     servers = body.get("servers")
     parts = [body, *(servers.values() if isinstance(servers, dict) else ())]
     if any(isinstance(part, dict) and COMMAND_MEMBERS & part.keys() for part in parts):
-        raise Unprocessable(COMMAND_MESSAGE, "command_not_allowed")
+        raise Unprocessable(MCP_COMMAND_MESSAGE, "command_not_allowed")
 
 
-def parse_create(body: JSONObject) -> JSONObject:
+def parse_new_client(body: JSONObject) -> JSONObject:
     """Return the fields of a new server. Raise BadRequest and Unprocessable."""
-    reject_commands(body)
+    reject_mcp_commands(body)
     fields = read_fields(McpClientBody, body)
     (key,) = fields["servers"]
     if fields.get("id") not in (None, key):
@@ -73,9 +73,9 @@ def parse_create(body: JSONObject) -> JSONObject:
     return {**fields, "id": key}
 
 
-def parse_change(body: JSONObject, row: McpServer) -> JSONObject:
+def parse_client_change(body: JSONObject, row: McpServer) -> JSONObject:
     """Return the fields of a change. Raise BadRequest and Unprocessable."""
-    reject_commands(body)
+    reject_mcp_commands(body)
     fields = read_fields(as_partial(McpClientBody), body)
     servers = fields.get("servers")
     if servers is not None and list(servers) != [row.key]:
@@ -90,7 +90,7 @@ def read_fields(model: type[BaseModel], body: JSONObject) -> JSONObject:
         raise BadRequest("request body", error.issues) from None
 
 
-def apply(row: McpServer, fields: JSONObject) -> None:
+def apply_client(row: McpServer, fields: JSONObject) -> None:
     """Set the fields of a body on a row and validate it. Raise BadRequest."""
     for name, column in (("name", "title"), ("enabled", "is_enabled"), ("approval", "approval")):
         if fields.get(name) is not None:

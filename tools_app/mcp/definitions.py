@@ -52,7 +52,7 @@ class Definition:
 
     @property
     def changes_something(self) -> bool:
-        """Whether the server says that the tool changes or deletes something."""
+        """True if the server says that the tool changes or deletes something."""
         destructive = self.annotations.get("destructiveHint")
         return destructive is True or (self.annotations.get("readOnlyHint") is False and destructive is not False)
 

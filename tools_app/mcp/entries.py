@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind
-from tools_app.mcp.table import Server, ServerTable, get_table
+from tools_app.mcp.table import Server, server_table
 
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
 
 
-def staff_entries() -> Mapping[str, Entry]:
+def mcp_entries() -> Mapping[str, Entry]:
     """Return the tools of all servers by key."""
-    table = get_table()
-    return _entries.get_or_create(table.revision, lambda: build_entries(table))
+    table = server_table.get()
+    return _entries.get_or_create(table.revision, lambda: build_mcp_entries(table.records.values()))
 
 
-def build_entries(table: ServerTable) -> dict[str, Entry]:
-    return {entry.key: entry for server in table.servers.values() for entry in tool_entries(server)}
+def build_mcp_entries(servers: Iterable[Server]) -> dict[str, Entry]:
+    return {entry.key: entry for server in servers for entry in tool_entries(server)}
 
 
 def tool_entries(server: Server) -> Iterator[Entry]:
@@ -36,7 +36,7 @@ def tool_entries(server: Server) -> Iterator[Entry]:
             requires_approval=server.always_asks or definition.changes_something,
             target=(server.key, name, definition.annotations),
             source="staff",
-            make=make_tool,
+            make=make_mcp_tool,
             owner_id=server.owner_id,
             tool_name=f"{server.prefix}_{name}",
             definition_hash=listed.hash if listed else "",
@@ -55,7 +55,7 @@ def tool_key(server_key: str, name: str) -> str:
     return f"{server_key}_{name}"
 
 
-def make_tool(key: str, entry: Entry) -> object:
+def make_mcp_tool(key: str, entry: Entry) -> object:
     """Build the tool of an entry. Imports pydantic-ai, which is heavy."""
     from tools_app.mcp.tools import mcp_tool
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from django.core.exceptions import ValidationError
 
 MAX_HEADERS = 20
-MAX_VALUE_LENGTH = 8000
+MAX_HEADER_LENGTH = 8000
 # The client writes these itself.
 RESERVED_NAMES = {
     "accept",
@@ -28,8 +28,8 @@ RESERVED_NAMES = {
 }
 RESERVED_PREFIX = "mcp-"
 
-is_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}").fullmatch
-is_value = re.compile(r"[\t -~]*").fullmatch
+is_header_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}").fullmatch
+is_header_value = re.compile(r"[\t -~]*").fullmatch
 _placeholder = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -57,11 +57,11 @@ def validate_headers(headers: Mapping[str, str]) -> None:
 
 
 def _validate_header(name: str, value: str) -> None:
-    if not is_name(name):
+    if not is_header_name(name):
         raise ValidationError(f"'{name[:100]}' is not a name of a header. Use one such as Authorization.", "headers")
     if name.lower() in RESERVED_NAMES or name.lower().startswith(RESERVED_PREFIX):
         raise ValidationError(f"The header {name} is set by the client. Remove it.", "headers")
-    if not is_value(value) or value != value.strip() or len(value) > MAX_VALUE_LENGTH:
+    if not is_header_value(value) or value != value.strip() or len(value) > MAX_HEADER_LENGTH:
         raise ValidationError(f"The value of the header {name} cannot be sent. Enter it again.", "headers")
     if unknown := {*_placeholder.findall(value)} - {*PLACEHOLDERS}:
         known = ", ".join(f"{{{{{word}}}}}" for word in PLACEHOLDERS)

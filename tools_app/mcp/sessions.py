@@ -20,7 +20,7 @@ from tools_app.mcp.table import Server
 log = logging.getLogger(__name__)
 
 MAX_SESSIONS = 32  # of one event loop
-IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
+SESSION_IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
 
 # A server in one of its revisions, with the headers that are sent.
 SessionKey = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -90,7 +90,7 @@ class SessionPool:
                 self._end(session)
             else:
                 loop = asyncio.get_running_loop()
-                session.timer = loop.call_later(IDLE_SECONDS, self._close, key)
+                session.timer = loop.call_later(SESSION_IDLE_SECONDS, self._close, key)
         async with self.changed:
             self.changed.notify_all()
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cachetools import TTLCache
-
-from agentcms.cache import SizeLimitedCache
+from agentcms.db.cached_table import CachedTable
 from tools_app.mcp.definitions import Definition
 from tools_app.models import McpServer
-
-CACHE_SECONDS = 1.0  # for which a process caches the table
 
 
 @dataclass(frozen=True)
@@ -55,14 +50,14 @@ def server_from_row(row: McpServer) -> Server:
         row.prefix or row.key,
         row.approval == McpServer.Approval.ALWAYS,
         f"{row.pk} {row.updated_at.isoformat()}",
-        unavailable_reason(row, headers),
+        server_unavailable_reason(row, headers),
         headers or {},
         row.definitions,
         row.accepted_definitions,
     )
 
 
-def unavailable_reason(row: McpServer, headers: Mapping[str, str] | None) -> str:
+def server_unavailable_reason(row: McpServer, headers: Mapping[str, str] | None) -> str:
     """Return why a server cannot be used, or a blank text."""
     if not row.is_enabled:
         return f"The MCP server '{row.title}' is disabled."
@@ -74,37 +69,8 @@ def unavailable_reason(row: McpServer, headers: Mapping[str, str] | None) -> str
     return ""
 
 
-@dataclass(frozen=True)
-class ServerTable:
-    """All servers by key. `revision` changes whenever any of them changes."""
-
-    servers: Mapping[str, Server]
-    revision: str
+def load_servers() -> dict[str, Server]:
+    return {row.key: server_from_row(row) for row in McpServer.objects.all()}
 
 
-def load_table() -> ServerTable:
-    rows = list(McpServer.objects.all())
-    servers = {row.key: server_from_row(row) for row in rows}
-    revisions = "\n".join(server.revision for server in servers.values())
-    return ServerTable(servers, hashlib.sha256(revisions.encode()).hexdigest()[:12])
-
-
-_tables: SizeLimitedCache[str, ServerTable] = SizeLimitedCache(TTLCache(1, CACHE_SECONDS))
-
-
-def get_table() -> ServerTable:
-    """Return the table, which is at most a second old."""
-    return _tables.get_or_create("table", load_table)
-
-
-def get_server(key: str) -> Server | None:
-    return get_table().servers.get(key)
-
-
-def revision() -> str:
-    return get_table().revision
-
-
-def invalidate() -> None:
-    """Remove the table from the cache of this process."""
-    _tables.clear()
+server_table = CachedTable(load_servers, lambda server: server.revision)

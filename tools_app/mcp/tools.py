@@ -14,11 +14,11 @@ from agents_app.registry import Entry
 from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
-from tools_app.mcp import table
 from tools_app.mcp.calls import call_tool
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import enqueue_listing_soon
+from tools_app.mcp.table import server_table
 
 
 def mcp_tool(key: str, entry: Entry) -> AgentTool:
@@ -28,7 +28,7 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
 
     async def call(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
         # Not the server that the agent was built with: it may be switched off, or have other headers by now.
-        server = await run_db(table.get_server, server_key)
+        server = await run_db(server_table.find, server_key)
         if server is None:
             raise McpError("The MCP server of this tool was deleted.")
         if name not in server.tools or server.tools[name].hash != definition_hash:

@@ -7,23 +7,20 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
-from django.db import models, transaction
-from django.utils import timezone
+from django.db import models
 from pydantic import ValidationError as PydanticValidationError
 
 from agentcms.db.encryption import decrypt, encrypt
-from agentcms.wire.canonical import json_equal
-from agents_app.editing.change_context import current_change
-from tools_app.acp.environment_values import validate_environment
 from tools_app.acp.limits import Limits
-from tools_app.acp.workspace_names import validate_workspace_name
-from tools_app.models.acp_agent_version import AcpAgentVersion
+from tools_app.acp.workspaces.names import validate_workspace_name
+from tools_app.models.versioned import VersionedConfiguration
 from tools_app.programs.commands import ACP_COMMANDS
+from tools_app.programs.environment import validate_environment
 
 ENVIRONMENT_VALUES = "environment of ACP agents"  # the purpose of their encryption
 
 
-class AcpAgent(models.Model):
+class AcpAgent(VersionedConfiguration):
     """An ACP agent: its program, what it may do, and its limits. Only superusers change it; every team may use it."""
 
     class Permissions(models.TextChoices):
@@ -70,9 +67,6 @@ class AcpAgent(models.Model):
         help_text="The name of a workspace of the team. Blank: a folder for each conversation.",
     )
     is_enabled = models.BooleanField("enabled", default=True)
-    last_version_number = models.PositiveIntegerField(default=0, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         verbose_name = "ACP agent"
@@ -80,13 +74,6 @@ class AcpAgent(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.key
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        """Write the row, and a version if the configuration differs from the last one."""
-        self.updated_at = timezone.now()
-        with transaction.atomic():
-            super().save(*args, **kwargs)
-            self._record_version()
 
     def clean(self) -> None:
         """Raise ValidationError by field."""
@@ -163,20 +150,3 @@ class AcpAgent(models.Model):
             "workspace": self.workspace,
             "enabled": self.is_enabled,
         }
-
-    def _record_version(self) -> None:
-        last = self.versions.first()
-        snapshot = self.snapshot
-        if last is not None and json_equal(last.snapshot, snapshot):
-            return
-        change = current_change()
-        author = change.actor
-        self.last_version_number = 1 if last is None else last.version_number + 1
-        AcpAgentVersion.objects.create(
-            agent=self,
-            version_number=self.last_version_number,
-            snapshot=snapshot,
-            author_name=author.get_username() if author else "",
-            source=change.source,
-        )
-        AcpAgent.objects.filter(pk=self.pk).update(last_version_number=self.last_version_number)

@@ -7,20 +7,17 @@ from typing import Any, ClassVar, Self
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
-from django.db import models, transaction
+from django.db import models
 from django.db.models import Exists, Q
-from django.utils import timezone
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, can_have_role, has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.db.encryption import decrypt, encrypt
-from agentcms.wire.canonical import json_equal
-from agents_app.editing.change_context import current_change
 from tools_app.mcp.definitions import Definition
 from tools_app.mcp.headers import validate_headers
 from tools_app.mcp.server_url import validate_server_url
-from tools_app.models.mcp_server_version import McpServerVersion
+from tools_app.models.versioned import VersionedConfiguration
 from tools_app.programs.commands import MCP_COMMANDS
 
 HEADER_VALUES = "headers of MCP servers"  # the purpose of their encryption
@@ -44,7 +41,7 @@ class McpServerQuerySet(models.QuerySet["McpServer"]):
         return self.filter(owner_id__in={SHARED_OWNER, owner_id})
 
 
-class McpServer(models.Model):
+class McpServer(VersionedConfiguration):
     """An MCP server: how it is reached, and the tools that it listed last.
 
     `tools` has the definition of each tool as the server listed it last, and `accepted` the one that was accepted for
@@ -97,9 +94,6 @@ class McpServer(models.Model):
     accepted = models.JSONField(default=dict, editable=False)
     listed_at = models.DateTimeField(null=True, editable=False)
     list_error = models.TextField(blank=True, default="", editable=False)
-    last_version_number = models.PositiveIntegerField(default=0, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = McpServerQuerySet.as_manager()
 
@@ -110,13 +104,6 @@ class McpServer(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.key
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        """Write the row, and a version if the configuration differs from the last one."""
-        self.updated_at = timezone.now()
-        with transaction.atomic():
-            super().save(*args, **kwargs)
-            self._record_version()
 
     def clean(self) -> None:
         """Raise ValidationError by field."""
@@ -198,20 +185,3 @@ class McpServer(models.Model):
         """Return whether a user may change the server. Of the shared ones only managers of staff may."""
         is_manager = has_role(user, Role.MANAGER, self.owner_id)
         return is_manager and (self.owner_id != SHARED_OWNER or bool(getattr(user, "is_staff", False)))
-
-    def _record_version(self) -> None:
-        last = self.versions.first()
-        snapshot = self.snapshot
-        if last is not None and json_equal(last.snapshot, snapshot):
-            return
-        change = current_change()
-        author = change.actor
-        self.last_version_number = 1 if last is None else last.version_number + 1
-        McpServerVersion.objects.create(
-            server=self,
-            version_number=self.last_version_number,
-            snapshot=snapshot,
-            author_name=author.get_username() if author else "",
-            source=change.source,
-        )
-        McpServer.objects.filter(pk=self.pk).update(last_version_number=self.last_version_number)

@@ -94,10 +94,10 @@ def serve_proxy(path: str) -> None:
             accepted.close()
             continue
         for pair in ((accepted, outside), (outside, accepted)):
-            threading.Thread(target=pass_on, args=pair, daemon=True).start()
+            threading.Thread(target=relay_socket, args=pair, daemon=True).start()
 
 
-def pass_on(source: socket.socket, target: socket.socket) -> None:
+def relay_socket(source: socket.socket, target: socket.socket) -> None:
     """Send what one socket receives to another, until the first ends."""
     try:
         while data := source.recv(65536):

@@ -75,7 +75,7 @@ class AddressProxy:
             return await answer(writer, FAILED)
         await answer(writer, "200 Connection established")
         try:
-            await asyncio.gather(pass_on(reader, far_writer), pass_on(far_reader, writer))
+            await asyncio.gather(relay_stream(reader, far_writer), relay_stream(far_reader, writer))
         finally:
             far_writer.close()
 
@@ -97,7 +97,7 @@ async def answer(writer: asyncio.StreamWriter, status: str) -> None:
     await writer.drain()
 
 
-async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def relay_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while data := await reader.read(65536):
         writer.write(data)
         await writer.drain()

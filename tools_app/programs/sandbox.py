@@ -30,8 +30,8 @@ def sandboxed_argv(argv: Sequence[str], mounts: Sequence[str] = (), launched: Se
 
     `mounts` are further arguments of bubblewrap. `launched` is a command line that starts the program.
     """
-    shown = [argument for folder in visible_paths(argv) for argument in ("--ro-bind", folder, folder)]
-    return [sandbox_program(), *SANDBOX_ARGUMENTS, *shown, *mounts, "--", *(launched or argv)]
+    visible = [argument for folder in visible_paths(argv) for argument in ("--ro-bind", folder, folder)]
+    return [sandbox_program(), *SANDBOX_ARGUMENTS, *visible, *mounts, "--", *(launched or argv)]
 
 
 def visible_paths(argv: Sequence[str]) -> list[str]:

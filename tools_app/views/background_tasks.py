@@ -39,7 +39,7 @@ class TaskRow:
 
     @property
     def progress_text(self) -> str:
-        """What the tool has said of its progress, or the error."""
+        """The text of the progress that the tool reported, or the error."""
         progress = self.task.progress or {}
         return self.task.error or str(progress.get("text") or "")
 

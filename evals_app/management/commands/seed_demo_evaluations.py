@@ -101,17 +101,20 @@ def create_experiment(
         created_at=began,
         started_at=began,
     )
-    items = list(ItemVersion.objects.at_version(dataset.version).filter(dataset=dataset).order_by("item_id"))
-    outputs = [
-        answer_to(question, is_polite=is_polite, is_cited=bool(number % uncited_every))
-        for number, question in enumerate(QUESTIONS, 1)
-    ]
-    ExperimentResult.objects.bulk_create(build_results(experiment, items, outputs))
-    finish(experiment, Experiment.Status.COMPLETED)
+    cited = [bool(number % uncited_every) for number in range(1, len(QUESTIONS) + 1)]
+    answers = [answer_to(*pair, is_polite=is_polite) for pair in zip(QUESTIONS, cited, strict=True)]
+    add_results(experiment, answers)
     Experiment.objects.filter(pk=experiment.pk).update(completed_at=began + timedelta(minutes=2))
 
 
-def answer_to(question: Question, *, is_polite: bool, is_cited: bool) -> str:
+def add_results(experiment: Experiment, outputs: list[str]) -> None:
+    """Add a result for each item, in their order, and finish the experiment."""
+    items = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
+    ExperimentResult.objects.bulk_create(build_results(experiment, list(items.order_by("item_id")), outputs))
+    finish(experiment, Experiment.Status.COMPLETED)
+
+
+def answer_to(question: Question, is_cited: bool, *, is_polite: bool) -> str:
     answer = cited_answer(question) if is_cited else question.answer
     return POLITE.format(answer=answer) if is_polite else answer
 

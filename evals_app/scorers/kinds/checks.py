@@ -73,11 +73,11 @@ def json_schema(config: Config, answer: Answer) -> tuple[float, str]:
 
 
 def called_tool(config: Config, answer: Answer) -> tuple[float, str]:
-    wanted = config.get("arguments") or {}
+    arguments = config.get("arguments") or {}
     calls = [
         call
         for call in answer.calls
-        if call.name == config["tool"] and all(call.arguments.get(name) == value for name, value in wanted.items())
+        if call.name == config["tool"] and all(call.arguments.get(name) == value for name, value in arguments.items())
     ]
     least, most = config.get("times", 1), config.get("times", float("inf"))
     is_met = least <= len(calls) <= most

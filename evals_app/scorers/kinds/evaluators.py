@@ -9,8 +9,8 @@ from typing import Any
 from evals_app.scorers.results import FAILED, PASSED, Answer, ScorerError, ScoreResult
 
 
-async def score_by_evaluator(target: Any, answer: Answer) -> ScoreResult:
-    """Score an answer by an evaluator. Raise ScorerError for a result that is not one score."""
+def evaluator_context(answer: Answer) -> Any:
+    """Return what an evaluator of pydantic-evals reads of an answer."""
     from pydantic_evals.evaluators import EvaluatorContext  # heavy
 
     context: EvaluatorContext[Any, Any, Any] = EvaluatorContext(
@@ -24,7 +24,12 @@ async def score_by_evaluator(target: Any, answer: Answer) -> ScoreResult:
         attributes={},
         metrics={},
     )
-    value = target.evaluate(context)
+    return context
+
+
+async def score_by_evaluator(target: Any, answer: Answer) -> ScoreResult:
+    """Score an answer by an evaluator. Raise ScorerError for a result that is not one score."""
+    value = target.evaluate(evaluator_context(answer))
     value = await value if inspect.isawaitable(value) else value
     if isinstance(value, Mapping):
         if len(value) != 1:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from evals_app.scorers.kinds.checks import Config
+from evals_app.scorers.kinds.evaluators import evaluator_context
 from evals_app.scorers.kinds.sections import build_judge_model, escape_sections
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 from runs_app.engine.threads import run_db
-
-Config = dict[str, Any]
 
 JUDGE = "llm-judge"
 FRAME = (
@@ -48,11 +48,10 @@ async def score_by_judge(config: Config, answer: Answer) -> ScoreResult:
     """Score an answer by a judge. Raise NotScorable and ScorerError."""
     if config.get("outputSchema"):
         return await score_by_schema(config, answer)
-    from pydantic_evals.evaluators import EvaluatorContext, LLMJudge  # heavy
+    from pydantic_evals.evaluators import LLMJudge  # heavy
 
     from evals_app.scorers.kinds.judge_models import CountingModel
 
-    needs = needs_of(config)
     model = CountingModel(await run_db(build_judge_model, config))
     judge = LLMJudge(
         rubric=rubric_of(config),
@@ -62,18 +61,13 @@ async def score_by_judge(config: Config, answer: Answer) -> ScoreResult:
         score={"evaluation_name": "score", "include_reason": True},
         assertion=False,
     )
-    context: EvaluatorContext[Any, Any, Any] = EvaluatorContext(
-        name=None,
-        inputs=escape_sections(judged_input(answer, needs)),
-        metadata=None,
-        expected_output=None if answer.ground_truth is None else escape_sections(answer.ground_truth),
+    data = replace(
+        answer,
+        input=escape_sections(judged_input(answer, needs_of(config))),
         output=escape_sections(answer.output),
-        duration=answer.seconds or 0.0,
-        _span_tree=NotImplemented,
-        attributes={},
-        metrics={},
+        ground_truth=None if answer.ground_truth is None else escape_sections(answer.ground_truth),
     )
-    results: Any = await judge.evaluate(context)
+    results: Any = await judge.evaluate(evaluator_context(data))
     return judged_result(config, results["score"].value, results["score"].reason or "", model)
 
 

@@ -26,14 +26,14 @@ REASON_SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}},
 ANY_SCHEMA = {"type": "object", "additionalProperties": True}
 DEFAULT_SCHEMAS = {SCORE_STEP: NUMBER_SCHEMA, REASON_STEP: REASON_SCHEMA}
 
-Step = TypeVar("Step", bound=Callable[..., Any])
+PipelineStep = TypeVar("PipelineStep", bound=Callable[..., Any])
 pipeline_steps: dict[str, Callable[..., Any]] = {}
 
 
-def pipeline_step(key: str) -> Callable[[Step], Step]:
+def pipeline_step(key: str) -> Callable[[PipelineStep], PipelineStep]:
     """Register a function as a step of pipelines. Raise ImproperlyConfigured for a key that is taken."""
 
-    def register(function: Step) -> Step:
+    def register(function: PipelineStep) -> PipelineStep:
         if pipeline_steps.setdefault(key, function) is not function:
             raise ImproperlyConfigured(f"The step '{key}' is registered twice. Give one of them another key.")
         return function
@@ -54,11 +54,13 @@ async def score_by_pipeline(config: dict[str, Any], answer: Answer) -> ScoreResu
         if model is not None:
             usage = {key: usage[key] + model.tokens[key] for key in usage}
             cost = cost if model.total_cost is None else (cost or 0.0) + model.total_cost
-    score = number_of(results[SCORE_STEP])
+    score = score_of_step(results[SCORE_STEP])
     low, high = score_range(config)
     if not low <= score <= high:
         raise ScorerError(f"The pipeline gave {score:g}, which is not between {low:g} and {high:g}.")
-    return ScoreResult(score, text_of(results.get(REASON_STEP)), results, label_of(config, score), "", usage, cost)
+    return ScoreResult(
+        score, reason_of_step(results.get(REASON_STEP)), results, label_of(config, score), "", usage, cost
+    )
 
 
 async def run_step(config: dict[str, Any], name: str, answer: Answer, results: dict[str, Any]) -> tuple[Any, Any]:
@@ -78,7 +80,7 @@ async def run_step(config: dict[str, Any], name: str, answer: Answer, results: d
     return await ask_model(config, step["prompt"], given, schema)
 
 
-def number_of(value: Any) -> float:
+def score_of_step(value: Any) -> float:
     """Return the score of a step. Raise ScorerError if it has none."""
     number = value.get("score") if isinstance(value, dict) else value
     if not isinstance(number, int | float):
@@ -86,5 +88,5 @@ def number_of(value: Any) -> float:
     return float(number)
 
 
-def text_of(value: Any) -> str:
+def reason_of_step(value: Any) -> str:
     return str(value.get("reason", "") if isinstance(value, dict) else value or "")[:5000]

@@ -12,14 +12,14 @@ from runs_app.exceptions import AgentBuildError
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-MAX_TEXT = 100_000  # characters of one section
+MAX_SECTION_LENGTH = 100_000  # characters of one section
 SECTIONS = re.compile(r"<(?=\s*/?\s*(?:Input|Output|ExpectedOutput|Rubric)\b)", re.IGNORECASE)
 
 
 def escape_sections(value: Any) -> str:
     """Return a text in which the tags of the sections of a judge's request are escaped."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return SECTIONS.sub("&lt;", text[:MAX_TEXT])
+    return SECTIONS.sub("&lt;", text[:MAX_SECTION_LENGTH])
 
 
 def build_judge_model(config: dict[str, Any]) -> Model:

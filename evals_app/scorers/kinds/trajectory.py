@@ -64,17 +64,18 @@ def compare_steps(mode: str, expected: list[Step], made: list[Step]) -> tuple[fl
     `strict` needs the same calls in the same order, `unordered` the same in any order, `subset` no call that is not
     expected, and `superset` every expected call.
     """
-    wanted, got = Counter(expected), Counter(made)
-    missing, unexpected = wanted - got, got - wanted
+    expected_counts, made_counts = Counter(expected), Counter(made)
+    missing, unexpected = expected_counts - made_counts, made_counts - expected_counts
+    matching = (expected_counts & made_counts).total()
     difference = {"missing": names_of(missing), "unexpected": names_of(unexpected)}
     if mode == "strict":
         equal = sum(first == second for first, second in zip(expected, made, strict=False))
         return share(equal, max(len(expected), len(made))), difference
     if mode == "unordered":
-        return share((wanted & got).total(), max(len(expected), len(made))), difference
+        return share(matching, max(len(expected), len(made))), difference
     if mode == "subset":
-        return share((wanted & got).total(), len(made)), difference
-    return share((wanted & got).total(), len(expected)), difference
+        return share(matching, len(made)), difference
+    return share(matching, len(expected)), difference
 
 
 def share(count: int, total: int) -> float:

@@ -12,12 +12,12 @@ from django.urls import reverse
 from agentcms.cache import SizeLimitedCache
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from evals_app.scorers import table as scorer_table
-from knowledge_app.tool import table as knowledge_table
+from evals_app.scorers.table import scorer_table
+from knowledge_app.tool.table import base_table
 from runs_app.providers import table
 from tests.page_client import editor_form
-from tools_app.acp import table as acp_table
-from tools_app.mcp import table as mcp_table
+from tools_app.acp.table import acp_table
+from tools_app.mcp.table import server_table
 
 pytestmark = pytest.mark.django_db
 
@@ -198,8 +198,9 @@ def test_the_editor_takes_a_fixed_number_of_queries(editor, agent, django_assert
     send(editor, agent, "no", description="Warm up.")
 
     # The caches of what staff add would expire after a second.
-    for cached in (table, mcp_table, knowledge_table, scorer_table, acp_table):
-        monkeypatch.setattr(cached, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    for cached in (server_table, base_table, scorer_table, acp_table):
+        monkeypatch.setattr(cached, "_cache", SizeLimitedCache(TTLCache(1, 60)))
     with django_assert_num_queries(13):  # one for the live version, which the examples follow, one for the bell
         editor.get(reverse("agents:edit", args=[agent.pk]))
     with django_assert_num_queries(16):

@@ -4,7 +4,7 @@ import pytest
 from cachetools import TTLCache
 
 from agentcms.cache import SizeLimitedCache
-from evals_app.scorers import table
+from evals_app.scorers.table import scorer_table
 from runs_app.models import Score
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -22,7 +22,7 @@ CHUNKS = [
 
 @pytest.fixture(autouse=True)
 def fresh_table(monkeypatch):
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 0.0)))
+    monkeypatch.setattr(scorer_table, "_cache", SizeLimitedCache(TTLCache(1, 0.0)))
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from agents_app.configuration.schema import ConfigError
 from agents_app.forms.edit import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
-from evals_app.scorers import records, scoring, table
+from evals_app.scorers import records, scoring
 from evals_app.scorers.live import evaluator
+from evals_app.scorers.table import scorer_table
 from runs_app.scoring import compute_score
 from tests.factories import AgentFactory
 from tests.runs_app.factories import RunFactory
@@ -22,18 +23,18 @@ CHECK = {"name": "Polite", "type": "check", "presetConfig": {"check": "includes"
 
 @pytest.fixture(autouse=True)
 def cleared_table(monkeypatch):
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    monkeypatch.setattr(scorer_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
 
 
 def create(owner_id="", **fields):
     row = records.create_scorer({**CHECK, **fields.pop("snapshot", {})}, owner_id=owner_id, author="ann", **fields)
-    table.invalidate()
+    scorer_table.invalidate()
     return row
 
 
 def change(row, fields, **options):
     records.change_scorer(row.pk, fields, author="ann", **options)
-    table.invalidate()
+    scorer_table.invalidate()
     row.refresh_from_db()
     return row
 

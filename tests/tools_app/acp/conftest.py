@@ -10,7 +10,7 @@ from cachetools import TTLCache
 from agentcms.cache import SizeLimitedCache
 from agentcms.ids import uuid7
 from runs_app.engine.engine import find_engine
-from tools_app.acp import table
+from tools_app.acp.table import acp_table
 from tools_app.models import AcpAgent
 from tools_app.programs.sandbox import is_sandbox_available
 
@@ -21,7 +21,7 @@ BOXED = "boxed" if is_sandbox_available() else "bare"
 @pytest.fixture(autouse=True)
 def commands(settings, tmp_path, monkeypatch):
     """Name the agent of the tests as a program, in the sandbox and without."""
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    monkeypatch.setattr(acp_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
     argv = [sys.executable, str(PROGRAM)]
     names = ["TOKEN", "LOADS"]
     settings.WORKSPACES_DIR = tmp_path / "workspaces"
@@ -66,7 +66,7 @@ class Conversation:
             await end_all(agent_pool())
 
     async def send(self, task, *, can_ask=False):
-        from tools_app.acp.prompts import Prompt
+        from tools_app.acp.connection.prompts import Prompt
         from tools_app.acp.sessions import Place
 
         updates = []
@@ -89,7 +89,7 @@ def ended_agents():
 
 async def end_all(pool):
     """End all processes of a pool, and wait until they are gone."""
-    from tools_app.acp import process
+    from tools_app.acp.connection import process
 
     for slot in list(pool.slots.values()):
         if slot.process is not None:

@@ -5,7 +5,7 @@ import pytest
 from agentcms.ids import uuid7
 from tests.factories import UserFactory
 from tests.memory_app.conftest import add_thread
-from tools_app.acp.cleanup import delete_abandoned_workspaces
+from tools_app.acp.workspaces.cleanup import delete_abandoned_workspaces
 
 pytestmark = pytest.mark.django_db
 

@@ -21,7 +21,7 @@ import django
 django.setup()
 from tools_app.acp.limits import Limits
 from tools_app.acp.permissions import Decisions
-from tools_app.acp.process import AgentProcess
+from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.table import AcpRecord
 from tools_app.acp.turn import Turn
 from django.conf import settings

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from tools_app.acp import workspaces
-from tools_app.acp.workspace_names import owner_folder
-from tools_app.acp.workspaces import PathRefused, Workspace
+from tools_app.acp.workspaces import folders as workspaces
+from tools_app.acp.workspaces.folders import PathRefused, Workspace
+from tools_app.acp.workspaces.names import owner_folder
 
 
 @pytest.fixture

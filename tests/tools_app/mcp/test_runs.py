@@ -9,9 +9,9 @@ from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.served import wait_until
-from tools_app.mcp import table
 from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import accept_definition, store_listing
+from tools_app.mcp.table import load_servers, server_table
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db
@@ -172,6 +172,6 @@ def test_a_server_adds_the_need_for_approval_and_never_removes_it(office, annota
 
     store_listing(office.pk, Listing({"add": Definition("add", "", NUMBERS, "", annotations)}, []))
     McpServer.objects.filter(pk=office.pk).update(approval=policy)
-    table.invalidate()
+    server_table.invalidate()
 
-    assert entries.build_entries(table.load_table())["office_add"].requires_approval is asks
+    assert entries.build_mcp_entries(load_servers().values())["office_add"].requires_approval is asks

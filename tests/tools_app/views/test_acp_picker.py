@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from tests.factories import AgentFactory, UserFactory
-from tools_app.acp import table
+from tools_app.acp.table import acp_table
 from tools_app.models import AcpAgent
 
 pytestmark = pytest.mark.django_db
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def rows(settings):
     settings.ACP_COMMANDS = {"coder": {"argv": ["/usr/bin/true"], "sandbox": "none"}}
-    table.invalidate()
+    acp_table.invalidate()
     AcpAgent.objects.create(key="coder", title="Coder", description="Writes code.", command_key="coder")
     AcpAgent.objects.create(key="off", title="Resting coder", command_key="coder", is_enabled=False)
 

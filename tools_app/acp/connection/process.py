@@ -23,16 +23,16 @@ from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementatio
 from django.core.exceptions import ValidationError
 from pydantic import ValidationError as PydanticValidationError
 
-from tools_app.acp.client import WorkspaceClient
-from tools_app.acp.environment_values import mask_values
+from tools_app.acp.connection.client import WorkspaceClient
+from tools_app.acp.connection.transport import LineTransport
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.table import AcpRecord
-from tools_app.acp.transport import LineTransport
 from tools_app.acp.turn import Turn
-from tools_app.acp.workspaces import Workspace
+from tools_app.acp.workspaces.folders import Workspace
 from tools_app.models import AcpAgent
 from tools_app.programs import launcher
 from tools_app.programs.commands import ACP_COMMANDS, PROXY, Command
+from tools_app.programs.environment import mask_values
 from tools_app.programs.proxy import AddressProxy
 from tools_app.programs.sandbox import sandboxed_argv
 
@@ -171,12 +171,11 @@ class AgentProcess:
     async def prompt(self, texts: list[str], turn: Turn) -> PromptResponse | None:
         """Send a prompt. Return the answer, or None if a person must be asked first. Raise AcpError."""
         self.client.turn = turn
-        blocks: list[Any] = [text_block(text) for text in texts]
-        prompting = asyncio.ensure_future(self.connection.prompt(self.session_id, blocks))
+        prompting = asyncio.ensure_future(self.connection.prompt(self.session_id, [*map(text_block, texts)]))
         interrupted = asyncio.ensure_future(turn.interrupted.wait())
-        seconds = self.record.limits.prompt_timeout
         try:
-            await asyncio.wait([prompting, interrupted], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            timeout = self.record.limits.prompt_timeout
+            await asyncio.wait([prompting, interrupted], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if prompting.done() and turn.request is None and not turn.has_overflowed:
                 return prompting.result()
             await self.cancel(prompting)
@@ -194,9 +193,14 @@ class AgentProcess:
             turn.is_over = True
         if turn.request is not None:
             return None
+        raise self.limit_error(turn)
+
+    def limit_error(self, turn: Turn) -> AcpError:
+        """Return the error for a prompt that was stopped."""
         if turn.has_overflowed:
-            raise AcpError(f"The ACP agent '{self.record.title}' wrote too much text and was stopped.")
-        raise AcpError(f"The ACP agent '{self.record.title}' did not finish within {seconds} seconds.")
+            return AcpError(f"The ACP agent '{self.record.title}' wrote too much text and was stopped.")
+        seconds = self.record.limits.prompt_timeout
+        return AcpError(f"The ACP agent '{self.record.title}' did not finish within {seconds} seconds.")
 
     async def cancel(self, prompting: asyncio.Future[PromptResponse]) -> None:
         """Cancel a prompt. The process ends if the agent does not obey in time."""

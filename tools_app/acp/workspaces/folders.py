@@ -19,7 +19,7 @@ from django.conf import settings
 
 from agentcms.ids import uuid7
 from tools_app.acp.errors import AcpError
-from tools_app.acp.workspace_names import owner_folder, validate_workspace_name
+from tools_app.acp.workspaces.names import owner_folder, validate_workspace_name
 from tools_app.models import AcpWorkspace
 
 MAX_FILE_BYTES = 1024 * 1024

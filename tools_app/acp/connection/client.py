@@ -31,7 +31,7 @@ from tools_app.acp.permissions import (
     write_request,
 )
 from tools_app.acp.turn import Turn
-from tools_app.acp.workspaces import PathRefused, Workspace
+from tools_app.acp.workspaces.folders import PathRefused, Workspace
 
 MAX_TITLE_LENGTH = 500
 MAX_OPTIONS = 20

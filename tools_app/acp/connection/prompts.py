@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from acp.schema import Usage
 
 from runs_app.engine.threads import run_blocking, run_db
-from tools_app.acp import table
 from tools_app.acp.call_signal import acp_prompted
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_answers
 from tools_app.acp.sessions import Place, agent_pool
-from tools_app.acp.table import AcpRecord
+from tools_app.acp.table import AcpRecord, acp_table
 from tools_app.acp.turn import Turn, Update
 from tools_app.models import AcpAgent
 
@@ -83,7 +82,7 @@ class Prompt:
 
 def get_available(key: str) -> AcpRecord:
     """Return an agent that can be used. Raise AcpError with the reason otherwise."""
-    record = table.get_record(key)
+    record = acp_table.find(key)
     if record is None:
         raise AcpError("The ACP agent was deleted.")
     if record.reason:

@@ -1,0 +1,52 @@
+"""A small table of the database that each process caches for a second."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from cachetools import TTLCache
+
+from agentcms.cache import SizeLimitedCache
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class TableContent(Generic[Record]):
+    """All records by key. `revision` changes whenever any of them changes."""
+
+    records: Mapping[str, Record]
+    revision: str
+
+
+class CachedTable(Generic[Record]):
+    """The records of a table by key, which are at most a second old."""
+
+    def __init__(
+        self, load: Callable[[], Mapping[str, Record]], revision_of: Callable[[Record], str], seconds: float = 1.0
+    ) -> None:
+        """Read the table by `load`. `revision_of` returns a text that changes with a record."""
+        self._load = load
+        self._revision_of = revision_of
+        self._cache: SizeLimitedCache[str, TableContent[Record]] = SizeLimitedCache(TTLCache(1, seconds))
+
+    def get(self) -> TableContent[Record]:
+        return self._cache.get_or_create("table", self._read)
+
+    def find(self, key: str) -> Record | None:
+        return self.get().records.get(key)
+
+    def revision(self) -> str:
+        return self.get().revision
+
+    def invalidate(self) -> None:
+        """Remove the table from the cache of this process."""
+        self._cache.clear()
+
+    def _read(self) -> TableContent[Record]:
+        records = self._load()
+        revisions = "\n".join(self._revision_of(record) for record in records.values())
+        return TableContent(records, hashlib.sha256(revisions.encode()).hexdigest()[:12])

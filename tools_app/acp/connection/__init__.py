@@ -1,0 +1,1 @@
+"""The programs of ACP agents: their processes, and the protocol over their pipes."""

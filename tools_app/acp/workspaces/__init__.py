@@ -1,0 +1,1 @@
+"""The folders in which ACP agents work."""

@@ -1,0 +1,73 @@
+"""Rows whose configuration has a history: each change of it becomes a version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.db import models, transaction
+from django.utils import timezone
+
+from agentcms.wire.canonical import json_equal
+from agents_app.editing.change_context import Source, current_change
+
+if TYPE_CHECKING:
+    from django.db.models.fields.related_descriptors import RelatedManager
+
+
+class ConfigurationVersion(models.Model):
+    """A copy of a configuration, without secrets. It belongs to a row by a foreign key named `versions`."""
+
+    version_number = models.PositiveIntegerField()
+    snapshot = models.JSONField()
+    author_name = models.CharField(max_length=150, blank=True, default="")
+    source = models.CharField(max_length=16, choices=Source, default=Source.CODE)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        abstract = True
+        ordering: ClassVar = ["-version_number"]
+
+    def __str__(self) -> str:
+        return f"v{self.version_number}"
+
+
+class VersionedConfiguration(models.Model):
+    """A row that writes a version whenever its `snapshot` changes."""
+
+    last_version_number = models.PositiveIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    if TYPE_CHECKING:
+        versions: RelatedManager[Any]
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Write the row, and a version if the configuration differs from the last one."""
+        self.updated_at = timezone.now()
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            self._record_version()
+
+    @property
+    def snapshot(self) -> dict[str, Any]:
+        """The configuration under wire names, without secrets."""
+        raise NotImplementedError
+
+    def _record_version(self) -> None:
+        last = self.versions.first()
+        snapshot = self.snapshot
+        if last is not None and json_equal(last.snapshot, snapshot):
+            return
+        change = current_change()
+        author = change.actor
+        self.last_version_number = 1 if last is None else last.version_number + 1
+        self.versions.create(
+            version_number=self.last_version_number,
+            snapshot=snapshot,
+            author_name=author.get_username() if author else "",
+            source=change.source,
+        )
+        type(self)._default_manager.filter(pk=self.pk).update(last_version_number=self.last_version_number)
