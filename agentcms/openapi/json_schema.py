@@ -32,6 +32,11 @@ def object_of(**fields: JSON) -> JSON:
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
+def body_of(required: JSON, **optional: JSON) -> JSON:
+    """Return the schema of a body with required and optional members."""
+    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
+
+
 def page_of(key: str, item: str) -> JSON:
     return with_optional_warnings(
         object_of(**{key: array_of(ref(item))}, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
@@ -41,3 +46,20 @@ def page_of(key: str, item: str) -> JSON:
 def with_optional_warnings(schema: JSON) -> JSON:
     """Return the schema of an object with `warnings` where the request had unknown names."""
     return {**schema, "properties": {**schema["properties"], "warnings": array_of(ref("Warning"))}}
+
+
+PAGINATION = object_of(total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
+
+
+def paged_schema(key: str, item: str) -> JSON:
+    """Return the schema of a page whose numbers are in `pagination`."""
+    return with_optional_warnings(object_of(**{key: array_of(ref(item)), "pagination": PAGINATION}))
+
+
+def order_query(*fields: str) -> JSON:
+    """Return the query parameter `orderBy` with these fields."""
+    order = {
+        "type": "object",
+        "properties": {"field": {"enum": list(fields)}, "direction": {"enum": ["ASC", "DESC"]}},
+    }
+    return {"name": "orderBy", "style": "deepObject", "explode": True, "schema": order}

@@ -25,7 +25,7 @@ class Budget(BaseModel):
     max_consecutive_failures: Annotated[int, Field(ge=1)] | None = None
 
 
-class MemoryOptions(BaseModel):
+class ExperimentMemory(BaseModel):
     """The thread and the resource of the runs. The thread `per-item` means one for each run."""
 
     model_config = WIRE_CONFIG
@@ -74,7 +74,7 @@ class ExperimentBody(BaseModel):
     max_concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] | None = None
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] | None = None
     request_context: JSONObject | None = None
-    memory: MemoryOptions | None = None
+    memory: ExperimentMemory | None = None
     budget: Budget | None = None
     bars: Annotated[dict[str, float], Field(max_length=50)] | None = None
     provenance: Provenance | None = None

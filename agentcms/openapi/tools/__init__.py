@@ -1,1 +1,1 @@
-"""Tools from outside in the API document: MCP servers and knowledge bases."""
+"""Tools from outside in the API document: MCP servers, ACP agents and knowledge bases."""

@@ -17,7 +17,17 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.runs import NUMBER
+from agentcms.openapi.runs.runs import NUMBER
+from agentcms.openapi.section import Section
+from agents_app.configuration.schema import as_partial
+from knowledge_app.api.schemas import (
+    CreateIndexBody,
+    DocumentBody,
+    KnowledgeBaseBody,
+    SearchBody,
+    UpsertBody,
+    VectorQueryBody,
+)
 from knowledge_app.models import Document
 
 KNOWLEDGE_PATH = "/api/knowledge/{baseId}"
@@ -343,3 +353,25 @@ KNOWLEDGE_FIELDS: dict[str, str] = {
     "KnowledgeBasePage.knowledge": "The knowledge bases of the page.",
     "documentId": "The ID of the document.",
 }
+
+KNOWLEDGE_SECTION = Section(
+    KNOWLEDGE_OPERATIONS,
+    {"": "Knowledge"},
+    knowledge_schemas,
+    bodies={
+        "KnowledgeBaseCreate": KnowledgeBaseBody,
+        "KnowledgeBaseChange": as_partial(KnowledgeBaseBody),
+        "KnowledgeSearch": SearchBody,
+        "DocumentCreate": DocumentBody,
+        "VectorIndexCreate": CreateIndexBody,
+        "VectorUpsert": UpsertBody,
+        "VectorQuery": VectorQueryBody,
+    },
+    required_bodies=frozenset(
+        {"KnowledgeBaseCreate", "KnowledgeSearch", "VectorIndexCreate", "VectorQuery", "VectorUpsert"}
+    ),
+    descriptions=KNOWLEDGE_DESCRIPTIONS,
+    parameters=OWN_KNOWLEDGE_PARAMETERS,
+    examples=KNOWLEDGE_EXAMPLES,
+    fields=KNOWLEDGE_FIELDS,
+)

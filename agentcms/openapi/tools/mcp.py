@@ -1,4 +1,4 @@
-"""The schemas of MCP servers and their tools, and the operations and schemas of ACP agents."""
+"""MCP servers and their tools in the API document."""
 
 from __future__ import annotations
 
@@ -17,9 +17,121 @@ from agentcms.openapi.json_schema import (
     ref,
     with_optional_warnings,
 )
-from agentcms.openapi.operations import PAGING, Operation
+from agentcms.openapi.operations import MCP_CLIENT, MCP_SERVER, MCP_TOOL, PAGING, Operation
+from agentcms.openapi.section import Section
+from agents_app.configuration.schema import as_partial
 from agents_app.editing.change_context import Source
-from tools_app.models import AcpAgent, McpServer
+from tools_app.api.schemas import McpClientBody
+from tools_app.models import McpServer
+
+MCP_OPERATIONS = (
+    Operation(
+        "get",
+        "/api/stored/mcp-clients",
+        "listMcpClients",
+        "List MCP servers with their configuration",
+        "McpClientPage",
+        query=(*PAGING, "ownerId", "strict"),
+    ),
+    Operation(
+        "post",
+        "/api/stored/mcp-clients",
+        "createMcpClient",
+        "Add an MCP server",
+        "McpClient",
+        "McpClientCreate",
+        status=201,
+        errors=(409, 422),
+    ),
+    Operation("get", MCP_CLIENT, "getMcpClient", "Get an MCP server with its configuration", "McpClient"),
+    Operation(
+        "patch", MCP_CLIENT, "updateMcpClient", "Change an MCP server", "McpClient", "McpClientChange", errors=(422,)
+    ),
+    Operation("delete", MCP_CLIENT, "deleteMcpClient", "Delete an MCP server with its versions", "Done"),
+    Operation(
+        "get",
+        f"{MCP_CLIENT}/versions",
+        "listMcpClientVersions",
+        "List the versions of an MCP server",
+        "McpClientVersionPage",
+        query=(*PAGING, "strict"),
+    ),
+    Operation(
+        "get",
+        "/api/mcp/v0/servers",
+        "listMcpServers",
+        "List the enabled MCP servers",
+        "McpServers",
+        query=("limit", "offset", "strict"),
+    ),
+    Operation("get", "/api/mcp/v0/servers/{serverId}", "getMcpServer", "Get an MCP server", "McpServer"),
+    Operation("get", f"{MCP_SERVER}/tools", "listMcpTools", "List the tools of an MCP server", "McpTools"),
+    Operation("get", MCP_TOOL, "getMcpTool", "Get a tool with its schema", "McpTool"),
+    Operation(
+        "post",
+        f"{MCP_TOOL}/execute",
+        "executeMcpTool",
+        "Call a tool",
+        "McpResult",
+        "McpCall",
+        errors=(409, 424),
+    ),
+    Operation(
+        "post",
+        f"{MCP_TOOL}/accept",
+        "acceptMcpTool",
+        "Accept the changed definition of a tool",
+        "McpClient",
+        "McpAccept",
+        errors=(422,),
+    ),
+    Operation(
+        "post", f"{MCP_SERVER}/refresh", "refreshMcpServer", "List the tools of an MCP server anew", "Job", status=202
+    ),
+    Operation(
+        "get",
+        f"{MCP_SERVER}/resources",
+        "listMcpResources",
+        "Not supported: list resources",
+        "Anything",
+        errors=(501,),
+    ),
+    Operation(
+        "post",
+        f"{MCP_SERVER}/resources/read",
+        "readMcpResource",
+        "Not supported: read a resource",
+        "Anything",
+        errors=(501,),
+    ),
+)
+MCP_DESCRIPTIONS: dict[str, str] = {
+    "listMcpClients": "Those of your teams and the shared ones, without the values of headers.",
+    "createMcpClient": "A job lists its tools. Commands are not taken from a request: send a key of MCP_COMMANDS.",
+    "getMcpClient": "Without the values of headers.",
+    "updateMcpClient": "Send the headers again, or null, if the address changes.",
+    "deleteMcpClient": "Agents that use its tools run without them.",
+    "listMcpClientVersions": "Newest first, without the values of headers.",
+    "listMcpServers": "In the form of the registry protocol of MCP.",
+    "getMcpServer": "In the form of the registry protocol of MCP.",
+    "listMcpTools": "As the server listed them last. No request is sent to the server.",
+    "getMcpTool": "With the difference from the accepted definition, if it changed.",
+    "executeMcpTool": "Only tools that need no approval, and whose definition is accepted.",
+    "acceptMcpTool": "Agents get the tool with its new definition.",
+    "refreshMcpServer": "Starts a job. Its result names what was added, removed and changed.",
+    "listMcpResources": "Resources of MCP servers are not supported.",
+    "readMcpResource": "Resources of MCP servers are not supported.",
+}
+MCP_EXAMPLES: dict[str, JSON] = {
+    "createMcpClient": {
+        "name": "Office",
+        "ownerId": "",
+        "servers": {"office": {"type": "http", "url": "https://mcp.example.org/mcp"}},
+    },
+    "updateMcpClient": {"enabled": False},
+    "executeMcpTool": {"data": {"query": "opening hours"}},
+    "acceptMcpTool": {"hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
+}
 
 
 def mcp_schemas() -> dict[str, JSON]:
@@ -84,92 +196,11 @@ def tool_schema() -> JSON:
     )
 
 
-# --- ACP agents
-
-ACP_AGENTS = "/api/stored/acp-agents"
-ACP_AGENT = f"{ACP_AGENTS}/{{acpId}}"
-ACP_OPERATIONS = (
-    Operation("get", ACP_AGENTS, "listAcpAgents", "List ACP agents", "AcpAgentPage", query=(*PAGING, "strict")),
-    Operation(
-        "post", ACP_AGENTS, "createAcpAgent", "Add an ACP agent", "AcpAgent", "AcpAgentCreate", (), 201, (409, 422)
-    ),
-    Operation("get", ACP_AGENT, "getAcpAgent", "Get an ACP agent", "AcpAgent"),
-    Operation(
-        "patch", ACP_AGENT, "updateAcpAgent", "Change an ACP agent", "AcpAgent", "AcpAgentChange", errors=(422,)
-    ),
-    Operation("delete", ACP_AGENT, "deleteAcpAgent", "Delete an ACP agent with its versions", "Done"),
-    Operation(
-        "get",
-        f"{ACP_AGENT}/versions",
-        "listAcpAgentVersions",
-        "List the versions of an ACP agent",
-        "McpClientVersionPage",
-        query=(*PAGING, "strict"),
-    ),
+MCP_SECTION = Section(
+    MCP_OPERATIONS,
+    {"": "MCP servers"},
+    mcp_schemas,
+    bodies={"McpClientCreate": McpClientBody, "McpClientChange": as_partial(McpClientBody)},
+    descriptions=MCP_DESCRIPTIONS,
+    examples=MCP_EXAMPLES,
 )
-ACP_DESCRIPTIONS = {
-    "listAcpAgents": "For superusers. Without the values of the environment.",
-    "createAcpAgent": "For superusers. Commands are not taken from a request: send a key of ACP_COMMANDS.",
-    "getAcpAgent": "For superusers. Without the values of the environment.",
-    "updateAcpAgent": "For superusers. Send env again, or null, if the command changes.",
-    "deleteAcpAgent": "For superusers. Agents that use it run without it.",
-    "listAcpAgentVersions": "For superusers. Newest first, without the values of the environment.",
-}
-ACP_EXAMPLES: dict[str, JSON] = {
-    "createAcpAgent": {
-        "id": "coder",
-        "title": "Coder",
-        "commandKey": "coder",
-        "permissions": "ask",
-        "limits": {"memoryMb": 1024, "promptSeconds": 120},
-    },
-    "updateAcpAgent": {"enabled": False},
-}
-ACP_FIELDS = {
-    **{
-        f"{schema}.{field}": text
-        for schema in ("AcpAgent", "AcpAgentCreate", "AcpAgentChange", "AcpAgentPage")
-        for field, text in {
-            "id": "The ID of the ACP agent. Agents name it acp- and this ID.",
-            "title": "The name of the ACP agent.",
-            "description": "Its purpose. The models that may call it read this.",
-            "model": "The ID of one of its models. Null: its own choice.",
-            "limits": "What its processes may use, and how long a prompt may take.",
-        }.items()
-    },
-    "env": "Its environment variables. Their values are never returned.",
-    "authMethodId": "The ID of the method with which it is authenticated.",
-    "persistSession": "Whether a conversation keeps one process and session.",
-    "permissions": "How its requests for permission are answered.",
-    "workspace": "The name of a workspace of the team. Null: a folder for each conversation.",
-    "memoryMb": "The memory of one of its processes, in megabytes.",
-    "processes": "The number of its processes.",
-    "cpuSeconds": "The processor time of one of its processes.",
-    "promptSeconds": "How long one prompt may take.",
-    "acpAgents": "The ACP agents of the page.",
-}
-
-
-def acp_schemas() -> dict[str, JSON]:
-    limits = object_of(memoryMb=INTEGER, processes=INTEGER, cpuSeconds=INTEGER, promptSeconds=INTEGER)
-    return {
-        "AcpAgent": object_of(
-            id=STRING,
-            title=STRING,
-            description=STRING,
-            commandKey=STRING,
-            env=OBJECT,
-            authMethodId=nullable(STRING),
-            persistSession=BOOLEAN,
-            permissions={"enum": AcpAgent.Permissions.values},
-            limits=ref("AcpLimits"),
-            model=nullable(STRING),
-            workspace=nullable(STRING),
-            enabled=BOOLEAN,
-            versionNumber=INTEGER,
-            createdAt=DATE_TIME,
-            updatedAt=DATE_TIME,
-        ),
-        "AcpLimits": limits,
-        "AcpAgentPage": page_of("acpAgents", "AcpAgent"),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.datasets import DATASET, order_query, paged_schema
+from agentcms.openapi.evaluations.datasets import DATASET
 from agentcms.openapi.json_schema import (
     ANY,
     BOOLEAN,
@@ -15,9 +15,16 @@ from agentcms.openapi.json_schema import (
     array_of,
     nullable,
     object_of,
+    order_query,
+    paged_schema,
     ref,
 )
 from agentcms.openapi.operations import PAGING, Operation
+from agentcms.openapi.section import Section, own_parameters
+from agents_app.configuration.schema import as_partial
+from evals_app.api.comparisons import CompareBody
+from evals_app.experiments.options import ExperimentBody, ExperimentChange, ItemRun, ResultChange, SubmittedResult
+from evals_app.gates.schema import GateBody
 
 EXPERIMENTS = f"{DATASET}/experiments"
 EXPERIMENT = f"{EXPERIMENTS}/{{experimentId}}"
@@ -132,12 +139,7 @@ EXPERIMENT_PARAMETERS: dict[str, JSON] = {
     "trialIndex": {"description": "Only experiments of this trial."},
     "tags": {"description": "Only results that have all of these tags."},
 }
-EXPERIMENT_PAGES = dict.fromkeys(("listDatasetExperiments", "listExperimentResults", "listExperiments"), 100)
-OWN_EXPERIMENT_PARAMETERS: dict[str, dict[str, JSON]] = {
-    operation.id: EXPERIMENT_PARAMETERS
-    | ({"perPage": {"default": EXPERIMENT_PAGES[operation.id]}} if operation.id in EXPERIMENT_PAGES else {})
-    for operation in EXPERIMENT_OPERATIONS
-}
+OWN_EXPERIMENT_PARAMETERS = own_parameters(EXPERIMENT_OPERATIONS, EXPERIMENT_PARAMETERS, {})
 EXPERIMENT_QUERY: dict[str, JSON] = {
     "experimentOrder": order_query("createdAt", "status"),
     "resultOrder": order_query("startedAt", "createdAt"),
@@ -225,7 +227,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "maxAgeDays": "How old the experiment may be.",
     "mode": "enforce refuses a version, warn only says so.",
     "met": "Whether the version meets the gate.",
-    "message": "What the gate asks for, and what the last experiment scored.",
+    "Gates.message": "What the gate asks for, and what the last experiment scored.",
     "warning": "What changed since the experiment, or null.",
     "value": "The value of the last experiment, or null.",
     "experimentIdA": "The experiment to compare with.",
@@ -343,3 +345,26 @@ def gate_state_schema() -> JSON:
         value=nullable(SCORE),
         experimentId=nullable(UUID_STRING),
     )
+
+
+EXPERIMENT_SECTION = Section(
+    EXPERIMENT_OPERATIONS,
+    {"": "Evaluations"},
+    experiment_schemas,
+    bodies={
+        "ExperimentCreate": ExperimentBody,
+        "ExperimentChange": ExperimentChange,
+        "SubmittedResult": SubmittedResult,
+        "ResultChange": ResultChange,
+        "ItemRun": ItemRun,
+        "CompareExperiments": CompareBody,
+        "GateCreate": GateBody,
+        "GateChange": as_partial(GateBody),
+    },
+    required_bodies=frozenset({"CompareExperiments", "GateCreate", "SubmittedResult"}),
+    descriptions=EXPERIMENT_DESCRIPTIONS,
+    parameters=OWN_EXPERIMENT_PARAMETERS,
+    query=EXPERIMENT_QUERY,
+    examples=EXPERIMENT_EXAMPLES,
+    fields=EXPERIMENT_FIELDS,
+)

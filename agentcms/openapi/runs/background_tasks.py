@@ -1,4 +1,4 @@
-"""The operations and schemas of background tasks."""
+"""Background tasks in the API document."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from agentcms.openapi.json_schema import (
     page_of,
 )
 from agentcms.openapi.operations import PAGING, Operation
+from agentcms.openapi.section import Section
 from runs_app.api.background_tasks import DATES
 from runs_app.models import BackgroundTask
 
@@ -106,3 +107,13 @@ def task_schema() -> JSON:
     dates = dict.fromkeys(("startedAt", "suspendedAt", "completedAt"), DATE_TIME)
     task["properties"] |= {**optional, **dates, "error": object_of(message=STRING)}
     return task
+
+
+BACKGROUND_TASK_SECTION = Section(
+    TASK_OPERATIONS,
+    {"": "Background tasks"},
+    task_schemas,
+    descriptions=TASK_DESCRIPTIONS,
+    query=TASK_QUERY,
+    fields=TASK_FIELDS,
+)

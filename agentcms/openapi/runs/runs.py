@@ -1,4 +1,4 @@
-"""The schemas of agents that can run and of their runs."""
+"""Agents that can run, and their runs, in the API document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from agentcms.openapi.json_schema import (
     page_of,
     ref,
 )
+from agentcms.openapi.operations import EXAMPLE_UUID, PAGING, RUN, RUNNABLE_AGENT, VERSION_PARAMETERS, Operation
+from agentcms.openapi.section import Section
 from runs_app.models import AgentRun, RunEvent, RunStep
+from runs_app.requests.options import CallOptions
 from runs_app.requests.request_context import MAX_CONTEXT_KB
 
 NUMBER: JSON = {"type": "number"}
@@ -26,6 +29,144 @@ RUN_STATUSES = AgentRun.Status.values
 MESSAGES_SCHEMA: JSON = {
     "description": "A text, a message, or a list of both. The agent answers the last one.",
     "anyOf": [STRING, OBJECT, {"type": "array", "minItems": 1, "items": {"anyOf": [STRING, OBJECT]}}],
+}
+
+RUN_OPERATIONS = (
+    Operation(
+        "get",
+        "/api/agents",
+        "listRunnableAgents",
+        "List the agents that can run, by ID",
+        "Runnables",
+        query=(*PAGING, "partial", "strict"),
+    ),
+    Operation("get", "/api/agents/providers", "listProviders", "List model providers", "Providers"),
+    Operation(
+        "get",
+        RUNNABLE_AGENT,
+        "getRunnableAgent",
+        "Get an agent with its tools, workflows and sub-agents",
+        "Runnable",
+        query=VERSION_PARAMETERS,
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/generate",
+        "generate",
+        "Run an agent and wait for the answer",
+        "Generated",
+        "Call",
+        (*VERSION_PARAMETERS, "strict"),
+        errors=(409, 422, 424),
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/stream",
+        "stream",
+        "Run an agent and stream its events",
+        "Events",
+        "Call",
+        (*VERSION_PARAMETERS, "strict"),
+        errors=(409, 422),
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/observe",
+        "observe",
+        "Stream the events of a run from an offset",
+        "Events",
+        "Observe",
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/stream-until-idle",
+        "streamUntilIdle",
+        "Run an agent and stream its events, like stream",
+        "Events",
+        "Call",
+        (*VERSION_PARAMETERS, "strict"),
+        errors=(409, 422),
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/recover",
+        "recover",
+        "Have a durable run continued and stream its events",
+        "Events",
+        "Recover",
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/network",
+        "network",
+        "Run an agent and stream the chunks of a network",
+        "Events",
+        "Call",
+        (*VERSION_PARAMETERS, "strict"),
+        errors=(409, 422),
+    ),
+    Operation(
+        "get",
+        "/api/runs",
+        "listRuns",
+        "List runs, newest first",
+        "RunPage",
+        query=(*PAGING, "agentId", "runStatus", "children", "strict"),
+    ),
+    Operation("get", RUN, "getRun", "Get a run", "Run"),
+    Operation(
+        "get",
+        f"{RUN}/events",
+        "listEvents",
+        "List the events of a run",
+        "EventPage",
+        query=("after", "perPage", "strict"),
+    ),
+    Operation(
+        "get",
+        f"{RUN}/steps",
+        "listSteps",
+        "List the steps of a durable run",
+        "StepPage",
+        query=(*PAGING, "strict"),
+    ),
+    Operation("get", f"{RUN}/stream", "followRun", "Stream the events of a run", "Events", query=("after",)),
+    Operation("post", f"{RUN}/cancel", "cancelRun", "Cancel a run", "Run"),
+)
+RUN_DESCRIPTIONS: dict[str, str] = {
+    "listRunnableAgents": "Stored agents with a live version, and agents that are defined in code.",
+    "listProviders": "Says for each provider whether it has an API key, and which setting is missing.",
+    "getRunnableAgent": "The live version by default.",
+    "generate": "Needs the editor role. Waits for the end of the run. A run that failed is a 424.",
+    "stream": "Needs the editor role. Returns server-sent events. The run continues if you disconnect.",
+    "observe": "Continues a stream after a lost connection.",
+    "streamUntilIdle": "Needs the editor role. The published client uses it as stream.",
+    "recover": "Needs the editor role. If the process of the run died, another one continues it. Streams all events.",
+    "network": "Needs the editor role. The same run as that of stream, with other chunks.",
+    "listRuns": "Your own runs; publishers also see the runs of the agents of their owners.",
+    "getRun": "Includes the configuration that ran, the warnings and the scores.",
+    "listEvents": "The events so far, in order. Ask again with the number of the last one.",
+    "listSteps": "Requests to the model, tool calls and reads of the memory. A finished step never runs again.",
+    "followRun": "Returns the events so far, then new ones as they occur, until the run ends.",
+    "cancelRun": "Stops the run, in whichever process it is.",
+}
+RUN_OWN_PARAMETERS: dict[str, dict[str, JSON]] = {
+    "listRunnableAgents": {"perPage": {"default": 1000}},
+    "listRuns": {
+        "perPage": {"default": 50},
+        "agentId": {"description": "Only runs of this agent."},
+        "status": {"description": "Only runs in this state."},
+    },
+    "listEvents": {"perPage": {"default": 1000}},
+    "listSteps": {"perPage": {"default": 100}},
+}
+RUN_EXAMPLES: dict[str, JSON] = {
+    "generate": {"messages": "What is there to see?"},
+    "stream": {"messages": [{"role": "user", "content": "What is there to see?"}], "temperature": 0.2},
+    "observe": {"runId": EXAMPLE_UUID, "offset": 0},
+    "streamUntilIdle": {"messages": "What is there to see?"},
+    "recover": {"runId": EXAMPLE_UUID},
+    "network": {"messages": "What is there to see?"},
 }
 
 
@@ -192,3 +333,15 @@ def step_schema() -> JSON:
         finishedAt=nullable(DATE_TIME),
         result=ANY,
     )
+
+
+RUN_SECTION = Section(
+    RUN_OPERATIONS,
+    {"/api/runs": "Runs", "": "Running agents"},
+    run_schemas,
+    bodies={"CallOptions": CallOptions},
+    required_bodies=frozenset({"Call", "Observe", "Recover"}),
+    descriptions=RUN_DESCRIPTIONS,
+    parameters=RUN_OWN_PARAMETERS,
+    examples=RUN_EXAMPLES,
+)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.approvals import body_of
-from agentcms.openapi.json_schema import ANY, BOOLEAN, JSON, OBJECT, STRING, nullable, object_of
+from agentcms.openapi.json_schema import ANY, BOOLEAN, JSON, OBJECT, STRING, body_of, nullable, object_of
 from agentcms.openapi.operations import RUNNABLE_AGENT, VERSION_PARAMETERS, Operation
+from agentcms.openapi.section import Section
 
 
 def sending(path: str, name: str, summary: str, body: str) -> Operation:
@@ -77,3 +77,13 @@ def signal_schemas() -> dict[str, JSON]:
         "ThreadAbort": body_of({"threadId": STRING}, resourceId=nullable(STRING), expectedRunId=nullable(STRING)),
         "Aborted": object_of(aborted=BOOLEAN),
     }
+
+
+SIGNAL_SECTION = Section(
+    SIGNAL_OPERATIONS,
+    {"": "Running agents"},
+    signal_schemas,
+    descriptions=SIGNAL_DESCRIPTIONS,
+    examples=SIGNAL_EXAMPLES,
+    fields=SIGNAL_FIELDS,
+)

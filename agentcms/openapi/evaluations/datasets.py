@@ -1,4 +1,4 @@
-"""The operations and schemas of datasets and their items."""
+"""Datasets and their items in the API document."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from agentcms.openapi.json_schema import (
     array_of,
     nullable,
     object_of,
+    order_query,
+    paged_schema,
     ref,
-    with_optional_warnings,
 )
 from agentcms.openapi.operations import PAGING, Operation
+from agentcms.openapi.section import Section, own_parameters
+from agents_app.configuration.schema import as_partial
 from agents_app.editing.change_context import Source
+from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
 
 DATASET = "/api/datasets/{datasetId}"
 ITEM = f"{DATASET}/items/{{itemId}}"
-PAGINATION = object_of(total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
 
 DATASET_OPERATIONS = (
     Operation(
@@ -112,23 +115,7 @@ DATASET_PARAMETERS: dict[str, JSON] = {
     "archived": {"description": "Archived datasets instead of the others."},
     "search": {"description": "A part of the texts of the input or the ground truth."},
 }
-DATASET_PAGES = {"listDatasets": 100, "listDatasetItems": 100, "listDatasetVersions": 20}
-OWN_DATASET_PARAMETERS: dict[str, dict[str, JSON]] = {
-    operation.id: DATASET_PARAMETERS
-    | ({"perPage": {"default": DATASET_PAGES[operation.id]}} if operation.id in DATASET_PAGES else {})
-    for operation in DATASET_OPERATIONS
-}
-
-
-def order_query(*fields: str) -> JSON:
-    """Return the query parameter `orderBy` with these fields."""
-    order = {
-        "type": "object",
-        "properties": {"field": {"enum": list(fields)}, "direction": {"enum": ["ASC", "DESC"]}},
-    }
-    return {"name": "orderBy", "style": "deepObject", "explode": True, "schema": order}
-
-
+OWN_DATASET_PARAMETERS = own_parameters(DATASET_OPERATIONS, DATASET_PARAMETERS, {"listDatasetVersions": 20})
 DATASET_QUERY: dict[str, JSON] = {
     "datasetOrder": order_query("createdAt", "updatedAt", "name"),
     "itemOrder": order_query("createdAt", "updatedAt"),
@@ -179,10 +166,6 @@ DATASET_FIELDS: dict[str, str] = {
     "DatasetVersion.version": "The number of the version.",
     "pagination": "The position of the page.",
 }
-
-
-def paged_schema(key: str, item: str) -> JSON:
-    return with_optional_warnings(object_of(**{key: array_of(ref(item)), "pagination": PAGINATION}))
 
 
 def dataset_schemas() -> dict[str, JSON]:
@@ -256,3 +239,22 @@ def item_schema() -> JSON:
         createdAt=DATE_TIME,
         updatedAt=DATE_TIME,
     )
+
+
+DATASET_SECTION = Section(
+    DATASET_OPERATIONS,
+    {"": "Evaluations"},
+    dataset_schemas,
+    bodies={
+        "DatasetCreate": DatasetBody,
+        "DatasetChange": as_partial(DatasetBody),
+        "DatasetItemCreate": ItemBody,
+        "DatasetItemChange": ItemChange,
+    },
+    required_bodies=frozenset({"DatasetCreate", "DatasetItemCreate", "DatasetItemIds", "DatasetItemsCreate"}),
+    descriptions=DATASET_DESCRIPTIONS,
+    parameters=OWN_DATASET_PARAMETERS,
+    query=DATASET_QUERY,
+    examples=DATASET_EXAMPLES,
+    fields=DATASET_FIELDS,
+)

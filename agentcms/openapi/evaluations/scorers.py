@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.datasets import PAGINATION, order_query
 from agentcms.openapi.json_schema import (
     ANY,
     BOOLEAN,
@@ -10,16 +9,22 @@ from agentcms.openapi.json_schema import (
     INTEGER,
     JSON,
     OBJECT,
+    PAGINATION,
     STRING,
     UUID_STRING,
     array_of,
     nullable,
     object_of,
+    order_query,
     page_of,
     ref,
     with_optional_warnings,
 )
 from agentcms.openapi.operations import PAGING, Operation
+from agentcms.openapi.section import Section, own_parameters
+from agents_app.configuration.schema import as_partial
+from evals_app.api.scores import ScoreBody
+from evals_app.scorers.schema import ScorerBody
 
 SCORERS = "/api/stored/scorers"
 SCORER = f"{SCORERS}/{{scorerId}}"
@@ -153,11 +158,7 @@ _PARAMETERS: dict[str, JSON] = {
     "to": {"description": "The ID or the number of a version."},
 }
 _PAGES = {"listScorers": 100, "listScorerVersions": 20}
-OWN_SCORER_PARAMETERS: dict[str, dict[str, JSON]] = {
-    operation.id: _PARAMETERS
-    | ({"perPage": {"default": _PAGES.get(operation.id, 10)}} if "perPage" in operation.query else {})
-    for operation in SCORER_OPERATIONS
-}
+OWN_SCORER_PARAMETERS = own_parameters(SCORER_OPERATIONS, _PARAMETERS, _PAGES, 10)
 SCORER_QUERY: dict[str, JSON] = {
     "scorerOrder": order_query("createdAt", "updatedAt"),
     "scorerStatus": {
@@ -335,3 +336,17 @@ def span_schema() -> JSON:
     )
     schema["properties"] |= dict.fromkeys(("input", "output", "error", "attributes", "metadata"), ANY)
     return schema
+
+
+SCORER_SECTION = Section(
+    SCORER_OPERATIONS,
+    {"/api/observability": "Traces", "": "Scorers"},
+    scorer_schemas,
+    bodies={"ScorerCreate": ScorerBody, "ScorerChange": as_partial(ScorerBody), "ScoreCreate": ScoreBody},
+    required_bodies=frozenset({"ScoreCreate", "ScorerCreate"}),
+    descriptions=SCORER_DESCRIPTIONS,
+    parameters=OWN_SCORER_PARAMETERS,
+    query=SCORER_QUERY,
+    examples=SCORER_EXAMPLES,
+    fields=SCORER_FIELDS,
+)

@@ -1,0 +1,1 @@
+"""Agents in the API document: their versions, export and import."""

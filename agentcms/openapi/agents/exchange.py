@@ -1,0 +1,120 @@
+"""Export, import and jobs in the API document."""
+
+from __future__ import annotations
+
+from agentcms.openapi.json_schema import (
+    ANY,
+    DATE_TIME,
+    INTEGER,
+    JSON,
+    STRING,
+    UUID_STRING,
+    array_of,
+    nullable,
+    object_of,
+    page_of,
+    ref,
+)
+from agentcms.openapi.operations import JOB, PAGING, Operation
+from agentcms.openapi.section import Section
+from versions_app.exchange.records import ACTIONS
+
+EXCHANGE_OPERATIONS = (
+    Operation("post", "/api/stored/agent-export", "exportAgents", "Export agents as JSON Lines", "Job", status=202),
+    Operation(
+        "post",
+        "/api/stored/agent-import",
+        "importAgents",
+        "Import agents from JSON Lines",
+        "Job",
+        "Lines",
+        ("dryRun", "publish", "strict", "name"),
+        202,
+        (413,),
+    ),
+    Operation(
+        "get",
+        "/api/jobs",
+        "listJobs",
+        "List the jobs that you requested, newest first",
+        "JobPage",
+        query=(*PAGING, "kind", "strict"),
+    ),
+    Operation("get", JOB, "getJob", "Get the progress and result of a job", "Job"),
+    Operation("delete", JOB, "deleteJob", "Delete a job with its file and report", "Done", errors=(409,)),
+    Operation("get", f"{JOB}/file", "getJobFile", "Download the file of an export", "Lines"),
+    Operation(
+        "get",
+        f"{JOB}/records",
+        "listJobRecords",
+        "List the outcomes of the records of an import",
+        "RecordPage",
+        query=(*PAGING, "recordAction", "strict"),
+    ),
+)
+EXCHANGE_DESCRIPTIONS: dict[str, str] = {
+    "exportAgents": "Starts a job. Its file has one line for each agent that you may see.",
+    "importAgents": "Needs the publisher role for the owners in the file. Starts a job; dryRun only checks the lines.",
+    "listJobs": "Exports and imports, without their results.",
+    "getJob": "Repeat the request until state is done or failed.",
+    "deleteJob": "A running job cannot be deleted.",
+    "getJobFile": "Exists as soon as the job is done.",
+    "listJobRecords": "One record for each line of the file, with the reason if it was not imported.",
+}
+EXCHANGE_PARAMETERS: dict[str, dict[str, JSON]] = {
+    "listJobs": {"perPage": {"default": 50}},
+    "listJobRecords": {"perPage": {"default": 100}},
+}
+LINES_EXAMPLE = (
+    '{"id": "greeter", "agent": {"name": "Greeter", "instructions": "Greet the guest.", '
+    '"model": {"provider": "demo", "name": "echo"}}}\n'
+)
+
+
+def exchange_schemas() -> dict[str, JSON]:
+    return {
+        "Lines": {"type": "string", "description": "One JSON object on each line."},
+        "Job": job_schema(),
+        "ListedJob": listed_job_schema(),
+        "JobPage": page_of("jobs", "ListedJob"),
+        "Record": record_schema(),
+        "RecordPage": page_of("records", "Record"),
+    }
+
+
+def job_schema() -> JSON:
+    return object_of(
+        id=UUID_STRING,
+        kind=STRING,
+        state={"enum": ["queued", "running", "done", "failed"]},
+        done=INTEGER,
+        total=nullable(INTEGER),
+        result=ANY,
+        error=nullable(STRING),
+        createdAt=DATE_TIME,
+        startedAt=nullable(DATE_TIME),
+        finishedAt=nullable(DATE_TIME),
+    )
+
+
+def listed_job_schema() -> JSON:
+    fields = {name: field for name, field in job_schema()["properties"].items() if name not in ("result", "error")}
+    return object_of(**fields, fileBytes=INTEGER, reportBytes=INTEGER)
+
+
+def record_schema() -> JSON:
+    """Return the schema of the outcome of a record of an import."""
+    schema = object_of(line=INTEGER, action={"enum": [*ACTIONS]})
+    schema["properties"] |= {"id": STRING, "reason": STRING, "warnings": array_of(ref("Warning"))}
+    return schema
+
+
+EXCHANGE_SECTION = Section(
+    EXCHANGE_OPERATIONS,
+    {"": "Export and import"},
+    exchange_schemas,
+    required_bodies=frozenset({"Lines"}),
+    descriptions=EXCHANGE_DESCRIPTIONS,
+    parameters=EXCHANGE_PARAMETERS,
+    examples={"importAgents": LINES_EXAMPLE},
+)

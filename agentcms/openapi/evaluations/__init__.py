@@ -1,0 +1,1 @@
+"""Evaluations in the API document: datasets, experiments and scorers."""

@@ -1,0 +1,1 @@
+"""Memory in the API document: threads, messages, working memory and signals."""

@@ -1,0 +1,1 @@
+"""Runs in the API document: approvals and background tasks."""

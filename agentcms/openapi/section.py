@@ -1,0 +1,53 @@
+"""A part of the OpenAPI document: the operations of one subject with their texts and schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+from agentcms.openapi.json_schema import JSON
+from agentcms.openapi.operations import Operation
+
+Models = type[BaseModel] | tuple[type[BaseModel], ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The operations of one subject.
+
+    `subjects` are the headings of the reference by a part of the path; the first part that the path contains decides.
+    `schemas` returns the schemas of bodies and responses by name, and `bodies` are those that come from one or several
+    models. `required_bodies` names the bodies that a request must have. Texts, examples and parameters are by the ID
+    of the operation. `query` describes query parameters by their name in the operations, and `fields` describes fields
+    by name or by schema and name.
+    """
+
+    operations: tuple[Operation, ...]
+    subjects: Mapping[str, str]
+    schemas: Callable[[], dict[str, JSON]] = dict
+    bodies: Mapping[str, Models] = field(default_factory=dict)
+    required_bodies: frozenset[str] = frozenset()
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    query: Mapping[str, JSON] = field(default_factory=dict)
+    examples: Mapping[str, str | JSON] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def own_parameters(
+    operations: tuple[Operation, ...],
+    described: Mapping[str, JSON],
+    page_sizes: Mapping[str, int],
+    page_size: int = 100,
+) -> dict[str, dict[str, JSON]]:
+    """Return the parameters of operations: the same descriptions for all, and the default sizes of pages.
+
+    `page_sizes` are those by the ID of the operation that differ from `page_size`.
+    """
+    parameters = {operation.id: dict(described) for operation in operations}
+    for operation in operations:
+        if "perPage" in operation.query:
+            parameters[operation.id]["perPage"] = {"default": page_sizes.get(operation.id, page_size)}
+    return parameters
