@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evals_app.views import datasets, experiments, quality, runs
+from evals_app.views import compare, datasets, experiments, quality, runs, start
 
 app_name = "evals"
 
@@ -15,10 +15,12 @@ urlpatterns = [
     path(f"{DATASET}/items/<uuid:item_id>/save", datasets.save_item, name="save_item"),
     path(f"{DATASET}/items/<uuid:item_id>/delete", datasets.delete_item, name="delete_item"),
     path(f"{DATASET}/items/<uuid:item_id>/history", datasets.item_history, name="item_history"),
-    path(f"{DATASET}/experiments/start", experiments.start, name="start"),
-    path("experiments/compare", experiments.compare, name="compare"),
+    path(f"{DATASET}/experiments/start", start.start, name="start"),
+    path("experiments/compare", compare.compare, name="compare"),
     path("experiments/<uuid:experiment_id>", experiments.experiment, name="experiment"),
     path("experiments/<uuid:experiment_id>/cancel", experiments.cancel, name="cancel"),
+    path("experiments/<uuid:experiment_id>/retry", experiments.retry, name="retry"),
+    path("experiments/<uuid:experiment_id>/results/<uuid:result_id>/review", experiments.review, name="review"),
     path("agents/<str:agent_id>/quality", quality.quality, name="quality"),
     path("runs/<uuid:run_id>/add-to-dataset", runs.add_to_dataset, name="add_run"),
 ]

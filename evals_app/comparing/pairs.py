@@ -58,7 +58,7 @@ def compute_statistics(baseline: Experiment, candidate: Experiment) -> JSONObjec
         "scorers": scorers,
         "durationMs": _measures([before[i].durations for i in both], [after[i].durations for i in both]),
         "cost": _measures([before[i].costs for i in both], [after[i].costs for i in both]),
-        "items": _rank(keys, both, before, after),
+        "items": rank_items(before, after),
     }
 
 
@@ -80,18 +80,16 @@ def _measures(before: list[list[float]], after: list[list[float]]) -> JSONObject
     return statistics
 
 
-def _rank(
-    keys: list[str], both: list[UUID], before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures]
-) -> list[JSONObject]:
-    """Return the items with the difference of their mean scores, those that got worse first."""
+def rank_items(before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures]) -> list[JSONObject]:
+    """Return the items of both sides with the difference of their mean scores, those that got worse first."""
     rows = []
-    for item_id in both:
-        changes = {}
-        for key in keys:
+    for item_id in (item_id for item_id in before if item_id in after):
+        changes = []
+        for key in before[item_id].scores:
             a, b = before[item_id].score(key), after[item_id].score(key)
             if a is not None and b is not None:
-                changes[key] = round(b - a, MAX_DIGITS)
+                changes.append(round(b - a, MAX_DIGITS))
         # An item that failed only now got worse than any score can say.
         failure = after[item_id].failed - before[item_id].failed
-        rows.append({"itemId": str(item_id), "change": (mean([*changes.values()]) or 0.0) - failure})
+        rows.append({"itemId": str(item_id), "change": (mean(changes) or 0.0) - failure})
     return sorted(rows, key=lambda row: row["change"])

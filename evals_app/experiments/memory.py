@@ -47,8 +47,7 @@ def thread_for(
         # Two experiments with the same name of a thread must not read each other's messages.
         return ThreadName(f"{options['thread']}-{experiment.pk}", resource, True)
     if options or resource_in(experiment.request_context):
-        key = f"experiment-{experiment.pk}-{result.item_id}-{result.attempt}-{result.retry_count}"
-        return ThreadName(key, resource, True)
+        return ThreadName(f"{own_thread_prefix(result)}{result.retry_count}", resource, True)
     if needs_thread(configuration["memory"]):
         raise ThreadRequired(THREAD_REQUIRED_MESSAGE)
     return ThreadName()
@@ -87,6 +86,17 @@ def mark_thread(experiment: Experiment, thread_id: int | None) -> None:
     """Mark a thread that an experiment made. Lists of people do not show it."""
     if thread_id is not None:
         Thread.objects.filter(pk=thread_id).update(experiment_id=experiment.pk)
+
+
+def own_thread_prefix(result: ExperimentResult) -> str:
+    """Return how the keys of the threads begin that an experiment makes for one result."""
+    return f"experiment-{result.experiment_id}-{result.item_id}-{result.attempt}-"
+
+
+def delete_threads_of_result(result: ExperimentResult) -> None:
+    """Delete the threads that an experiment made for one result, so that its item starts anew."""
+    threads = Thread.objects.filter(experiment_id=result.experiment_id)
+    threads.filter(key__startswith=own_thread_prefix(result)).delete()
 
 
 def delete_threads(experiment: Experiment) -> None:

@@ -15,12 +15,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from access_app.permissions import require_role
 from access_app.role import Role
 from agents_app.configuration.schema import ConfigError
-from agents_app.models import Agent
 from agents_app.views.access import selectable_owners
 from evals_app.datasets.changes import add_items, change_item, delete_items
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.schema import parse_dataset, parse_item
-from evals_app.experiments.estimate import estimate_cost
 from evals_app.models import Dataset, ItemVersion
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, json_of_text, may_edit, text_of_json
 
@@ -58,7 +56,6 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     if search := request.GET.get("q", ""):
         items = items.filter(text__contains=search.casefold())
     page: Any = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    agents = Agent.objects.for_user(request.user).without_archived().order_by("name")
     context = {
         "nav": "evals",
         "dataset": row,
@@ -69,8 +66,6 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "may_edit": may_edit(request, row) and not is_old,
         "versions": row.versions.all()[:10],
         "experiments": row.experiments.all()[:20],
-        "agents": [*agents.values_list("pk", "name")[:200]],
-        "estimates": [estimate_cost(key, row) for key in row.target_ids[:3]],
     }
     return render(request, "evals/dataset.html", context)
 

@@ -1,52 +1,34 @@
-"""Pages of experiments: start, progress with results, cancel, and the comparison of two."""
+"""Pages of experiments: progress with results, the review of a result, cancel and retry."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
-from agentcms.ids import parse_uuid
-from evals_app.comparing.stored import find_comparison, require_comparable
-from evals_app.comparing.words import mark_words
-from evals_app.experiments.creation import create_experiment
+from agentcms.web.dialogs import is_htmx
+from evals_app.comparing.worse import find_baseline, find_worse_items
 from evals_app.experiments.ending import request_cancel
-from evals_app.experiments.options import parse_experiment
+from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.walk import stop_runs
+from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 
-
-@require_POST
-@login_required
-def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
-    """Start an experiment over a dataset."""
-    dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
-    body: dict[str, Any] = {
-        "targetType": "agent",
-        "targetId": request.POST.get("agent", ""),
-        "agentVersion": request.POST.get("version") or "live",
-    }
-    if keys := [key.strip() for key in request.POST.get("scorers", "").split(",") if key.strip()]:
-        body["scorerIds"] = keys
-    try:
-        experiment = create_experiment(dataset, parse_experiment(body), request.user)
-    except ApiError as error:
-        messages.error(request, f"{error.error.rstrip('.')}.")
-        return redirect("evals:dataset", dataset.pk)
-    except ValidationError as error:
-        messages.error(request, " ".join(error.messages))
-        return redirect("evals:dataset", dataset.pk)
-    return redirect("evals:experiment", experiment.pk)
+FAILED, WORSE, UNREVIEWED = "failed", "worse", "needs-review"
+Results = QuerySet[ExperimentResult]
 
 
 @require_safe
@@ -54,32 +36,90 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
 def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     """Show the progress of an experiment with its results. While it runs, the page asks for itself again."""
     row = get_page_experiment(request, experiment_id)
-    results = row.results.select_related("item_version").order_by("item_id", "attempt")
+    baseline = find_baseline(row) if row.is_finished else None
     only = request.GET.get("only", "")
-    if only == "failed":
-        results = results.filter(error__isnull=False)
-    page: Any = Paginator(results, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    others = row.dataset.experiments.exclude(pk=row.pk).exclude(status__in=Experiment.UNFINISHED)[:20]
+    results, position = filter_results(row, only, baseline)
+    if tag := request.GET.get("tag", ""):
+        results = results.filter(pk__in=[key for key, tags in row.results.values_list("pk", "tags") if tag in tags])
+    if position:
+        rows: Any = sorted(results, key=lambda result: position[result.item_id])
+    else:
+        rows = results
+    page: Any = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    may_edit = has_role(request.user, Role.EDITOR, row.dataset.owner_id)
+    query = {name: value for name, value in (("only", only), ("tag", tag)) if value}
     context = {
         "nav": "evals",
         "experiment": row,
         "page": page,
-        "rows": [result_row(result) for result in page],
+        "rows": [result_row(result, row.is_finished and may_edit) for result in page],
         "only": only,
+        "tag": tag,
+        "query": urlencode(query),
+        "baseline": baseline,
         "scorers": row.summary.get("scorers", {}),
-        "others": others if row.is_finished else [],
+        "others": other_experiments(row) if row.is_finished else [],
+        "may_edit": may_edit,
+        "may_retry": may_edit and row.is_finished and not row.is_external,
+        "missing_count": max(0, row.total_items - row.done_count),
     }
     return render(request, "evals/experiment.html", context)
 
 
-def result_row(result: ExperimentResult) -> dict[str, Any]:
+def filter_results(row: Experiment, only: str, baseline: Experiment | None) -> tuple[Results, dict[UUID, int]]:
+    """Return the chosen results, and the positions of their items if they have an order of their own."""
+    results = row.results.select_related("item_version").order_by("item_id", "attempt")
+    if only == FAILED:
+        return results.filter(error__isnull=False), {}
+    if only == UNREVIEWED:
+        return results.filter(review=ExperimentResult.Review.NEEDS_REVIEW), {}
+    if only == WORSE:
+        worse = find_worse_items(baseline, row) if baseline is not None else []
+        return results.filter(item__in=worse), {item_id: number for number, item_id in enumerate(worse)}
+    return results, {}
+
+
+def other_experiments(row: Experiment) -> QuerySet[Experiment]:
+    """Return the experiments with which this one can be compared."""
+    return row.dataset.experiments.exclude(pk=row.pk).exclude(status__in=Experiment.UNFINISHED)[:20]
+
+
+def result_row(result: ExperimentResult, may_review: bool) -> dict[str, Any]:
+    form = None
+    if may_review:
+        initial = {"review": result.review, "tags": ", ".join(result.tags), "comment": result.comment}
+        form = ReviewForm(initial=initial, auto_id=f"{result.pk}_%s")
     return {
         "result": result,
         "input": text_of_json(result.effective_input),
         "output": text_of_json(result.output),
         "ground_truth": text_of_json(result.effective_ground_truth),
         "error": (result.error or {}).get("message", ""),
+        "form": form,
     }
+
+
+@require_POST
+@login_required
+def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpResponse:
+    """Store the review of a result: its state, tags and comment."""
+    row = get_page_experiment(request, experiment_id)
+    get_page_dataset(request, row.dataset_id, Role.EDITOR)
+    result = row.results.select_related("item_version").filter(pk=result_id).first()
+    if result is None:
+        raise Http404
+    form = ReviewForm(request.POST)
+    if form.is_valid():
+        result.review, result.tags = form.cleaned_data["review"], form.cleaned_data["tags"]
+        result.comment = form.cleaned_data["comment"]
+        result.save(update_fields=["review", "tags", "comment"])
+    else:
+        messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
+    query = request.POST.get("query", "")[:200]
+    if is_htmx(request):
+        context = {"experiment": row, "row": result_row(result, True), "query": query}
+        return render(request, "evals/_result.html", context)
+    return redirect(f"{reverse('evals:experiment', args=[row.pk])}?{query}#result-{result.pk}")
 
 
 @require_POST
@@ -94,37 +134,16 @@ def cancel(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     return redirect("evals:experiment", row.pk)
 
 
-@require_safe
+@require_POST
 @login_required
-def compare(request: HttpRequest) -> HttpResponse:
-    """Compare two experiments: the statistics in words, and the answers that got worse first."""
-    ids = [parse_uuid(request.GET.get(name, "")) for name in ("a", "b")]
-    baseline, candidate = (get_page_experiment(request, experiment_id) for experiment_id in ids)
-    context: dict[str, Any] = {"nav": "evals", "baseline": baseline, "candidate": candidate}
+def retry(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
+    """Run the items again that failed or were left out."""
+    row = get_page_experiment(request, experiment_id)
+    get_page_dataset(request, row.dataset_id, Role.EDITOR)
     try:
-        require_comparable(baseline, candidate)
-        comparison = find_comparison(baseline, candidate, request.user)
+        count = retry_failed(row, request.user)
     except ApiError as error:
-        return render(request, "evals/compare.html", {**context, "problem": error.error}, status=409)
-    statistics = comparison.statistics or {}
-    page: Any = Paginator(statistics.get("items", []), ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page)}
-    return render(request, "evals/compare.html", context)
-
-
-def compared_rows(baseline: Experiment, candidate: Experiment, page: Any) -> list[dict[str, Any]]:
-    """Return the items of a page with both answers, whose differing words are marked."""
-    ids = [row["itemId"] for row in page]
-    results: dict[tuple[UUID, str], ExperimentResult] = {}
-    for one in (baseline, candidate):
-        of_one = one.results.filter(item__in=ids, attempt=0).select_related("item_version")
-        results |= {(one.pk, str(result.item_id)): result for result in of_one}
-    rows = []
-    for entry in page:
-        before, after = (results.get((one.pk, entry["itemId"])) for one in (baseline, candidate))
-        if before is None or after is None:
-            continue
-        old, new = mark_words(text_of_json(before.output), text_of_json(after.output))
-        rows.append({"change": entry["change"], "before": before, "after": after, "old": old, "new": new})
-        rows[-1]["input"] = text_of_json(before.effective_input)
-    return rows
+        messages.error(request, error.error)
+    else:
+        messages.success(request, f"{count} {'item runs' if count == 1 else 'items run'} again.")
+    return redirect("evals:experiment", row.pk)

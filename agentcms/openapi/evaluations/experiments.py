@@ -102,6 +102,13 @@ EXPERIMENT_OPERATIONS = (
     Operation(
         "post", "/api/experiments/{experimentId}/cancel", "cancelExperiment", "Cancel an experiment", "Experiment"
     ),
+    Operation(
+        "get",
+        "/api/experiments/{experimentId}/stream",
+        "streamExperiment",
+        "Stream the progress of an experiment",
+        "Events",
+    ),
 )
 
 EXPERIMENT_DESCRIPTIONS: dict[str, str] = {
@@ -121,6 +128,7 @@ EXPERIMENT_DESCRIPTIONS: dict[str, str] = {
     "createGate": "Needs the manager role.",
     "updateGate": "Needs the manager role. Changes the named fields.",
     "deleteGate": "Needs the manager role.",
+    "streamExperiment": "An event for each change. The last one has the type finished.",
     "getReviewSummary": "Counts the results of each experiment by their review.",
     "deleteAnyExperiment": "Needs the publisher role. Stops it first.",
     "cancelExperiment": "No new item starts, open runs are stopped, and results stay.",

@@ -72,7 +72,8 @@ def test_an_experiment_shows_results_and_those_that_failed(client, editor):
     page, failed = text(client.get(path)), text(client.get(f"{path}?only=failed"))
 
     assert "answer 0.5" in page
-    assert "Failed: No" in page
+    assert "Failed:" in page
+    assert "</svg>No</span>" in page.replace("\n", "")
     assert "First" not in failed
     assert "Second" in failed
 
@@ -87,8 +88,6 @@ def test_an_experiment_is_started_and_cancelled(client, editor):
 
     assert "0 of 1 items" in page
     assert Experiment.objects.get().cancel_requested_at is not None
-    refused = client.post("/datasets/support/experiments/start", {"agent": "nobody"}, follow=True)
-    assert "was not found" in text(refused)
 
 
 def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
@@ -135,6 +134,7 @@ def test_strangers_find_no_page(client, editor):
     for path in (
         "/datasets/secret",
         f"/datasets/secret/items/{item}/history",
+        "/datasets/secret/experiments/start",
         f"/experiments/{experiment.pk}",
         f"/experiments/compare?a={experiment.pk}&b={experiment.pk}",
         f"/runs/{run.pk}/add-to-dataset",

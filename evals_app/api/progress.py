@@ -1,0 +1,94 @@
+"""The API view that streams the progress of an experiment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+
+from django.db import close_old_connections
+from django.http import StreamingHttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.views import JSONView
+from agentcms.wire.canonical import canonical
+from evals_app.api.experiment_representation import wire_status
+from evals_app.api.experiments import get_experiment
+from evals_app.models import Experiment
+from runs_app.api.lookups import EventStreamNegotiation, stream_of_blocks
+from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping
+
+POLL_INTERVAL = 0.5  # seconds between two reads of the row
+COLUMNS = ("status", "total_items", "succeeded_count", "failed_count", "summary", "verdict", "stop_reason")
+
+
+class ProgressView(JSONView):
+    """The progress of an experiment as server-sent events, until it ends."""
+
+    content_negotiation_class = EventStreamNegotiation
+
+    def get(self, request: Request, experiment_id: str) -> StreamingHttpResponse:
+        experiment = get_experiment(request, experiment_id)
+        return stream_of_blocks(ProgressStream(experiment, StreamSlot(request.user)))
+
+
+def progress_block(experiment: Experiment) -> bytes:
+    """Return the progress of an experiment as an event."""
+    summary = experiment.summary
+    body = {
+        "type": "finished" if experiment.is_finished else "progress",
+        "experimentId": str(experiment.pk),
+        "status": wire_status(experiment),
+        "cancelled": experiment.status == Experiment.Status.CANCELLED,
+        "totalItems": experiment.total_items,
+        "succeededCount": experiment.succeeded_count,
+        "failedCount": experiment.failed_count,
+        "cost": summary.get("cost", 0),
+        "tokens": summary.get("tokens", 0),
+        "verdict": experiment.verdict or None,
+        "stopReason": experiment.stop_reason or None,
+    }
+    return f"data: {canonical(body)}\n\n".encode()
+
+
+class ProgressStream:
+    """An event for each change of the progress. It occupies a slot until it is closed."""
+
+    def __init__(self, experiment: Experiment, slot: StreamSlot) -> None:
+        self.experiment, self.slot = experiment, slot
+        self.blocks = self._blocks()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.blocks
+
+    def _blocks(self) -> Generator[bytes, None, None]:
+        sent, sent_at = b"", 0.0
+        try:
+            while True:
+                block = progress_block(self.experiment)
+                if block != sent or time.monotonic() - sent_at >= HEARTBEAT:
+                    yield block if block != sent else KEEP_ALIVE
+                    sent, sent_at = block, time.monotonic()
+                if self.experiment.is_finished or stopping.is_set():
+                    break
+                close_old_connections()  # return the connection while waiting
+                stopping.wait(POLL_INTERVAL)
+                if not self.refresh():
+                    return
+            if self.experiment.is_finished:
+                yield DONE_BLOCK
+        finally:
+            self.slot.release()
+
+    def refresh(self) -> bool:
+        """Read the row again. Return False if it was deleted."""
+        try:
+            self.experiment.refresh_from_db(fields=COLUMNS)
+        except Experiment.DoesNotExist:
+            return False
+        return True
+
+    def close(self) -> None:
+        with suppress(ValueError):  # another thread may be executing the generator
+            self.blocks.close()
+        self.slot.release()

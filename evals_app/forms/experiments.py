@@ -1,0 +1,93 @@
+"""The form that starts an experiment, and the form that reviews a result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from agents_app.configuration.schema import JSONObject
+from agents_app.registry import Kind, registry
+from evals_app.experiments.memory import PER_ITEM
+from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS
+from evals_app.models import Dataset, ExperimentResult
+
+SHARED_THREAD = "shared"
+MEMORY_CHOICES = (
+    ("", "As each item says, else none"),
+    (PER_ITEM, "A new conversation for each item"),
+    (SHARED_THREAD, "One conversation for all items, one after the other"),
+)
+MAX_TAGS = 20
+
+
+class StartForm(forms.Form):
+    """The options of a new experiment over a dataset. `agents` are those that the user may see."""
+
+    agent = forms.ChoiceField()
+    version = forms.CharField(max_length=40, required=False, help_text="A number, live or draft.")
+    scorers = forms.MultipleChoiceField(
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Without a choice, those of each item or of the dataset score the answers.",
+    )
+    repeats = forms.IntegerField(
+        required=False, min_value=1, max_value=MAX_REPEATS, help_text="How often each item runs."
+    )
+    concurrency = forms.IntegerField(
+        required=False, min_value=1, max_value=MAX_CONCURRENCY, label="Items at once", help_text="1 to 20."
+    )
+    memory = forms.ChoiceField(required=False, choices=MEMORY_CHOICES, label="Conversations")
+    max_cost = forms.FloatField(
+        required=False, min_value=0, label="Stop above ($)", help_text="Blank: the cost has no limit."
+    )
+    name = forms.CharField(required=False, max_length=200)
+
+    def __init__(self, *args: Any, dataset: Dataset, agents: list[tuple[str, str]], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["agent"].choices = [(key, f"{name} ({key})") for key, name in agents]  # type: ignore[attr-defined]
+        self.fields["scorers"].choices = scorer_choices(dataset.owner_id)  # type: ignore[attr-defined]
+        for name in ("repeats", "concurrency", "max_cost"):
+            self.fields[name].widget.attrs["inputmode"] = "decimal"
+
+    @property
+    def body(self) -> JSONObject:
+        """The body of a request that creates the same experiment. The form must be valid."""
+        values = self.cleaned_data
+        body: JSONObject = {
+            "targetType": "agent",
+            "targetId": values["agent"],
+            "agentVersion": values["version"] or "live",
+            "name": values["name"],
+            "repeats": values["repeats"],
+            "maxConcurrency": values["concurrency"],
+        }
+        if values["scorers"]:
+            body["scorerIds"] = values["scorers"]
+        if values["memory"]:
+            body["memory"] = {"thread": values["memory"]}
+        if values["max_cost"] is not None:
+            body["budget"] = {"maxCost": values["max_cost"]}
+        return body
+
+
+def scorer_choices(owner_id: str) -> list[tuple[str, str]]:
+    """Return the scorers that an owner may use, by title."""
+    entries = [entry for entry in registry.selectable(Kind.SCORER) if entry.owner_id in ("", owner_id)]
+    return sorted(((entry.key, entry.title) for entry in entries), key=lambda choice: choice[1].casefold())
+
+
+class ReviewForm(forms.Form):
+    """What people say of a result."""
+
+    review = forms.ChoiceField(
+        required=False, choices=[("", "Not reviewed"), *ExperimentResult.Review.choices], label="Review"
+    )
+    tags = forms.CharField(required=False, max_length=1000, help_text="Separated by commas.")
+    comment = forms.CharField(required=False, max_length=5000, widget=forms.Textarea(attrs={"rows": 2}))
+
+    def clean_tags(self) -> list[str]:
+        tags = [tag.strip() for tag in self.cleaned_data["tags"].split(",") if tag.strip()]
+        if len(tags) > MAX_TAGS or any(len(tag) > 64 for tag in tags):
+            raise forms.ValidationError(f"Enter at most {MAX_TAGS} tags of at most 64 characters.")
+        return [*dict.fromkeys(tags)]

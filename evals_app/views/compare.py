@@ -1,0 +1,56 @@
+"""The page that compares two experiments."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agentcms.errors import ApiError
+from agentcms.ids import parse_uuid
+from evals_app.comparing.stored import find_comparison, require_comparable
+from evals_app.comparing.words import mark_words
+from evals_app.models import Experiment, ExperimentResult
+from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
+
+
+
+@require_safe
+@login_required
+def compare(request: HttpRequest) -> HttpResponse:
+    """Compare two experiments: the statistics in words, and the answers that got worse first."""
+    ids = [parse_uuid(request.GET.get(name, "")) for name in ("a", "b")]
+    baseline, candidate = (get_page_experiment(request, experiment_id) for experiment_id in ids)
+    context: dict[str, Any] = {"nav": "evals", "baseline": baseline, "candidate": candidate}
+    try:
+        require_comparable(baseline, candidate)
+        comparison = find_comparison(baseline, candidate, request.user)
+    except ApiError as error:
+        return render(request, "evals/compare.html", {**context, "problem": error.error}, status=409)
+    statistics = comparison.statistics or {}
+    page: Any = Paginator(statistics.get("items", []), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page)}
+    return render(request, "evals/compare.html", context)
+
+
+def compared_rows(baseline: Experiment, candidate: Experiment, page: Any) -> list[dict[str, Any]]:
+    """Return the items of a page with both answers, whose differing words are marked."""
+    ids = [row["itemId"] for row in page]
+    found: dict[tuple[UUID, str], ExperimentResult] = {}
+    for one in (baseline, candidate):
+        results = one.results.filter(item__in=ids, attempt=0).select_related("item_version")
+        found |= {(one.pk, str(result.item_id)): result for result in results}
+    rows = []
+    for entry in page:
+        before, after = (found.get((one.pk, entry["itemId"])) for one in (baseline, candidate))
+        if before is None or after is None:
+            continue
+        old, new = mark_words(text_of_json(before.output), text_of_json(after.output))
+        rows.append({"change": entry["change"], "before": before, "after": after, "old": old, "new": new})
+        rows[-1]["input"] = text_of_json(before.effective_input)
+    return rows

@@ -1,0 +1,66 @@
+"""The page that starts an experiment, after an estimate of its cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from access_app.role import Role
+from agentcms.errors import ApiError
+from agents_app.models import Agent
+from agents_app.views.access import GET_POST
+from evals_app.experiments.creation import create_experiment
+from evals_app.experiments.estimate import estimate_cost
+from evals_app.experiments.options import MAX_REPEATS, parse_experiment
+from evals_app.forms.experiments import StartForm
+from evals_app.models import Dataset
+from evals_app.views.lookups import get_page_dataset
+
+MAX_AGENTS = 500
+
+
+@require_http_methods(GET_POST)
+@login_required
+def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
+    """Ask for the options of an experiment with an estimate of its cost, then start it."""
+    dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
+    agents = Agent.objects.for_user(request.user).without_archived().order_by("name")
+    choices = [*agents.values_list("pk", "name")[:MAX_AGENTS]]
+    defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
+    defaults["agent"] = next(
+        (key for key in dataset.target_ids if key in dict(choices)), choices[0][0] if choices else ""
+    )
+    given = {name: value for name, value in request.GET.dict().items() if name in StartForm.base_fields}
+    form = StartForm(request.POST or None, initial=defaults | given, dataset=dataset, agents=choices)
+    if request.method == "POST" and "estimate" not in request.POST and form.is_valid():
+        try:
+            experiment = create_experiment(dataset, parse_experiment(form.body), request.user)
+        except ApiError as error:
+            form.add_error(None, f"{error.error.rstrip('.')}.")
+        except ValidationError as error:
+            form.add_error(None, " ".join(error.messages))
+        else:
+            return redirect("evals:experiment", experiment.pk)
+    return render_form(request, dataset, form)
+
+
+def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> HttpResponse:
+    """Render the form with the estimated cost of what is chosen."""
+    repeats = str(form["repeats"].value() or "")
+    count = int(repeats) if repeats.isascii() and repeats.isdigit() and len(repeats) < 3 else 1
+    agent_id = str(form["agent"].value() or "")
+    is_known = any(agent_id == key for key, _ in form.fields["agent"].choices)  # type: ignore[attr-defined]
+    repeats_count = min(max(count, 1), MAX_REPEATS)
+    context: dict[str, Any] = {
+        "nav": "evals",
+        "dataset": dataset,
+        "form": form,
+        "estimate": estimate_cost(agent_id, dataset, repeats_count) if is_known else None,
+        "run_count": dataset.item_count * repeats_count,
+    }
+    return render(request, "evals/start.html", context, status=422 if form.errors else 200)

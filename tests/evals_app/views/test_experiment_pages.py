@@ -1,0 +1,148 @@
+"""Pages of experiments: the start with an estimate, filters, reviews, and another attempt at what failed."""
+
+from decimal import Decimal
+
+import pytest
+
+from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from tests.evals_app.comparing.test_comparisons import ended
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+START = "/datasets/support/experiments/start"
+
+
+@pytest.fixture
+def editor(client):
+    user = member("editor", "support")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(id="clerk", owner_id="support", model=DEMO, instructions="")
+
+
+def text(answer, status=200):
+    assert answer.status_code == status, answer.content.decode()[:500]
+    return answer.content.decode()
+
+
+def test_the_cost_is_estimated_from_the_last_runs_before_the_start(client, editor, agent):
+    make_dataset("One", "Two", owner_id="support", target_ids=["clerk"])
+    RunFactory(agent=agent, owner_id="support", cost=Decimal("0.02"))
+    RunFactory(agent=agent, owner_id="support", cost=Decimal("0.04"))
+
+    page = text(client.get(f"{START}?repeats=3"))
+    posted = text(client.post(START, {"agent": "clerk", "repeats": "2", "estimate": "yes"}))
+
+    assert "6 runs, about $0.1800, from the last 2 runs of this agent." in page
+    assert "4 runs, about $0.1200" in posted
+    assert not Experiment.objects.exists()
+
+
+def test_all_options_of_the_form_reach_the_experiment(client, editor, agent):
+    make_dataset("One", owner_id="support")
+    options = {"version": "1", "scorers": ["exact"], "repeats": "2", "concurrency": "3", "memory": "per-item"}
+
+    client.post(START, {"agent": "clerk", **options, "max_cost": "0.5", "name": "Nightly"})
+
+    row = Experiment.objects.get()
+    assert (row.version_number, row.scorer_keys, row.repeats, row.concurrency) == (1, ["exact"], 2, 3)
+    assert (row.memory, row.budget, row.name) == ({"thread": "per-item"}, {"maxCost": 0.5}, "Nightly")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"agent": "nobody"}, "Select a valid choice. nobody"),
+        ({"version": "99"}, "Target &#x27;clerk 99&#x27; of the experiment was not found."),
+        ({"repeats": "11"}, "Ensure this value is less than or equal to 10."),
+        ({"scorers": ["missing"]}, "Select a valid choice. missing"),
+    ],
+)
+def test_wrong_options_are_named_and_start_nothing(client, editor, agent, options, message):
+    make_dataset("One", owner_id="support")
+
+    assert message in text(client.post(START, {"agent": "clerk", **options}), 422)
+    assert not Experiment.objects.exists()
+
+
+def test_results_that_got_worse_come_first(client, editor):
+    dataset = make_dataset("First", "Second", "Third", owner_id="support")
+    ended(dataset, [0.5, 0.5, 1.0])
+    candidate = ended(dataset, [0.6, 0.4, 0.2], number=2)
+
+    page = text(client.get(f"/experiments/{candidate.pk}?only=worse"))
+
+    assert "Worse than v1" in page
+    assert "First" not in page
+    assert page.index("Third") < page.index("Second")
+
+
+def test_a_result_is_reviewed_with_tags_and_a_comment(client, editor):
+    experiment = ended(make_dataset("First", "Second", owner_id="support"), [0.5, 0.5])
+    first = experiment.results.get(item_version__input="First")
+    path = f"/experiments/{experiment.pk}"
+    fields = {"review": "needs-review", "tags": "tone, tone, short", "comment": "Too short."}
+
+    plain = client.post(f"{path}/results/{first.pk}/review", fields)
+    fragment = text(client.post(f"{path}/results/{first.pk}/review", fields, headers={"HX-Request": "true"}))
+
+    first.refresh_from_db()
+    assert (first.review, first.tags, first.comment) == ("needs-review", ["tone", "short"], "Too short.")
+    assert plain.url == f"{path}?#result-{first.pk}"
+    assert f'<tr id="result-{first.pk}">' in fragment
+    for query in ("only=needs-review", "tag=tone"):
+        page = text(client.get(f"{path}?{query}"))
+        assert ("First" in page, "Second" in page) == (True, False)
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_failed_items_run_again(client, editor, agent):
+    dataset = make_dataset("One", {"input": "Two", "scorer_keys": ["missing"]}, owner_id="support")
+    experiment = new_experiment(dataset, editor, agent)
+    work()
+    path = f"/experiments/{experiment.pk}"
+    assert "Retry failed items" in text(client.get(path))
+    ItemVersion.objects.update(scorer_keys=[])
+
+    client.post(f"{path}/retry")
+    work()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.succeeded_count, experiment.failed_count) == ("completed", 2, 0)
+    assert ExperimentResult.objects.count() == 2
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_the_rest_of_a_cancelled_experiment_runs_later(client, editor, agent):
+    experiment = new_experiment(make_dataset("One", "Two", owner_id="support"), editor, agent)
+    client.post(f"/experiments/{experiment.pk}/cancel")
+    work()
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.done_count) == ("cancelled", 0)
+
+    client.post(f"/experiments/{experiment.pk}/retry")
+    work()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
+
+
+def test_only_editors_who_see_the_experiment_review_and_retry(client, editor):
+    mine = ended(make_dataset("One", owner_id="support"), [1.0])
+    secret = ended(make_dataset("One", pk="secret", owner_id="elsewhere"), [1.0])
+    routes = [f"/results/{secret.results.get().pk}/review", "/retry", "/cancel"]
+
+    assert [client.post(f"/experiments/{secret.pk}{route}").status_code for route in routes] == [404] * 3
+    assert client.post(f"/experiments/{mine.pk}/results/{secret.results.get().pk}/review").status_code == 404
+    client.force_login(member("viewer", "support"))
+    routes = [f"/results/{mine.results.get().pk}/review", "/retry", "/cancel"]
+    assert [client.post(f"/experiments/{mine.pk}{route}").status_code for route in routes] == [403] * 3
+    assert "<summary" not in text(client.get(f"/experiments/{mine.pk}")).split('id="experiment"')[1]
