@@ -9,10 +9,11 @@ class EvalsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents_app.registry import Kind, registry
-        from evals_app.gates.guard import refuse_unmet_gates
+        from evals_app.gates.guard import refuse_unmet_gates, warn_of_gates
         from evals_app.scorers.table import scorer_entries, scorer_table
         from versions_app import publishing
 
         publishing.guards.append(refuse_unmet_gates)
+        publishing.warnings.append(warn_of_gates)
         registry.staff_entries[Kind.SCORER] = scorer_entries
         registry.staff_revisions[Kind.SCORER] = scorer_table.revision

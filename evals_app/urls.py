@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evals_app.views import compare, datasets, experiments, quality, runs, start
+from evals_app.views import compare, datasets, experiments, gates, quality, runs, start
 
 app_name = "evals"
 
@@ -22,5 +22,9 @@ urlpatterns = [
     path("experiments/<uuid:experiment_id>/retry", experiments.retry, name="retry"),
     path("experiments/<uuid:experiment_id>/results/<uuid:result_id>/review", experiments.review, name="review"),
     path("agents/<str:agent_id>/quality", quality.quality, name="quality"),
+    path("agents/<str:agent_id>/gates/add", gates.add_gate, name="add_gate"),
+    path("agents/<str:agent_id>/gates/<uuid:gate_id>", gates.change_gate, name="edit_gate"),
+    path("agents/<str:agent_id>/gates/<uuid:gate_id>/delete", gates.delete_gate, name="delete_gate"),
+    path("agents/<str:agent_id>/gates/<uuid:gate_id>/run", gates.run_gate, name="run_gate"),
     path("runs/<uuid:run_id>/add-to-dataset", runs.add_to_dataset, name="add_run"),
 ]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Each returns why a version may not go live, or a blank text. The row is locked.
 Guard = Callable[["Agent", "AgentVersion"], str]
 guards: list[Guard] = []
+# Each returns what people should know before a version goes live, or a blank text. They refuse nothing.
+warnings: list[Guard] = []
 
 # Sent when a new version was added to the write of its agent's row, before it is written.
 # Argument: `write`, an AgentWrite. A receiver may add statements.
@@ -87,6 +89,14 @@ def refusal_of(row: Agent, live: AgentVersion) -> str:
     if before is None or before.snapshot_hash == live.snapshot_hash:
         return ""
     return next((reason for guard in guards if (reason := guard(row, live))), "")
+
+
+def warning_of(row: Agent, live: AgentVersion) -> str:
+    """Return what people should know before a version replaces the live one, or a blank text."""
+    before = row.active_version
+    if before is None or before.snapshot_hash == live.snapshot_hash:
+        return ""
+    return " ".join(warning for source in warnings if (warning := source(row, live)))
 
 
 def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None) -> AgentVersion | None:

@@ -18,7 +18,7 @@ from evals_app.models import Experiment
 from runs_app.api.lookups import EventStreamNegotiation, stream_of_blocks
 from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping
 
-POLL_INTERVAL = 0.5  # seconds between two reads of the row
+PROGRESS_INTERVAL = 0.5  # seconds between two reads of the row
 COLUMNS = ("status", "total_items", "succeeded_count", "failed_count", "summary", "verdict", "stop_reason")
 
 
@@ -72,7 +72,7 @@ class ProgressStream:
                 if self.experiment.is_finished or stopping.is_set():
                     break
                 close_old_connections()  # return the connection while waiting
-                stopping.wait(POLL_INTERVAL)
+                stopping.wait(PROGRESS_INTERVAL)
                 if not self.refresh():
                     return
             if self.experiment.is_finished:

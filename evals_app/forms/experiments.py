@@ -78,7 +78,7 @@ def scorer_choices(owner_id: str) -> list[tuple[str, str]]:
 
 
 class ReviewForm(forms.Form):
-    """What people say of a result."""
+    """The review of a result by people."""
 
     review = forms.ChoiceField(
         required=False, choices=[("", "Not reviewed"), *ExperimentResult.Review.choices], label="Review"

@@ -28,6 +28,7 @@ class GateState:
     experiment: Experiment | None = None
     value: float | None = None
     warning: str = ""
+    needs_live: bool = False  # the live version has no experiment, with which this one is compared
 
 
 def gates_for(agent: Agent) -> QuerySet[ReleaseGate]:
@@ -54,6 +55,13 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate) -> GateSt
         message = f"{name} needs {need}; {experiment.failed_count} items of its last experiment failed."
         return GateState(gate, False, message, experiment)
     value = statistic_of(agent, experiment, gate)
+    if (
+        value is None
+        and gate.statistic == Statistic.DIFFERENCE
+        and figure_of(experiment, gate.scorer, "mean") is not None
+    ):
+        message = f"{name} needs {need}; no experiment has tested the live version."
+        return GateState(gate, False, message, experiment, needs_live=True)
     if value is None:
         return GateState(gate, False, f"{name} needs {need}; its last experiment has no such score.", experiment)
     is_met = (gate.minimum is None or value >= gate.minimum) and (gate.maximum is None or value <= gate.maximum)
@@ -75,7 +83,7 @@ def describe_need(gate: ReleaseGate) -> str:
 
 
 def find_experiment(agent: Agent, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
-    """Return the last whole experiment over the dataset of a gate with a configuration, or None.
+    """Return the last whole experiment over the dataset of a gate with a configuration and the scorer, or None.
 
     Submitted results do not count: whoever may submit some could invent them.
     """
@@ -90,6 +98,7 @@ def find_experiment(agent: Agent, snapshot_hash: str, gate: ReleaseGate) -> Expe
             dataset_version=version,
             status=Experiment.Status.COMPLETED,
             has_submitted_results=False,
+            summary__scorers__has_key=gate.scorer,
         )
         .order_by("-completed_at")
         .first()

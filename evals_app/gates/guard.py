@@ -17,6 +17,14 @@ def refuse_unmet_gates(row: Agent, version: AgentVersion) -> str:
     return " ".join(state.message for state in states if not state.is_met)
 
 
+def warn_of_gates(row: Agent, version: AgentVersion) -> str:
+    """Return which gates that only warn a version misses, and what has changed since its experiments."""
+    gates = list(gates_for(row).select_related("dataset"))
+    states = [check_gate(row, version, gate) for gate in gates]
+    missed = [state.message for state in states if not state.is_met and state.gate.mode == ReleaseGate.Mode.WARN]
+    return " ".join([*missed, *(state.warning for state in states if state.warning)])
+
+
 def was_live(row: Agent, version: AgentVersion) -> bool:
     """Return whether the agent was live with this configuration before."""
     moves = Activation.objects.filter(agent=row).values("to_version_id")

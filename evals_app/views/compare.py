@@ -19,7 +19,6 @@ from evals_app.models import Experiment, ExperimentResult
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
 
 
-
 @require_safe
 @login_required
 def compare(request: HttpRequest) -> HttpResponse:
@@ -41,13 +40,13 @@ def compare(request: HttpRequest) -> HttpResponse:
 def compared_rows(baseline: Experiment, candidate: Experiment, page: Any) -> list[dict[str, Any]]:
     """Return the items of a page with both answers, whose differing words are marked."""
     ids = [row["itemId"] for row in page]
-    found: dict[tuple[UUID, str], ExperimentResult] = {}
+    results_by_item: dict[tuple[UUID, str], ExperimentResult] = {}
     for one in (baseline, candidate):
         results = one.results.filter(item__in=ids, attempt=0).select_related("item_version")
-        found |= {(one.pk, str(result.item_id)): result for result in results}
+        results_by_item |= {(one.pk, str(result.item_id)): result for result in results}
     rows = []
     for entry in page:
-        before, after = (found.get((one.pk, entry["itemId"])) for one in (baseline, candidate))
+        before, after = (results_by_item.get((one.pk, entry["itemId"])) for one in (baseline, candidate))
         if before is None or after is None:
             continue
         old, new = mark_words(text_of_json(before.output), text_of_json(after.output))

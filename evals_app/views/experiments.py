@@ -38,16 +38,9 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     row = get_page_experiment(request, experiment_id)
     baseline = find_baseline(row) if row.is_finished else None
     only = request.GET.get("only", "")
-    results, position = filter_results(row, only, baseline)
-    if tag := request.GET.get("tag", ""):
-        results = results.filter(pk__in=[key for key, tags in row.results.values_list("pk", "tags") if tag in tags])
-    if position:
-        rows: Any = sorted(results, key=lambda result: position[result.item_id])
-    else:
-        rows = results
-    page: Any = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    tag = request.GET.get("tag", "")
+    page: Any = Paginator(chosen_results(row, only, tag, baseline), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     may_edit = has_role(request.user, Role.EDITOR, row.dataset.owner_id)
-    query = {name: value for name, value in (("only", only), ("tag", tag)) if value}
     context = {
         "nav": "evals",
         "experiment": row,
@@ -55,7 +48,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "rows": [result_row(result, row.is_finished and may_edit) for result in page],
         "only": only,
         "tag": tag,
-        "query": urlencode(query),
+        "query": urlencode({name: value for name, value in (("only", only), ("tag", tag)) if value}),
         "baseline": baseline,
         "scorers": row.summary.get("scorers", {}),
         "others": other_experiments(row) if row.is_finished else [],
@@ -64,6 +57,16 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "missing_count": max(0, row.total_items - row.done_count),
     }
     return render(request, "evals/experiment.html", context)
+
+
+def chosen_results(
+    row: Experiment, only: str, tag: str, baseline: Experiment | None
+) -> Results | list[ExperimentResult]:
+    """Return the results that the filters of the page leave, in their order."""
+    results, position = filter_results(row, only, baseline)
+    if tag:
+        results = results.filter(pk__in=[key for key, tags in row.results.values_list("pk", "tags") if tag in tags])
+    return sorted(results, key=lambda result: position[result.item_id]) if position else results
 
 
 def filter_results(row: Experiment, only: str, baseline: Experiment | None) -> tuple[Results, dict[UUID, int]]:

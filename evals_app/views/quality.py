@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -9,11 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from access_app.permissions import granted_covers
+from access_app.role import Role
+from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Experiment
 from evals_app.quality.plots import build_plots
+from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version
 
 MAX_EXPERIMENTS = 100
@@ -31,7 +36,21 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
     context |= {
         "experiments": rows[:20],
         "plots": build_plots([row for row in rows if row.status == Experiment.Status.COMPLETED]),
-        "gates": check_gates(agent, head, gates_for(agent).select_related("dataset")),
+        "gates": gate_rows(agent, head, rows),
         "head": head,
+        "may_manage": granted_covers(request.user, Role.MANAGER, agent.granted),
     }
     return render(request, "evals/quality.html", context)
+
+
+def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
+    """Return the gates with their state for the newest version, and the experiment that runs for each."""
+    states = check_gates(agent, head, gates_for(agent).select_related("dataset"))
+    unfinished = [row for row in experiments if not row.is_finished]
+    return [
+        {
+            "state": state,
+            "running": next((row for row in unfinished if row.dataset_id == state.gate.dataset_id), None),
+        }
+        for state in states
+    ]

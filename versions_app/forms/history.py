@@ -48,6 +48,14 @@ class ActivateForm(PointersForm):
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="Shown in the live history.",
     )
+    bypass_reason = forms.CharField(
+        required=False,
+        min_length=10,
+        max_length=450,
+        label="Publish anyway, because",
+        widget=forms.Textarea(attrs={"rows": 2, "dir": "auto"}),
+        help_text="10 characters or more. Shown in the live history. Blank: the gate holds.",
+    )
 
 
 class RestoreForm(ActivateForm):

@@ -15,12 +15,13 @@ from agents_app.configuration.refusals import MoveRefused
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, lock_agent, missing_role_message
+from agents_app.views.access import GET_POST, has_role_for, lock_agent, missing_role_message
 from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.compare.summary import summarize
 from versions_app.forms.history import ActivateForm, DiscardForm, PointersForm, RestoreForm
 from versions_app.models import Activation, AgentVersion, CannotUndo
 from versions_app.models.version import get_head_version, get_live_version
+from versions_app.publishing import refusal_of, warning_of
 from versions_app.views.lookups import (
     confirmation_context,
     failure_response,
@@ -50,7 +51,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
             return render_dialog_again(request, render_activate_dialog, agent, version, form)
 
         try:
-            with change(message=form.cleaned_data["message"]):
+            with change(message=form.cleaned_data["message"], bypass_reason=form.cleaned_data["bypass_reason"]):
                 moved = version.activate_locked(agent)
         except MoveRefused as error:
             return render_activate_dialog(request, agent, version, form, error.summary, 409)
@@ -72,6 +73,7 @@ def render_activate_dialog(
         AgentTab.HISTORY,
         {
             **confirmation_context(request, agent, version, form, notice, Role.PUBLISHER),
+            **gate_context(request, agent, version),
             "title": f"v{number} is already live" if is_live else f"Publish v{number}?",
             "body": "versions/_activate.html",
             "buttons": [] if is_live else [button],
@@ -81,6 +83,15 @@ def render_activate_dialog(
         },
         status,
     )
+
+
+def gate_context(request: HttpRequest, agent: Agent, version: AgentVersion) -> dict[str, object]:
+    """Return why gates refuse a version or warn of it, and whether the user may go around them."""
+    return {
+        "gate_refusal": refusal_of(agent, version),
+        "gate_warning": warning_of(agent, version),
+        "may_bypass": has_role_for(request, agent, Role.MANAGER),
+    }
 
 
 @require_http_methods(GET_POST)
@@ -99,7 +110,8 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
             return render_dialog_again(request, render_restore_dialog, agent, version, form)
 
         try:
-            with change(message=form.cleaned_data["message"], publish=publish):
+            reason = form.cleaned_data["bypass_reason"] if publish else ""
+            with change(message=form.cleaned_data["message"], publish=publish, bypass_reason=reason):
                 new_number = version.restore_locked(agent).version_number
         except MoveRefused as error:
             return render_restore_dialog(request, agent, version, form, error.summary, 409)
@@ -121,6 +133,7 @@ def render_restore_dialog(
         AgentTab.HISTORY,
         {
             **confirmation_context(request, agent, version, form, notice, Role.EDITOR),
+            **gate_context(request, agent, version),
             "title": f"v{number} is already the draft"
             if is_head and agent.has_draft
             else f"v{number} is already live"

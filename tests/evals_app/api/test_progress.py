@@ -25,7 +25,7 @@ def test_each_change_is_an_event_until_the_end(monkeypatch):
     Experiment.objects.update(status="running", total_items=2)
     experiment.refresh_from_db()
     stream = progress.ProgressStream(experiment, progress.StreamSlot(member("viewer")))
-    monkeypatch.setattr(progress, "POLL_INTERVAL", 0)
+    monkeypatch.setattr(progress, "PROGRESS_INTERVAL", 0)
     monkeypatch.setattr(progress, "close_old_connections", lambda: None)
 
     first = events([next(stream.blocks)])

@@ -1,0 +1,85 @@
+"""The form of a release gate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+
+from agents_app.configuration.schema import ConfigError, JSONObject
+from agents_app.models import Agent
+from evals_app.forms.experiments import scorer_choices
+from evals_app.gates.schema import apply_gate
+from evals_app.models import Dataset, ReleaseGate
+
+# The names of the fields in the API, whose validation this form uses.
+GATE_WIRE_NAMES = {
+    "dataset": "datasetId",
+    "dataset_version": "datasetVersion",
+    "scorer": "scorer",
+    "statistic": "statistic",
+    "minimum": "min",
+    "maximum": "max",
+    "max_failed": "maxFailed",
+    "max_age_days": "maxAgeDays",
+    "mode": "mode",
+}
+
+
+class GateForm(forms.Form):
+    """A gate of an agent, or of all agents of its team."""
+
+    dataset = forms.ChoiceField()
+    dataset_version = forms.IntegerField(required=False, min_value=0, help_text="Blank: always the current one.")
+    scorer = forms.ChoiceField()
+    statistic = forms.ChoiceField(choices=ReleaseGate.Statistic.choices)
+    minimum = forms.FloatField(required=False, label="At least")
+    maximum = forms.FloatField(required=False, label="At most")
+    max_failed = forms.IntegerField(required=False, min_value=0, label="Failed items allowed")
+    max_age_days = forms.IntegerField(
+        required=False, min_value=1, label="Oldest experiment in days", help_text="Blank: no limit."
+    )
+    mode = forms.ChoiceField(
+        choices=[
+            (ReleaseGate.Mode.ENFORCE, "Refuse to publish"),
+            (ReleaseGate.Mode.WARN, "Only warn before publishing"),
+        ],
+        label="If a version misses it",
+    )
+    for_team = forms.BooleanField(required=False, label="For all agents of the team")
+
+    def __init__(self, data: Any, gate: ReleaseGate, agent: Agent, datasets: QuerySet[Dataset]) -> None:
+        names = [name for name in GATE_WIRE_NAMES if name != "dataset"]
+        initial = {name: getattr(gate, name) for name in names} | {"dataset": gate.dataset_id}
+        super().__init__(data, initial=initial | {"for_team": not gate._state.adding and gate.agent_id is None})
+        self.gate, self.agent, self.datasets = gate, agent, datasets
+        scorers = scorer_choices(agent.owner_id)
+        if gate.scorer and gate.scorer not in dict(scorers):
+            scorers.append((gate.scorer, gate.scorer))
+        self.fields["dataset"].choices = [*datasets.values_list("pk", "name")]  # type: ignore[attr-defined]
+        self.fields["scorer"].choices = scorers  # type: ignore[attr-defined]
+        for name in ("dataset_version", "minimum", "maximum", "max_failed", "max_age_days"):
+            self.fields[name].widget.attrs["inputmode"] = "decimal"
+
+    @property
+    def body(self) -> JSONObject:
+        """The body of a request that makes the same gate."""
+        return {wire: self.cleaned_data[name] for name, wire in GATE_WIRE_NAMES.items()}
+
+    def clean(self) -> None:
+        if self.errors:
+            return
+        try:
+            apply_gate(self.gate, self.body, is_new=True, datasets=self.datasets)
+        except ConfigError as error:
+            names = {wire: name for name, wire in GATE_WIRE_NAMES.items()}
+            for issue in error.issues:
+                self.add_error(names.get(issue.field), issue.message)
+
+    def save(self) -> ReleaseGate:
+        """Store the gate. The form must be valid."""
+        self.gate.agent = None if self.cleaned_data["for_team"] else self.agent
+        self.gate.owner_id = self.agent.owner_id
+        self.gate.save()
+        return self.gate

@@ -1,0 +1,115 @@
+"""Pages of release gates: add, change, delete, and the experiment that a gate waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from access_app.permissions import require_granted_role
+from access_app.role import Role
+from agentcms.errors import ApiError
+from agents_app.models import Agent
+from agents_app.views.access import GET_POST, get_agent
+from agents_app.views.header import AgentTab, header_context, render_agent_dialog
+from evals_app.experiments.creation import create_experiment
+from evals_app.experiments.options import parse_experiment
+from evals_app.forms.gates import GateForm
+from evals_app.gates.checking import check_gate, describe_need, gates_for
+from evals_app.models import Dataset, ReleaseGate
+from evals_app.views.lookups import get_page_dataset
+from versions_app.models.version import get_head_version, get_live_version
+
+
+def get_managed_agent(request: HttpRequest, agent_id: str) -> Agent:
+    """Return an agent. Raise Http404 if the user may not see it, and RoleRequired for all but managers."""
+    agent = get_agent(request, agent_id)
+    require_granted_role(request.user, Role.MANAGER, agent)
+    return agent
+
+
+@require_http_methods(GET_POST)
+@login_required
+def add_gate(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Add a gate to an agent."""
+    agent = get_managed_agent(request, agent_id)
+    gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by_id=request.user.pk)
+    return edit_gate(request, agent, gate)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def change_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
+    """Change a gate, such as to a lower bar."""
+    agent = get_managed_agent(request, agent_id)
+    gate = get_object_or_404(gates_for(agent), pk=gate_id)
+    gate.updated_at = timezone.now()
+    return edit_gate(request, agent, gate)
+
+
+def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResponse:
+    datasets = Dataset.objects.for_user(request.user).filter(archived_at=None)
+    form = GateForm(request.POST or None, gate, agent, datasets)
+    if form.is_valid():
+        form.save()
+        messages.success(request, "The release gate was saved.")
+        return redirect("evals:quality", agent.pk)
+    context: dict[str, Any] = header_context(request, agent, AgentTab.QUALITY)
+    context |= {"form": form, "gate": gate, "has_datasets": datasets.exists()}
+    return render(request, "evals/gate.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def delete_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
+    """Delete a gate after a question."""
+    agent = get_managed_agent(request, agent_id)
+    gate = get_object_or_404(gates_for(agent), pk=gate_id)
+    if request.method == "POST":
+        gate.delete()
+        messages.success(request, "The release gate was deleted.")
+        return redirect("evals:quality", agent.pk)
+    context = {
+        "title": "Delete the release gate?",
+        "body": "evals/_delete_gate.html",
+        "need": describe_need(gate),
+        "for_team": gate.agent_id is None,
+        "buttons": [{"label": "Delete the gate", "kind": "danger"}],
+    }
+    return render_agent_dialog(request, agent, AgentTab.QUALITY, context)
+
+
+@require_POST
+@login_required
+def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
+    """Start the experiment that a gate waits for, with the scorers of all gates over the same dataset."""
+    agent = get_agent(request, agent_id)
+    gates = gates_for(agent).select_related("dataset")
+    gate = get_object_or_404(gates, pk=gate_id)
+    dataset = get_page_dataset(request, gate.dataset_id, Role.EDITOR)
+    head = get_head_version(agent)
+    version = get_live_version(agent) if check_gate(agent, head, gate).needs_live else head
+    same = gates.filter(dataset=gate.dataset_id, dataset_version=gate.dataset_version)
+    body: dict[str, Any] = {
+        "targetType": "agent",
+        "targetId": agent.pk,
+        "agentVersion": str(version.version_number),
+        "scorerIds": [*dict.fromkeys(same.values_list("scorer", flat=True))],
+        "version": gate.dataset_version,
+    }
+    try:
+        experiment = create_experiment(dataset, parse_experiment(body), request.user)
+    except ApiError as error:
+        messages.error(request, f"{error.error.rstrip('.')}.")
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    else:
+        return redirect("evals:experiment", experiment.pk)
+    return redirect("evals:quality", agent.pk)

@@ -1,0 +1,165 @@
+"""Pages of release gates: managers make, change, lower and delete them, and go around them with a reason."""
+
+import pytest
+
+from agents_app.editing.change_context import change
+from evals_app.models import Experiment, ReleaseGate
+from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.gates.test_gates import experiment_of, live_number
+from tests.factories import AgentFactory, member
+
+pytestmark = pytest.mark.django_db
+
+ADD = "/agents/concierge/gates/add"
+FIELDS = {"dataset": "support", "scorer": "exact", "statistic": "mean", "minimum": "0.8", "mode": "enforce"}
+
+
+@pytest.fixture
+def agent():
+    make_dataset("One", owner_id="support")
+    return AgentFactory(id="concierge", owner_id="support", instructions="One")
+
+
+@pytest.fixture
+def manager(client, agent):
+    user = member("manager", "support")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def gate(agent):
+    return ReleaseGate.objects.create(
+        agent=agent, owner_id="support", dataset_id="support", scorer="exact", minimum=0.8
+    )
+
+
+@pytest.fixture
+def draft(agent, gate):
+    with change(publish=False):
+        return agent.edit({"instructions": "Two"})
+
+
+def text(answer, status=200):
+    assert answer.status_code == status, answer.content.decode()[:500]
+    return answer.content.decode()
+
+
+def test_a_manager_adds_lowers_and_deletes_a_gate(client, manager):
+    added = client.post(ADD, FIELDS)
+    gate = ReleaseGate.objects.get()
+    path = f"/agents/concierge/gates/{gate.pk}"
+    lowered = client.post(path, FIELDS | {"minimum": "0.5", "for_team": "on", "mode": "warn"})
+
+    assert (added.url, lowered.url) == ("/agents/concierge/quality",) * 2
+    assert (gate.agent_id, gate.minimum, gate.max_failed, gate.created_by) == ("concierge", 0.8, 0, manager)
+    gate.refresh_from_db()
+    assert (gate.agent_id, gate.owner_id, gate.minimum, gate.mode) == (None, "support", 0.5, "warn")
+    page = text(client.get("/agents/concierge/quality"))
+    assert "All agents of the team" in page
+    assert "Not met, warns only" in page
+    assert "The gate asks for 0.50 on &#x27;exact&#x27;" in text(client.get(f"{path}/delete"))
+    client.post(f"{path}/delete")
+    assert not ReleaseGate.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"minimum": ""}, "Send min, max or both."),
+        ({"minimum": "high"}, "Enter a number."),
+        ({"dataset": "secret"}, "Select a valid choice."),
+        ({"max_age_days": "0"}, "greater than or equal to 1"),
+    ],
+)
+def test_a_faulty_gate_is_named_at_its_field_and_not_stored(client, manager, fields, message):
+    make_dataset(pk="secret", owner_id="elsewhere")
+
+    assert message in text(client.post(ADD, FIELDS | fields), 422)
+    assert not ReleaseGate.objects.exists()
+
+
+def test_only_managers_keep_gates_and_strangers_find_none(client, agent, gate):
+    paths = [ADD, f"/agents/concierge/gates/{gate.pk}", f"/agents/concierge/gates/{gate.pk}/delete"]
+    for role, owner, status in (("publisher", "support", 403), ("manager", "elsewhere", 404)):
+        client.force_login(member(role, owner))
+        assert [client.post(path, FIELDS).status_code for path in paths] == [status] * 3
+        assert [client.get(path).status_code for path in paths] == [status] * 3
+    assert client.post(f"{paths[1]}/run").status_code == 404
+
+
+def test_a_button_runs_what_all_gates_over_the_dataset_wait_for(client, manager, agent, draft):
+    agent.gates.create(dataset_id="support", scorer="answer-length", minimum=0.1)
+    gate = agent.gates.get(scorer="exact")
+    page = text(client.get("/agents/concierge/quality"))
+
+    started = client.post(f"/agents/concierge/gates/{gate.pk}/run")
+
+    assert "Version 2 needs 0.80 on &#x27;exact&#x27;" in page
+    row = Experiment.objects.get()
+    assert started.url == f"/experiments/{row.pk}"
+    assert (row.version_number, row.scorer_keys) == (2, ["exact", "answer-length"])
+    assert "Experiment running: 0 of 1" in text(client.get("/agents/concierge/quality"))
+
+
+def test_a_gate_on_the_difference_to_live_runs_live_first(client, manager, agent, draft):
+    agent.gates.update(statistic="difference_to_live", minimum=0)
+    experiment_of(draft)
+    assert "no experiment has tested the live version" in text(client.get("/agents/concierge/quality"))
+
+    client.post(f"/agents/concierge/gates/{agent.gates.get().pk}/run")
+
+    assert Experiment.objects.first().version_number == 1
+
+
+@pytest.mark.parametrize(("act", "more"), [("activate", {}), ("restore", {"publish": "yes"})])
+def test_a_manager_publishes_anyway_with_a_reason(client, manager, agent, draft, act, more):
+    path = f"/agents/concierge/versions/2/{act}"
+    if act == "restore":
+        agent.edit({"instructions": "Three"})
+    agent.refresh_from_db()
+    numbers = {"live": "1", "head": str(agent.last_version_number), "message": "", **more}
+    page = text(client.get(path))
+
+    short = client.post(path, numbers | {"bypass_reason": "          "})
+    done = client.post(path, numbers | {"bypass_reason": "The old one is down."})
+
+    assert "A release gate is not met." in page
+    assert "Publish anyway, because" in page
+    assert (short.status_code, done.status_code) == (409, 302)
+    assert live_number(agent) == (2 if act == "activate" else 4)
+    assert agent.activations.first().reason == "Gates bypassed: The old one is down."
+
+
+def test_publishers_neither_see_nor_use_the_way_around(client, agent, draft):
+    client.force_login(member("publisher", "support"))
+    path = "/agents/concierge/versions/2/activate"
+
+    page = text(client.get(path))
+    answer = client.post(path, {"live": "1", "message": "", "bypass_reason": "The old one is down."})
+
+    assert "A release gate is not met." in page
+    assert "Publish anyway" not in page
+    assert answer.status_code == 403
+    assert live_number(agent) == 1
+
+
+def test_a_gate_that_warns_says_so_before_publishing(client, manager, agent, draft):
+    agent.gates.update(mode="warn")
+    path = "/agents/concierge/versions/2/activate"
+
+    page = text(client.get(path))
+    client.post(path, {"live": "1", "message": ""})
+
+    assert "A release gate warns." in page
+    assert live_number(agent) == 2
+
+
+def test_an_experiment_without_the_scorer_does_not_hide_an_earlier_one(agent, draft):
+    experiment_of(draft)
+    other = experiment_of(draft, completed_at=draft.created_at.replace(year=2090))
+    Experiment.objects.filter(pk=other.pk).update(summary={"scorers": {"tone": {"mean": 0.1}}})
+
+    draft.activate()
+
+    assert live_number(agent) == 2
