@@ -27,6 +27,7 @@ from agents_app.configuration.schema import to_wire_dict
 from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
+from runs_app.frequent_queries import agent_to_run
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from versions_app.models import AgentVersion
@@ -239,7 +240,7 @@ class AgentResolver:
     def _resolve(
         self, agent_id: str, user: Caller | None, version_id: UUID | None, version_number: int | None, status: str
     ) -> ResolvedAgent:
-        agent = self._visible(user).with_versions().filter(pk=agent_id, active_version__isnull=False).first()
+        agent = self._find_stored(agent_id, user, status)
         values = {"pk": version_id, "version_number": version_number}
         filters = {name: value for name, value in values.items() if value is not None}
         if agent is not None:
@@ -251,6 +252,12 @@ class AgentResolver:
         if filters:
             raise AgentVersion.DoesNotExist(f"Agent '{agent_id}' is defined in code and has no versions.")
         return ResolvedAgent.from_registry(entry)
+
+    def _find_stored(self, agent_id: str, user: Caller | None, status: str) -> Agent | None:
+        """Return a stored agent with the version of a status."""
+        if user is not None:
+            return agent_to_run.first(POINTERS[status][0], user=user, agent_id=agent_id)
+        return Agent.objects.with_versions().filter(pk=agent_id, active_version__isnull=False).first()
 
     def _at_version(self, agent: Agent, filters: dict[str, Any]) -> ResolvedAgent:
         try:

@@ -14,6 +14,7 @@ from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.events import streams
 from runs_app.events.chunks import Chunk
+from runs_app.frequent_queries import chunks_of_run
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.structured_output import STRUCTURED_OUTPUT
 
@@ -62,7 +63,7 @@ def suspended_response(run: AgentRun) -> ResponseBody:
 
 def generate_response(run: AgentRun) -> ResponseBody:
     """Return the response body of a run that has succeeded, or that waits for people."""
-    steps_chunks = list(split_steps(run.events.values_list("data", flat=True)))
+    steps_chunks = list(split_steps(chunks_of_run(run_id=run.pk)))
     steps = [step_body(run, chunks) for chunks in steps_chunks]
     last = steps[-1] if steps else step_body(run, [])
     return {

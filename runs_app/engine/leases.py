@@ -139,12 +139,6 @@ def renew(holder: str, run_ids: Iterable[UUID]) -> dict[UUID, int]:
     return dict(leased.values_list("pk", "fence"))
 
 
-def cancel_requested_ids(holder: str) -> list[UUID]:
-    """Return the ids of the runs of a process that users have cancelled."""
-    leased = AgentRun.objects.leased().filter(holder=holder, cancel_requested_at__isnull=False)
-    return list(leased.order_by().values_list("pk", flat=True))
-
-
 def end_lost_runs() -> int:
     """End runs with an expired lease that are not durable, and return their number."""
     lost = AgentRun.objects.with_expired_lease().filter(is_durable=False)

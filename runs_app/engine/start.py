@@ -12,7 +12,6 @@ from uuid import UUID, uuid5
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, Q
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
@@ -36,8 +35,8 @@ from runs_app.engine.durability import find_durability
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
 from runs_app.events.notifications import notifier, thread_channel
+from runs_app.frequent_queries import leased_runs_of, locked_agent_of_run, suspended_runs
 from runs_app.models import AgentRun
-from runs_app.models.run import AgentRunQuerySet
 from runs_app.requests.facts import FACTS, context_input, for_caller, with_variants
 from runs_app.requests.memory import MemoryCall
 from runs_app.requests.messages import parse_messages
@@ -274,41 +273,37 @@ def lock_runs(agent: ResolvedAgent, user: User | None) -> bool:
         lock_name(f"runs of user {user.pk}")
     if agent.source == "code":
         lock_name(f"runs of agent {agent.id}")
-        return too_many_suspended(user).exists()
+        limit = settings.RUNS_SUSPENDED_PER_USER
+        return suspended_runs(id_or_zero(user))[limit - 1 : limit].exists()
     # The lock also keeps the agent from being deleted.
-    locked = Agent.objects.select_for_update(of=("self",), no_key=True).only("pk", "archived_at")
-    row = locked.annotate(has_many_suspended=Exists(too_many_suspended(user))).get(pk=agent.id)
+    row = locked_agent_of_run.first(settings.RUNS_SUSPENDED_PER_USER, agent_id=agent.id, user_id=id_or_zero(user))
+    if row is None:
+        raise Agent.DoesNotExist
     reject_archived(row)
     return bool(vars(row)["has_many_suspended"])
 
 
+def id_or_zero(user: User | None) -> int:
+    """Return the ID of the user of a run, or for trusted code 0, which no user has."""
+    return 0 if user is None else user.pk
+
+
 def reject_limits(agent: ResolvedAgent, user: User | None, has_many_suspended: bool) -> None:
     """Raise TooManyRuns if the user or the agent has too many unfinished runs, or the user too many that wait."""
-    of_user, of_agent = Q(requested_by=user), Q(agent_key=agent.id)
-    leased = AgentRun.objects.leased().filter(of_user | of_agent, parent=None, experiment_id=None)
-    counts = leased.aggregate(of_user=Count("pk", filter=of_user), of_agent=Count("pk", filter=of_agent))
+    leased = leased_runs_of(user_id=id_or_zero(user), agent_id=agent.id)
     if has_many_suspended:
         raise TooManyRuns(
             f"You have {settings.RUNS_SUSPENDED_PER_USER} runs that wait for approval. "
             "Decide the calls that they wait for, or stop some of them."
         )
-    if user is not None and counts["of_user"] >= settings.RUNS_PER_USER:
+    if user is not None and sum(user_id == user.pk for user_id, _ in leased) >= settings.RUNS_PER_USER:
         raise TooManyRuns(
             f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
         )
-    if counts["of_agent"] >= settings.RUNS_PER_AGENT:
+    if sum(key == agent.id for _, key in leased) >= settings.RUNS_PER_AGENT:
         raise TooManyRuns(
             f"This agent has reached its limit of {settings.RUNS_PER_AGENT} unfinished runs. Try again shortly."
         )
-
-
-def too_many_suspended(user: User | None) -> AgentRunQuerySet:
-    """Return a run that waits for people if as many of the user do as allowed, or nothing."""
-    if user is None:
-        return AgentRun.objects.none()
-    suspended = AgentRun.objects.filter(requested_by=user, parent=None, suspended_at__isnull=False).order_by()
-    limit = settings.RUNS_SUSPENDED_PER_USER
-    return suspended[limit - 1 : limit]
 
 
 def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from runs_app.approvals import suspending
 from runs_app.engine import leases
 from runs_app.events.chunks import event_type
 from runs_app.events.pending_runs import WriteSnapshot
+from runs_app.frequent_queries import locked_runs_of_holder
 from runs_app.models import AgentRun, RunEvent, RunStep
 
 STEP_COLUMNS = ("state", "mark", "attempts", "result", "started_at", "finished_at")  # that a later state changes
@@ -17,8 +18,7 @@ STEP_COLUMNS = ("state", "mark", "attempts", "result", "started_at", "finished_a
 def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str) -> set[UUID]:
     """Save events, steps and ends in a transaction of the caller. Return the runs that this process still owns."""
     # The lock fences other processes: only the holder of a row may append events, and only with its last claim.
-    rows = AgentRun.objects.leased().filter(pk__in=snapshots, holder=holder)
-    locked = rows.order_by("pk").select_for_update().values_list("pk", "fence", "thread_id")
+    locked = locked_runs_of_holder(ids=list(snapshots), holder=holder)
     thread_ids = {run_id: thread_id for run_id, fence, thread_id in locked if fence == snapshots[run_id].fence}
     owned = set(thread_ids)
     RunEvent.objects.bulk_create(

@@ -23,14 +23,14 @@ from runs_app.engine import leases
 from runs_app.events.chunks import FINAL_TYPES, SUSPENDED_TYPE, Chunk, build_chunk, encode_chunk
 from runs_app.events.notifications import notifier
 from runs_app.events.redaction import redact_chunk
-from runs_app.models import AgentRun, RunEvent
+from runs_app.frequent_queries import MAX_EVENTS_PER_READ, events_after, run_with_id
+from runs_app.models import AgentRun
 
 Batch = list[tuple[int, Chunk]]
 ChunkConverter = Callable[[Chunk], Iterable[Chunk]]
 
 HEARTBEAT = 15.0  # seconds; proxies close idle connections, and a write detects a reader that has left
 EVENT_POLL_INTERVAL = 5.0  # seconds between reads without a notification; the executing process may have died
-MAX_EVENTS_PER_READ = 500
 STREAM_RETRY_AFTER = 2  # seconds
 
 KEEP_ALIVE = b": \n\n"
@@ -76,8 +76,7 @@ def read_batch(run_id: UUID, after: int) -> tuple[Batch, bool]:
 
 
 def read_events_after(run_id: UUID, number: int) -> Batch:
-    events = RunEvent.objects.filter(run=run_id, number__gt=number).order_by("number")
-    return list(events.values_list("number", "data")[:MAX_EVENTS_PER_READ])
+    return events_after(run_id=run_id, number=number)
 
 
 def deleted_chunk(run_id: UUID) -> Chunk:
@@ -114,7 +113,9 @@ def wait_until_over(run_id: UUID) -> AgentRun:
             woken.clear()
             was_stopping = stopping.is_set()
             if was_stopping or not notifier.executes(run_id):
-                run = AgentRun.objects.get(pk=run_id)
+                run = run_with_id.first(run_id=run_id)
+                if run is None:
+                    raise AgentRun.DoesNotExist
                 if is_over(run) or was_stopping:
                     return run
             close_old_connections()  # return the connection while waiting

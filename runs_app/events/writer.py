@@ -24,6 +24,7 @@ from runs_app.events.chunks import DELTA_TYPES, Chunk, append_delta
 from runs_app.events.notifications import notifier
 from runs_app.events.pending_runs import PendingRun, WriteSnapshot, remove_written_steps, take_snapshot
 from runs_app.events.saving import save_snapshots
+from runs_app.frequent_queries import cancel_requested_ids
 from runs_app.models import AgentRun, RunStep
 from runs_app.models.run import DURABLE_LEASE_DURATION
 
@@ -186,7 +187,7 @@ class EventWriter:
             self._renew(fences, now)
         if now - self.cancel_polled_at >= CANCEL_POLL_INTERVAL:
             self.cancel_polled_at = now
-            for run_id in leases.cancel_requested_ids(self.holder):
+            for run_id in cancel_requested_ids(holder=self.holder):
                 self.cancel_run(run_id)
 
     def _renew(self, fences: dict[UUID, int], now: float) -> None:

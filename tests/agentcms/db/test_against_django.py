@@ -4,11 +4,13 @@ A new Django that compiles querysets differently, or reads their rows in another
 """
 
 import re
+from uuid import UUID
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.urls import get_resolver
+from django.utils.timezone import now
 
 from access_app.models import ApiKey, keys_with_prefix
 from agentcms.db.compiled_query import CompiledQuery
@@ -17,7 +19,18 @@ from agents_app.api.representation import agent_row, agent_rows_by_id, agent_tot
 from agents_app.editing.change_context import change
 from agents_app.editing.locking import agent_with_live_version, locked_agent
 from agents_app.models import Agent
+from runs_app.frequent_queries import (
+    agent_to_run,
+    cancel_requested_ids,
+    chunks_of_run,
+    events_after,
+    leased_runs_of,
+    locked_agent_of_run,
+    locked_runs_of_holder,
+    run_with_id,
+)
 from tests.factories import AgentFactory, UserFactory, member
+from tests.runs_app.factories import RunFactory
 from versions_app.api.representation_cache import (
     pointers_with_total,
     version_keys,
@@ -29,6 +42,19 @@ pytestmark = pytest.mark.django_db
 
 WINDOW = slice(1, 3)
 ORDERS = [f"{sign}{column}" for column in ORDER_COLUMNS.values() for sign in ("", "-")]
+
+
+def calls_of_runs(user, agent, run):
+    """Each compiled query of runs, with values with which it finds something."""
+    for pointer in ("active_version", "head_version"):
+        yield agent_to_run, (pointer,), {"user": user, "agent_id": agent.pk}
+    yield locked_agent_of_run, (3,), {"agent_id": agent.pk, "user_id": user.pk}
+    yield leased_runs_of, (), {"user_id": user.pk, "agent_id": agent.pk}
+    yield locked_runs_of_holder, (), {"ids": [run.pk], "holder": run.holder}
+    yield cancel_requested_ids, (), {"holder": run.holder}
+    yield run_with_id, (), {"run_id": run.pk}
+    yield chunks_of_run, (), {"run_id": run.pk}
+    yield events_after, (), {"run_id": run.pk, "number": 1}
 
 
 def calls(user, agent, prefix):
@@ -66,7 +92,9 @@ def examples(user):
         with change(publish=False):
             agent.edit({"name": "Three"})
     prefix = ApiKey.objects.issue(user)[0].prefix
-    return list(calls(user, Agent.objects.get(pk="b"), prefix))
+    agent = Agent.objects.get(pk="b")
+    run = RunFactory(agent=agent, requested_by=user, open=True, holder="here", cancel_requested_at=now())
+    return [*calls(user, agent, prefix), *calls_of_runs(user, agent, run)]
 
 
 def executed(act):
@@ -82,10 +110,10 @@ def executed(act):
     return result, [statement for statement in statements if "SAVEPOINT" not in statement[0]]
 
 
-def with_parameters(statement):
-    """A statement of Django with its LIMIT and OFFSET as parameters, as a compiled query has them."""
+def with_parameters(statement, values):
+    """A statement of Django with its LIMIT and OFFSET as parameters, if they are values of the compiled query."""
     sql, parameters = statement
-    if not (window := re.search(r"LIMIT (\d+) OFFSET (\d+)", sql)):
+    if "window" not in values or not (window := re.search(r"LIMIT (\d+) OFFSET (\d+)", sql)):
         return statement
     before, after = sql[: window.start()], sql[window.end() :]
     position = before.count("%s")
@@ -107,14 +135,14 @@ def test_the_statements_and_rows_are_those_of_django(examples):
         ours, sent = executed(lambda: query(*options, **values))  # noqa: B023
         theirs, expected = executed(lambda: list(query.build(*options, **values)))  # noqa: B023
 
-        assert sent == [with_parameters(statement) for statement in expected], (query.__name__, options)
+        assert sent == [with_parameters(statement, values) for statement in expected], (query.__name__, options)
         assert [plain(row) for row in ours] == [plain(row) for row in theirs], (query.__name__, options)
         assert ours, query.__name__
 
 
 def test_the_statements_are_those_that_django_compiles_for_other_values(examples):
     """The first values of a variant leave nothing behind in the statements of the next values."""
-    other = {str: "other", int: 7, list: ["other"], slice: slice(5, 25)}
+    other = {str: "other", int: 7, list: ["other"], slice: slice(5, 25), UUID: UUID(int=1)}
     for query, options, values in examples:
         query(*options, **values)
         changed = {
@@ -125,7 +153,7 @@ def test_the_statements_are_those_that_django_compiles_for_other_values(examples
             for act in (query, query.build)
         )
 
-        assert sent == [with_parameters(statement) for statement in expected], (query.__name__, options)
+        assert sent == [with_parameters(statement, values) for statement in expected], (query.__name__, options)
 
 
 def test_every_compiled_query_is_compared(examples):

@@ -5,6 +5,7 @@ from django.db import connection
 from django.utils import timezone
 
 from runs_app.engine import leases
+from runs_app.frequent_queries import cancel_requested_ids, leased_runs_of
 from runs_app.models import AgentRun
 
 pytestmark = pytest.mark.django_db
@@ -26,11 +27,12 @@ def finished_runs():
     "query",
     [
         lambda: AgentRun.objects.unfinished().filter(agent_key="a").count(),
+        lambda: leased_runs_of(user_id=1, agent_id="a"),
         lambda: leases.renew("here", [AgentRun().pk]),
-        lambda: leases.cancel_requested_ids("here"),
+        lambda: cancel_requested_ids(holder="here"),
         lambda: leases.end_lost_runs(),
     ],
-    ids=["limits", "renewed leases", "cancel requests", "expired leases"],
+    ids=["unfinished runs", "limits", "renewed leases", "cancel requests", "expired leases"],
 )
 def test_unfinished_runs_are_found_by_an_index(finished_runs, query, django_assert_max_num_queries):
     with django_assert_max_num_queries(2) as captured:
