@@ -1,5 +1,8 @@
 """Take screenshots of every page with demo data, at two widths in both themes, into screenshots/.
 
+Name pages to take only those: `python scripts/screenshots.py editor history`. The whole page is in the picture.
+Fails if a page scrolls sideways or writes to the console.
+
 `python scripts/screenshots.py --readme` also updates the images of the README in docs/images.
 """
 
@@ -14,11 +17,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import which
-from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
+from screenshot_data import create_outside_tools, write_commands
+from screenshot_pages import CONVERSATION_PAGES, CONVERSATIONS, LINKED_PAGES, PAGES, PARTICIPANT
 
 CHROMIUM = which("chromium") or which("google-chrome")
 START_TIMEOUT, POLL_INTERVAL = 120, 0.5
@@ -27,36 +31,9 @@ OUT = ROOT / "screenshots"
 IMAGES = ROOT / "docs" / "images"
 
 SIZES = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
-AGENT = "/agents/reply-drafter"
+THEMES = ("light", "dark")
 USERNAME = "ada"
-PAGES = {
-    "list": "/",
-    "filters": "/?panel=filters&q=support",
-    "go-to": "/go-to",
-    "usage": "/agents/support-triage/usage",
-    "trash": "/deleted-agents",
-    "delete": f"{AGENT}/delete",
-    "archive": f"{AGENT}/archive",
-    "no-match": "/?q=nothing-like-this",
-    "new": "/new-agent",
-    "editor": AGENT,
-    "broken-reference": "/agents/sql-helper",
-    "history": f"{AGENT}/versions",
-    "live-history": f"{AGENT}/live-history",
-    "used-by": f"{AGENT}/used-by",
-    "agent-runs": f"{AGENT}/runs",
-    "version": f"{AGENT}/versions/3",
-    "compare": f"{AGENT}/versions/compare?from=live&to=head",
-    "publish": f"{AGENT}/versions/5/activate",
-    "restore": f"{AGENT}/versions/2/restore",
-    "keys": "/account/keys",
-    "password": "/account/password",
-    "team": "/team",
-    "api": "/api/docs",
-    "not-found": "/nothing-here",
-    "admin": "/admin/",
-    "admin-agents": "/admin/agents_app/agent/",
-}
+NOT_FOUND = "the server responded with a status of 404"  # what one of the pages is about
 MESSAGE = "the proofreader of a night train"
 README_IMAGES = {
     ("try", "wide", "light"),
@@ -68,13 +45,13 @@ README_IMAGES = {
 
 
 @contextmanager
-def run_application(data_dir: str) -> Iterator[str]:
+def run_application(data_dir: str, variables: dict[str, str]) -> Iterator[str]:
     """Run the application with demo data. Yield its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     command = [sys.executable, "-m", "agentcms.server.run", "--stop-with-parent"]
-    environment = {**os.environ, "PORT": port, "DATA_DIR": data_dir, "DEMO_DATA": "yes"}
+    environment = {**os.environ, **variables, "PORT": port, "DATA_DIR": data_dir, "DEMO_DATA": "yes"}
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
@@ -96,60 +73,106 @@ def wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:
     sys.exit("The application did not start.")
 
 
-def sign_in(page: Page, base_url: str, password: str) -> None:
+def sign_in(page: Page, base_url: str, username: str, password: str) -> None:
     page.goto(f"{base_url}/sign-in")
-    page.fill("[name=username]", USERNAME)
+    page.fill("[name=username]", username)
     page.fill("[name=password]", password)
     page.press("[name=password]", "Enter")
     page.wait_for_url(lambda url: "/sign-in" not in url)
 
 
-def create_run(browser: Any, base_url: str, password: str) -> dict[str, str]:
+def create_run(page: Page, base_url: str) -> dict[str, str]:
     """Run an agent in the playground. Return the paths of the pages that show the run, by name."""
-    context = browser.new_context()
-    page = context.new_page()
-    sign_in(page, base_url, password)
     page.goto(f"{base_url}/agents/storyteller/try")
     page.get_by_label("Message").fill(MESSAGE)
     page.get_by_role("button", name="Run").click()
     page.wait_for_selector("[data-answer]")
     page.wait_for_selector("[aria-busy]", state="detached")
-    urls = {"try": page.url, "runs": "/runs", "run": page.get_by_text("Open the run").last.get_attribute("href")}
-    context.close()
-    return {name: url.removeprefix(base_url) for name, url in urls.items()}
+    paths = {"try": page.url, "run": page.get_by_text("Open the run").last.get_attribute("href") or ""}
+    return {name: path.removeprefix(base_url) for name, path in paths.items()}
 
 
-def capture_pages(browser: Any, base_url: str, password: str, size: str, theme: str) -> None:
-    context = browser.new_context(viewport=SIZES[size], color_scheme=theme, reduced_motion="reduce")
+def find_pages(browser: Browser, base_url: str, passwords: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Follow the links to the pages without a fixed URL. Return user, name and path of all pages."""
+    pages = [(USERNAME, name, path) for name, path in PAGES.items()]
+    page = open_signed_in(browser, base_url, USERNAME, passwords)
+    paths = create_run(page, base_url)
+    for name, (start, selector) in LINKED_PAGES.items():
+        paths[name] = follow(page, base_url, paths.get(start, start), selector)
+    pages += [(USERNAME, name, path) for name, path in paths.items()]
+    page = open_signed_in(browser, base_url, PARTICIPANT, passwords)
+    for name, selector in CONVERSATION_PAGES.items():
+        pages.append((PARTICIPANT, name, follow(page, base_url, CONVERSATIONS, selector)))
+    return [*pages, (PARTICIPANT, "conversations", CONVERSATIONS)]
+
+
+def follow(page: Page, base_url: str, start: str, selector: str) -> str:
+    """Open a page, press a link or button, and return the path where it leads."""
+    page.goto(f"{base_url}{start}")
+    link = page.locator(selector).first
+    if target := link.get_attribute("href"):
+        return target
+    with page.expect_navigation():
+        link.click()
+    return page.url.removeprefix(base_url)
+
+
+def open_signed_in(browser: Browser, base_url: str, username: str, passwords: dict[str, str]) -> Page:
+    context = browser.new_context(viewport=SIZES["wide"], reduced_motion="reduce")
     page = context.new_page()
-    sign_in(page, base_url, password)
-    for name, path in PAGES.items():
-        page.goto(f"{base_url}{path}")
+    sign_in(page, base_url, username, passwords[username])
+    return page
+
+
+def capture(page: Page, url: str, name: str) -> list[str]:
+    """Take the screenshots of a page. Return what is wrong with it."""
+    problems: list[str] = []
+    page.on("console", lambda message: NOT_FOUND in message.text or problems.append(f"{name}: {message.text}"))
+    page.goto(url)
+    for size, viewport in SIZES.items():
+        page.set_viewport_size(viewport)
         page.mouse.move(1, 1)  # the editor of long texts loads when somebody uses the page
         page.wait_for_load_state("networkidle")
-        page.screenshot(path=OUT / f"{name}-{size}-{theme}.png")
-        if (name, size, theme) in README_IMAGES and "--readme" in sys.argv:
-            page.screenshot(path=IMAGES / f"{name}.png")
-    context.close()
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            problems.append(f"{name}: scrolls sideways at {viewport['width']} px")
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            page.screenshot(path=OUT / f"{name}-{size}-{theme}.png", full_page=True)
+            if (name, size, theme) in README_IMAGES and "--readme" in sys.argv:
+                page.screenshot(path=IMAGES / f"{name}.png")
+    return problems
 
 
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as data_dir, run_application(data_dir) as url, sync_playwright() as playwright:
-        password = get_password(USERNAME, Path(data_dir))
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        PAGES.update(create_run(browser, url, password))
-        for size in SIZES:
-            for theme in ("light", "dark"):
-                capture_pages(browser, url, password, size, theme)
-        browser.close()
-    print(f"{len(PAGES) * 4} screenshots in {OUT}")
+    names = {argument for argument in sys.argv[1:] if not argument.startswith("--")}
+    with tempfile.TemporaryDirectory() as data_dir, sync_playwright() as playwright:
+        environment = write_commands(Path(data_dir))
+        with run_application(data_dir, environment) as url:
+            create_outside_tools(url, {**os.environ, **environment, "DATA_DIR": data_dir}, USERNAME)
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            problems = capture_pages(browser, url, read_passwords(Path(data_dir)), names)
+            browser.close()
+    sys.exit("\n".join(problems) or None)
 
 
-def get_password(username: str, data_dir: Path) -> str:
+def capture_pages(browser: Browser, base_url: str, passwords: dict[str, str], names: set[str]) -> list[str]:
+    """Take the screenshots of the named pages, or of all. Return what is wrong with them."""
+    visitors = {name: open_signed_in(browser, base_url, name, passwords) for name in (USERNAME, PARTICIPANT)}
+    pages = [page for page in find_pages(browser, base_url, passwords) if not names or page[1] in names]
+    problems = []
+    for username, name, path in pages:
+        page = visitors[username].context.new_page()
+        problems += capture(page, f"{base_url}{path}", name)
+        page.close()
+    print(f"{len(pages) * len(SIZES) * len(THEMES)} screenshots in {OUT}")
+    return problems
+
+
+def read_passwords(data_dir: Path) -> dict[str, str]:
     users = json.loads((data_dir / "demo_passwords.json").read_text())["users"]
-    return next(str(user["password"]) for user in users if user["username"] == username)
+    return {user["username"]: user["password"] for user in users}
 
 
 if __name__ == "__main__":
