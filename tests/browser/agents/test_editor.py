@@ -504,30 +504,36 @@ def test_markup_in_texts_is_escaped(visit, fresh, api):
     assert visitor.console == []
 
 
-TYPE_ONE = """() => new Promise((done) => {
-    const began = performance.now();
-    document.execCommand("insertText", false, "x");
-    requestAnimationFrame(() => done(performance.now() - began));
-})"""
-COUNT_COPIES = """() => {
-    window.copies = 0;
+# Counts the copies of the text into the form, and the elements that a key changes.
+COUNT_WORK = """() => {
+    window.copies = window.changes = 0;
     document.addEventListener("input", (event) => { if (event.target.id === "id_instructions") window.copies += 1; });
+    new MutationObserver((records) => window.changes += records.length)
+        .observe(document, {childList: true, subtree: true, characterData: true, attributes: true});
+}"""
+TYPE = """async (count) => {
+    for (let number = 0; number < count; number += 1) {
+        document.execCommand("insertText", false, "x");
+        await new Promise(requestAnimationFrame);
+    }
+    return [window.copies, window.changes];
 }"""
 
 
-def test_200_kb_of_instructions_are_edited_fast(visit, fresh, api):
+def test_a_key_in_211_kb_of_instructions_changes_only_lines_in_view(visit, fresh, api):
     text = "Answer every guest in the order of arrival, {{name}}.\n" * 4000
     patch_agent(api, fresh, instructions=text)
     page = visit().goto(f"/agents/{fresh}")
     expect(page.locator("#id_instructions_counter")).to_contain_text(f"{len(text):,} characters")
     instructions(page).press("Control+End")
-    page.evaluate(COUNT_COPIES)
+    page.evaluate(COUNT_WORK)
 
-    took = min(page.evaluate(TYPE_ONE) for _ in range(8))  # the run with the least other load
+    copies, changes = page.evaluate(TYPE, 8)
 
+    assert copies < 8  # the text is copied after the last key, not at each one
+    assert changes < 8 * 200  # of 4,000 lines
+    assert page.locator("#instructions .cm-line").count() < 200
     expect(page.locator("#id_instructions_counter")).to_contain_text(f"{len(text) + 8:,} characters")
-    assert page.evaluate("window.copies") < 8  # the text is copied after the last key, not at each one
-    assert took < 1000
     page.keyboard.type("y")
     page.keyboard.press("Control+s")
     expect(page.locator(".toast")).to_contain_text("Draft v3 saved")
