@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import which
+from typing import Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
 from screenshot_data import create_outside_tools, write_commands
 from screenshot_pages import CONVERSATION_PAGES, CONVERSATIONS, LINKED_PAGES, PAGES, PARTICIPANT
 
@@ -30,8 +31,8 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "screenshots"
 IMAGES = ROOT / "docs" / "images"
 
-SIZES = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
-THEMES = ("light", "dark")
+SIZES: dict[str, ViewportSize] = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
+THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 USERNAME = "ada"
 NOT_FOUND = "the server responded with a status of 404"  # what one of the pages is about
 MESSAGE = "the proofreader of a night train"
@@ -127,7 +128,12 @@ def open_signed_in(browser: Browser, base_url: str, username: str, passwords: di
 def capture(page: Page, url: str, name: str) -> list[str]:
     """Take the screenshots of a page. Return what is wrong with it."""
     problems: list[str] = []
-    page.on("console", lambda message: NOT_FOUND in message.text or problems.append(f"{name}: {message.text}"))
+
+    def note(message: ConsoleMessage) -> None:
+        if NOT_FOUND not in message.text:
+            problems.append(f"{name}: {message.text}")
+
+    page.on("console", note)
     page.goto(url)
     for size, viewport in SIZES.items():
         page.set_viewport_size(viewport)
