@@ -8,7 +8,8 @@ session: what the server knows of the caller. `topK` is the most passages of a s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from agents_app.registry import Entry, Kind, registry
 
 KNOWLEDGE = "knowledge"
 NO_BASE_MESSAGE = "No knowledge base has the ID '{key}'."
+find_fact = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}").fullmatch
 FILTER_MESSAGE = "The filter of the knowledge base '{key}' cannot be used: {reason}"
 
 
@@ -29,6 +31,15 @@ def find_base(key: str, owner_id: str) -> Entry | None:
 def find_base_problem(key: str, owner_id: str) -> str:
     """Return why an agent of this owner cannot search a base, or a blank text."""
     return "" if find_base(key, owner_id) is not None else NO_BASE_MESSAGE.format(key=key)
+
+
+def fact_names(value: Any) -> Iterator[str]:
+    """Yield the names of the facts in a filter, or in the field `knowledge` of an agent."""
+    if isinstance(value, str) and (match := find_fact(value)):
+        yield match[1]
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from fact_names(item)
 
 
 def filter_problem(key: str, entry: Entry, options: Any) -> str:

@@ -6,24 +6,13 @@ the caller claims in a request context is never used.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentcms.wire.metadata_filter import Filter, FilterError, parse_filter
-
-find_fact = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}").fullmatch
+from agents_app.configuration.knowledge import find_fact
 
 NO_FACT_MESSAGE = "The agent filters this search by '{name}', which is not known of this caller. Nothing was searched."
-
-
-def fact_names(value: Any) -> Iterator[str]:
-    """Yield the names of the facts in a filter."""
-    if isinstance(value, str) and (match := find_fact(value)):
-        yield match[1]
-    elif isinstance(value, Mapping | list):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from fact_names(item)
 
 
 def fill_facts(value: Any, facts: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Facts about a caller, on which variants of an agent and variables in its instructions may depend.
+"""Facts about a caller, on which variants, variables in instructions and filters of searches may depend.
 
 They come from the credentials. What a caller says in the request context are claims, over which facts win.
 """
@@ -12,6 +12,7 @@ from typing import Any
 from access_app.caller import Caller
 from access_app.permissions import role_for
 from agents_app.configuration.conditional import CONDITIONAL, apply_variants, choose_variants
+from agents_app.configuration.knowledge import KNOWLEDGE, fact_names
 from agents_app.configuration.variables import find_placeholders
 from runs_app.resolution import ResolvedAgent
 
@@ -20,11 +21,13 @@ VARIANTS = "variants"  # in the input of a run: the indexes of the chosen ones, 
 
 
 def find_facts(user: Caller | None, agent: ResolvedAgent) -> dict[str, Any]:
-    """Return the facts about a caller on which the agent depends: all for variants, else those of its variables."""
-    names = {
-        place.path.split(".")[0] for place in find_placeholders(str(agent.configuration.get("instructions") or ""))
-    }
-    needs_all = bool(agent.configuration.get(CONDITIONAL))
+    """Return the facts about a caller on which an agent depends: those that it names, or all.
+
+    All for variants, and for sub-agents, which may name others.
+    """
+    places = find_placeholders(str(agent.configuration.get("instructions") or ""))
+    names = {place.path.split(".")[0] for place in places} | {*fact_names(agent.configuration.get(KNOWLEDGE))}
+    needs_all = bool(agent.configuration.get(CONDITIONAL) or agent.configuration.get("agents"))
     if user is None or not (needs_all or names):
         return {}
     key = getattr(user, "api_key", None)

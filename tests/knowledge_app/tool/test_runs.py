@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from access_app.models import ApiKey
 from agentcms.wire.metadata_filter import FilterError, matches
 from knowledge_app.documents.adding import add_text
 from knowledge_app.models import KnowledgeBase
@@ -13,6 +14,7 @@ from knowledge_app.search.retrieval import search_base
 from knowledge_app.tool.fixed_filter import parse_fixed_filter
 from knowledge_app.tool.search_tool import search
 from runs_app.engine.context import RunDeps
+from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
 from tests.knowledge_app.conftest import run_jobs
@@ -70,6 +72,27 @@ def test_a_filter_is_filled_with_facts_and_never_with_claims(filled):
     assert answer["results"] == []
     with pytest.raises(FilterError, match="tier"):
         search("handbook", {"filter": {"product": "{{ tier }}"}}, {"query": "port"}, deps(tier="router"))
+
+
+def test_a_run_filters_by_the_context_of_the_api_key(filled, idle_engine):
+    user = member("publisher", "support")
+    key, _ = ApiKey.objects.issue(user, "gold")
+    key.context = {"product": "router", "userId": "u0"}
+    user.api_key = key
+    agent = AgentFactory(
+        model=DEMO, owner_id="support", knowledge={"handbook": {"filter": {"product": "{{ product }}"}}}
+    )
+    parent = AgentFactory(model=DEMO, owner_id="support", agents=[agent.pk])
+    claims = {"request_context": {"product": "switch"}}
+
+    own = wait_for_end(start_run(agent, user, "Which port has it?", **claims))
+    wait_for_end(start_run(parent, user, f'use agent-{agent.pk} {{"prompt": "Which port has it?"}}', **claims))
+
+    child = AgentRun.objects.get(parent__isnull=False)
+    for run in (own, child):
+        (result,) = chunks(run, "tool-result")
+        assert [row["document"] for row in result["payload"]["result"]["results"]] == ["Router"]
+    assert child.facts["userId"] == f"u{user.pk}"
 
 
 def test_a_fact_that_is_a_list_stands_for_any_of_its_items():
