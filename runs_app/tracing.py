@@ -46,6 +46,7 @@ def run_attributes(run: AgentRun) -> dict[str, str | int]:
         "agentcms.version.number": run.version_number or 0,
         "agentcms.owner": spans.hash_owner(run.owner_id),
         "agentcms.segment": run.segment,
+        **({"agentcms.experiment.id": str(run.experiment_id)} if run.experiment_id else {}),
     }
 
 

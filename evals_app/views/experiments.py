@@ -27,7 +27,7 @@ from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 
-FAILED, WORSE, UNREVIEWED = "failed", "worse", "needs-review"
+ONLY_FAILED, ONLY_WORSE, ONLY_UNREVIEWED = "failed", "worse", "needs-review"
 Results = QuerySet[ExperimentResult]
 
 
@@ -72,11 +72,11 @@ def chosen_results(
 def filter_results(row: Experiment, only: str, baseline: Experiment | None) -> tuple[Results, dict[UUID, int]]:
     """Return the chosen results, and the positions of their items if they have an order of their own."""
     results = row.results.select_related("item_version").order_by("item_id", "attempt")
-    if only == FAILED:
+    if only == ONLY_FAILED:
         return results.filter(error__isnull=False), {}
-    if only == UNREVIEWED:
+    if only == ONLY_UNREVIEWED:
         return results.filter(review=ExperimentResult.Review.NEEDS_REVIEW), {}
-    if only == WORSE:
+    if only == ONLY_WORSE:
         worse = find_worse_items(baseline, row) if baseline is not None else []
         return results.filter(item__in=worse), {item_id: number for number, item_id in enumerate(worse)}
     return results, {}

@@ -1,7 +1,8 @@
 """A typed client for the API of Agent CMS."""
 
-from agentcms_client.calls import CALLS
+from agentcms_client.calls import CALLS, Call
 from agentcms_client.clients import AsyncClient, Client
+from agentcms_client.experiments import BarMissed, ExperimentFailed, Outcome
 from agentcms_client.responses import ApiError, Stale
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, DeletedAgent, Job, Page, Run, Version
 from agentcms_client.streaming import StreamedRun
@@ -13,10 +14,14 @@ __all__ = [
     "ApiError",
     "Approval",
     "AsyncClient",
+    "BarMissed",
+    "Call",
     "Client",
     "Comparison",
     "DeletedAgent",
+    "ExperimentFailed",
     "Job",
+    "Outcome",
     "Page",
     "Run",
     "Stale",

@@ -11,6 +11,7 @@ from typing import Any, Self
 import httpx
 
 from agentcms_client.calls import CALLS, Call
+from agentcms_client.experiments import AsyncExperiments, Experiments
 from agentcms_client.responses import Stale, WaitPauses, parse_response, retry_delay
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
 from agentcms_client.streaming import (
@@ -41,6 +42,7 @@ class Client:
 
     def __init__(self, base_url: str, key: str, **options: Any) -> None:
         self.http = httpx.Client(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options)
+        self.experiments = Experiments(self)
 
     def __enter__(self) -> Self:
         return self
@@ -214,6 +216,7 @@ class AsyncClient:
 
     def __init__(self, base_url: str, key: str, **options: Any) -> None:
         self.http = httpx.AsyncClient(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options)
+        self.experiments = AsyncExperiments(self)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,0 +1,95 @@
+"""The pytest plugin: tests that look at an experiment over a dataset.
+
+    @pytest.mark.agent_eval(agent="clerk", dataset="support")
+    def test_the_clerk_is_exact(experiment):
+        assert experiment.mean("exact") >= 0.8, experiment.worst(5)
+
+The environment variables AGENTCMS_URL and AGENTCMS_API_KEY name the server and the key.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from agentcms_client.calls import Call
+from agentcms_client.clients import Client
+from agentcms_client.experiments import PAGE_SIZE, Outcome, dataset_path
+
+MARK = "agent_eval"
+OUTCOMES = pytest.StashKey[dict[str, Outcome]]()
+WIRE_NAMES = {"concurrency": "maxConcurrency"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{MARK}(agent, dataset, version='live', scorers=None, per_item=False, **options): run an experiment.",
+    )
+    config.stash[OUTCOMES] = {}
+
+
+def connect() -> Client:
+    """Return a client. Raise UsageError without the environment variables."""
+    url, key = os.environ.get("AGENTCMS_URL"), os.environ.get("AGENTCMS_API_KEY")
+    if not url or not key:
+        raise pytest.UsageError("Set AGENTCMS_URL and AGENTCMS_API_KEY to run tests with agent_eval.")
+    return Client(url, key)
+
+
+def read_mark(mark: pytest.Mark) -> dict[str, Any]:
+    """Return the options of a mark. Raise UsageError if one is missing."""
+    options = dict(mark.kwargs)
+    if mark.args or not {"agent", "dataset"} <= options.keys():
+        raise pytest.UsageError('Write @pytest.mark.agent_eval(agent="…", dataset="…").')
+    return options
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test for each item of the dataset, if the mark says `per_item`."""
+    mark = metafunc.definition.get_closest_marker(MARK)
+    if mark is None or "experiment" not in metafunc.fixturenames:
+        return
+    options = read_mark(mark)
+    if options.get("per_item"):
+        items = find_items(options["dataset"])
+        names = [str(item.get("externalId") or item["id"]) for item in items]
+        metafunc.parametrize("experiment", [item["id"] for item in items], indirect=True, ids=names)
+
+
+def find_items(dataset_id: str) -> list[dict[str, Any]]:
+    """Return the items of a dataset at its current version."""
+    items: list[dict[str, Any]] = []
+    with connect() as client:
+        has_more = True
+        while has_more:
+            query = {"page": len(items) // PAGE_SIZE, "perPage": PAGE_SIZE}
+            body = client.send(Call("GET", dataset_path(dataset_id, "items"), query))
+            items += body["items"]
+            has_more = body["pagination"]["hasMore"]
+    return items
+
+
+@pytest.fixture
+def experiment(request: pytest.FixtureRequest) -> Outcome:
+    """The experiment of the mark, which runs once for all tests with equal marks. Per item, the results of one."""
+    mark = request.node.get_closest_marker(MARK)
+    if mark is None:
+        raise pytest.UsageError("The fixture experiment needs @pytest.mark.agent_eval.")
+    options = read_mark(mark)
+    options.pop("per_item", None)
+    outcomes = request.config.stash[OUTCOMES]
+    key = repr(sorted(options.items()))
+    if key not in outcomes:
+        outcomes[key] = run_experiment(options)
+    item_id = getattr(request, "param", None)
+    return outcomes[key] if item_id is None else outcomes[key].of_item(item_id)
+
+
+def run_experiment(options: dict[str, Any]) -> Outcome:
+    named = {WIRE_NAMES.get(name, name): value for name, value in options.items()}
+    dataset_id, agent_id = named.pop("dataset"), named.pop("agent")
+    with connect() as client:
+        return client.experiments.run(dataset_id, agent_id, **named)
