@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evals_app.views import compare, datasets, experiments, gates, quality, runs, start
+from evals_app.views import compare, datasets, experiments, gates, quality, runs, scorers, start
 
 app_name = "evals"
 
@@ -26,5 +26,16 @@ urlpatterns = [
     path("agents/<str:agent_id>/gates/<uuid:gate_id>", gates.change_gate, name="edit_gate"),
     path("agents/<str:agent_id>/gates/<uuid:gate_id>/delete", gates.delete_gate, name="delete_gate"),
     path("agents/<str:agent_id>/gates/<uuid:gate_id>/run", gates.run_gate, name="run_gate"),
+    path("scorers", scorers.scorer_list, name="scorers"),
+    path("new-scorer", scorers.create_scorer_page, name="new_scorer"),
+    path("scorers/<str:scorer_id>", scorers.scorer, name="scorer"),
+    path("scorers/<str:scorer_id>/edit", scorers.change_scorer_page, name="edit_scorer"),
+    path("scorers/<str:scorer_id>/compare", scorers.compare_scorer_versions, name="compare_scorer"),
+    path(
+        "scorers/<str:scorer_id>/versions/<int:number>/publish", scorers.publish_scorer_version, name="publish_scorer"
+    ),
+    path(
+        "scorers/<str:scorer_id>/versions/<int:number>/restore", scorers.restore_scorer_version, name="restore_scorer"
+    ),
     path("runs/<uuid:run_id>/add-to-dataset", runs.add_to_dataset, name="add_run"),
 ]

@@ -1,0 +1,129 @@
+"""The form of a stored scorer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+
+from access_app.role import SHARED_LABEL
+from agents_app.configuration.schema import JSONObject
+from evals_app.models import Scorer
+from evals_app.scorers.kinds.judges import JUDGE
+from evals_app.scorers.presets import PRESETS
+
+TYPE_CHOICES = [
+    (JUDGE, "Judge with your own instructions"),
+    ("Ready-made judges", [(key, preset.title) for key, preset in PRESETS.items()]),
+    ("check", "Check: a fixed rule"),
+    ("trajectory", "Trajectory: the calls of tools"),
+    ("pipeline", "Pipeline: up to four steps"),
+]
+# The fields of the form for the names of the configuration, so that an error stands at its field.
+FIELD_BY_WIRE_NAME = {
+    "model": "model_name",
+    "scoreRange": "highest",
+    "passThreshold": "pass_threshold",
+    "outputSchema": "output_schema",
+    "presetConfig": "settings",
+    "id": "key",
+    "ownerId": "owner_id",
+}
+
+
+class ScorerForm(forms.Form):
+    """The configuration of a scorer. A new one has an ID and a team too."""
+
+    name = forms.CharField(max_length=200)
+    key = forms.SlugField(
+        required=False, max_length=64, label="ID", help_text="Blank: made from the name. It cannot be changed."
+    )
+    owner_id = forms.ChoiceField(required=False, label="Team")
+    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    type = forms.ChoiceField(choices=TYPE_CHOICES)
+    model_provider = forms.CharField(required=False, max_length=100, help_text="Of judges and of steps with a prompt.")
+    model_name = forms.CharField(required=False, max_length=200, label="Model")
+    instructions = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6}),
+        help_text="What a judge looks at, and what each score means. Blank: those of the ready-made judge.",
+    )
+    lowest = forms.FloatField(required=False, label="Lowest score", help_text="0 by default.")
+    highest = forms.FloatField(required=False, label="Highest score", help_text="1 by default.")
+    pass_threshold = forms.FloatField(required=False, help_text="Adds pass or fail to each score.")
+    output_schema = forms.JSONField(
+        required=False, label="Output schema (JSON)", help_text="Of a judge that answers with an object."
+    )
+    settings = forms.JSONField(
+        required=False,
+        label="Settings (JSON)",
+        help_text='Of checks, trajectories and pipelines, such as {"check": "includes", "value": "refund"}.',
+    )
+    change_message = forms.CharField(required=False, max_length=500, label="Describe this change")
+
+    def __init__(self, data: Any = None, *, row: Scorer | None = None, owners: list[str] | None = None) -> None:
+        super().__init__(data, initial=initial_values(row))
+        for name in ("lowest", "highest", "pass_threshold"):
+            self.fields[name].widget.attrs["inputmode"] = "decimal"
+        if row is not None:
+            del self.fields["key"], self.fields["owner_id"]
+        else:
+            choices = [(owner, owner or SHARED_LABEL) for owner in owners or []]
+            self.fields["owner_id"].choices = choices  # type: ignore[attr-defined]
+
+    @property
+    def snapshot(self) -> JSONObject:
+        """The configuration under the names of the API, without what is blank. The form must be valid."""
+        values = self.cleaned_data
+        limits = {"min": values["lowest"], "max": values["highest"]}
+        model = {"provider": values["model_provider"], "name": values["model_name"]}
+        body = {
+            "name": values["name"],
+            "description": values["description"],
+            "type": values["type"],
+            "model": {name: value for name, value in model.items() if value},
+            "instructions": values["instructions"],
+            "scoreRange": {name: value for name, value in limits.items() if value is not None},
+            "passThreshold": values["pass_threshold"],
+            "outputSchema": values["output_schema"],
+            "presetConfig": values["settings"],
+        }
+        return {name: value for name, value in body.items() if value not in (None, "", {})}
+
+    def add_issues(self, issues: Any) -> None:
+        """Show the faults of a configuration at their fields."""
+        for issue in issues:
+            wire = issue.field.partition(".")[0]
+            field = FIELD_BY_WIRE_NAME.get(wire, wire)
+            text = f"{issue.field}: {issue.message}" if "." in issue.field else issue.message
+            self.add_error(field if field in self.fields else None, text)
+
+
+def initial_values(row: Scorer | None) -> JSONObject:
+    snapshot = row.head.snapshot if row is not None and row.head is not None else {}
+    model, limits = snapshot.get("model") or {}, snapshot.get("scoreRange") or {}
+    names = {"pass_threshold": "passThreshold", "output_schema": "outputSchema", "settings": "presetConfig"}
+    values = {name: snapshot.get(wire) for name, wire in names.items()}
+    same = ("name", "description", "type", "instructions")
+    return {
+        **{name: snapshot.get(name) for name in same},
+        **{name: value for name, value in values.items() if value is not None},
+        "model_provider": model.get("provider"),
+        "model_name": model.get("name"),
+        "lowest": limits.get("min"),
+        "highest": limits.get("max"),
+    }
+
+
+def field_differences(old: JSONObject, new: JSONObject) -> list[JSONObject]:
+    """Return the fields in which two configurations differ, as JSON texts."""
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    return [
+        {"path": name, "old": json_text(old, name), "new": json_text(new, name), "change": number}
+        for number, name in enumerate(names, 1)
+    ]
+
+
+def json_text(snapshot: JSONObject, name: str) -> str | None:
+    return json.dumps(snapshot[name], ensure_ascii=False, indent=2) if name in snapshot else None

@@ -1,0 +1,177 @@
+"""Pages of stored scorers: the list, create and change, history, comparison, and a try on a run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from access_app.permissions import granted_covers, require_granted_role, require_role
+from access_app.role import Role
+from agentcms.errors import ApiError, NotFound
+from agentcms.ids import parse_uuid
+from agents_app.configuration.schema import ConfigError
+from agents_app.registry import Entry, Kind, registry
+from agents_app.views.access import GET_POST, selectable_owners
+from evals_app.forms.scorers import ScorerForm, field_differences
+from evals_app.models import Scorer
+from evals_app.scorers import records
+from evals_app.scorers.results import ScoreResult, answer_of_run
+from evals_app.scorers.snapshots import score_by_snapshot
+from evals_app.views.lookups import ROWS_PER_PAGE
+from runs_app.models import AgentRun
+
+MAX_TRY_SECONDS = 60.0
+
+
+def get_page_scorer(request: HttpRequest, scorer_id: str, role: Role = Role.VIEWER) -> Scorer:
+    """Return a stored scorer. Raise Http404 if the user may not see it, and RoleRequired without the role."""
+    rows = Scorer.objects.for_user(request.user).with_role(request.user).select_related("live", "head")
+    row: Scorer = get_object_or_404(rows, pk=scorer_id)
+    if role != Role.VIEWER:
+        require_granted_role(request.user, role, row)
+    return row
+
+
+@require_safe
+@login_required
+def scorer_list(request: HttpRequest) -> HttpResponse:
+    """List the stored scorers, and those in code."""
+    rows = Scorer.objects.for_user(request.user).select_related("live", "head")
+    page: Any = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    entries: list[Entry] = [entry for entry in registry.selectable(Kind.SCORER) if entry.source == "code"]
+    may_create = bool(selectable_owners(request.user, Role.EDITOR))
+    return render(
+        request, "evals/scorers.html", {"nav": "evals", "page": page, "entries": entries, "may_create": may_create}
+    )
+
+
+@require_http_methods(GET_POST)
+@login_required
+def create_scorer_page(request: HttpRequest) -> HttpResponse:
+    """Create a scorer."""
+    form = ScorerForm(request.POST or None, owners=selectable_owners(request.user, Role.EDITOR))
+    if form.is_valid():
+        owner_id = form.cleaned_data["owner_id"]
+        publish = request.POST.get("publish") == "yes"
+        require_role(request.user, Role.PUBLISHER if publish else Role.EDITOR, owner_id)
+        options = {"id": form.cleaned_data["key"] or None, "publish": publish}
+        try:
+            row = records.create_scorer(
+                form.snapshot, owner_id=owner_id, author=request.user.get_username(), **options
+            )
+        except ConfigError as error:
+            form.add_issues(error.issues)
+        except ApiError as error:
+            form.add_error("key", error.error)
+        else:
+            messages.success(request, f"{row.name} was created.")
+            return redirect("evals:scorer", row.pk)
+    context = {"nav": "evals", "form": form, "scorer": None}
+    return render(request, "evals/scorer_form.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
+    """Change a scorer: save a draft, or publish the change."""
+    publish = request.POST.get("publish") == "yes"
+    row = get_page_scorer(request, scorer_id, Role.PUBLISHER if publish else Role.EDITOR)
+    form = ScorerForm(request.POST or None, row=row)
+    if form.is_valid():
+        before = row.head.snapshot if row.head else {}
+        change = {name: None for name in before if name not in form.snapshot} | form.snapshot
+        options = {"publish": publish, "change_message": form.cleaned_data["change_message"]}
+        try:
+            records.change_scorer(row.pk, change, author=request.user.get_username(), **options)
+        except ConfigError as error:
+            form.add_issues(error.issues)
+        else:
+            messages.success(request, "Published." if publish else "Draft saved. The live version still scores.")
+            return redirect("evals:scorer", row.pk)
+    context = {"nav": "evals", "form": form, "scorer": row}
+    return render(request, "evals/scorer_form.html", context, status=422 if form.errors else 200)
+
+
+@require_safe
+@login_required
+def scorer(request: HttpRequest, scorer_id: str) -> HttpResponse:
+    """Show a scorer with its history, and try its newest version on the run in the address."""
+    row = get_page_scorer(request, scorer_id)
+    versions: Any = Paginator(row.versions.all(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    run_id = request.GET.get("run", "").strip().rstrip("/").rpartition("/")[2]
+    context: dict[str, Any] = {
+        "nav": "evals",
+        "scorer": row,
+        "fields": field_differences({}, row.head.snapshot if row.head else {}),
+        "page": versions,
+        "run_id": run_id,
+        "may_edit": granted_covers(request.user, Role.EDITOR, row.granted),
+        "may_publish": granted_covers(request.user, Role.PUBLISHER, row.granted),
+    }
+    if run_id:
+        context |= try_on_run(request, row, run_id)
+    return render(request, "evals/scorer.html", context)
+
+
+def try_on_run(request: HttpRequest, row: Scorer, run_id: str) -> dict[str, Any]:
+    """Return the score of the newest version for a run that the user may read, or why there is none."""
+    require_granted_role(request.user, Role.EDITOR, row)  # a judge costs money
+    key = parse_uuid(run_id)
+    run = AgentRun.objects.for_user(request.user).filter(pk=key).first() if key else None
+    if run is None:
+        return {"problem": "This run was not found. Enter the ID or the address of a run that you may read."}
+    if not run.is_finished:
+        return {"problem": "This run has not ended yet."}
+    answer, snapshot = answer_of_run(run), row.head.snapshot if row.head else {}
+
+    async def score() -> ScoreResult:
+        return await asyncio.wait_for(score_by_snapshot(snapshot, answer), MAX_TRY_SECONDS)
+
+    try:
+        return {"run": run, "result": asyncio.run(score())}
+    except TimeoutError:
+        return {"problem": f"The scorer took longer than {MAX_TRY_SECONDS:g} seconds."}
+
+
+@require_safe
+@login_required
+def compare_scorer_versions(request: HttpRequest, scorer_id: str) -> HttpResponse:
+    """Show the fields in which two versions of a scorer differ."""
+    row = get_page_scorer(request, scorer_id)
+    try:
+        old, new = (records.get_version(row, request.GET.get(name, "")) for name in ("from", "to"))
+    except NotFound:
+        messages.error(request, "Choose two versions of this scorer.")
+        return redirect("evals:scorer", row.pk)
+    context = {"nav": "evals", "scorer": row, "old": old, "new": new}
+    rows = field_differences(old.snapshot, new.snapshot)
+    return render(request, "evals/scorer_compare.html", {**context, "rows": rows})
+
+
+@require_POST
+@login_required
+def publish_scorer_version(request: HttpRequest, scorer_id: str, number: int) -> HttpResponse:
+    """Let another version score from now on."""
+    row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
+    version = get_object_or_404(row.versions, version_number=number)
+    records.activate_version(row.pk, version)
+    messages.success(request, f"v{number} is live.")
+    return redirect("evals:scorer", row.pk)
+
+
+@require_POST
+@login_required
+def restore_scorer_version(request: HttpRequest, scorer_id: str, number: int) -> HttpResponse:
+    """Create a version with the configuration of an earlier one, and publish it."""
+    row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
+    version = get_object_or_404(row.versions, version_number=number)
+    restored = records.restore_version(row.pk, version, request.user.get_username())
+    messages.success(request, f"v{restored.version_number} is live, restored from v{number}.")
+    return redirect("evals:scorer", row.pk)

@@ -1,0 +1,98 @@
+"""Pages of stored scorers: create, change, try on a run, history, comparison and restore."""
+
+import pytest
+
+from evals_app.models import Scorer
+from evals_app.scorers.records import create_scorer
+from tests.factories import AgentFactory, member
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+INCLUDES = {"name": "Mentions refunds", "type": "check", "settings": '{"check": "includes", "value": "refund"}'}
+
+
+@pytest.fixture
+def publisher(client):
+    user = member("publisher", "support")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def refunds():
+    snapshot = {"name": "Refunds", "type": "check", "presetConfig": {"check": "includes", "value": "refund"}}
+    return create_scorer(snapshot, owner_id="support", author="ann", id="refunds")
+
+
+def text(answer, status=200):
+    assert answer.status_code == status, answer.content.decode()[:500]
+    return answer.content.decode()
+
+
+def test_a_scorer_is_created_changed_compared_and_restored(client, publisher):
+    created = client.post("/new-scorer", INCLUDES | {"owner_id": "support", "publish": "yes"})
+    path = created.url
+    other = INCLUDES | {"settings": '{"check": "includes", "value": "money"}', "change_message": "Wider"}
+    client.post(f"{path}/edit", other)
+    row = Scorer.objects.get()
+
+    page = text(client.get(path))
+    assert (path, row.live.version_number, row.head.version_number) == ("/scorers/mentions-refunds", 1, 2)
+    assert row.head.snapshot["presetConfig"]["value"] == "money"
+    assert "Wider" in page
+    compared = text(client.get(f"{path}/compare?from=1&to=2"))
+    assert "refund" in compared
+    assert "money" in compared
+    client.post(f"{path}/versions/2/publish")
+    client.post(f"{path}/versions/1/restore")
+    row.refresh_from_db()
+    assert (row.live.version_number, row.live.snapshot["presetConfig"]["value"]) == (3, "refund")
+    assert "Mentions refunds" in text(client.get("/scorers"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"settings": '{"check": "guesses"}'}, "presetConfig.check: Choose one of includes"),
+        ({"settings": "{"}, "Enter a valid JSON."),
+        ({"type": "tone", "settings": ""}, "A judge needs a model."),
+        ({"lowest": "2"}, "The maximum must be above the minimum."),
+        ({"key": "exact"}, "belongs to a scorer in code"),
+        ({"owner_id": "elsewhere"}, "Select a valid choice."),
+    ],
+)
+def test_a_faulty_scorer_is_named_at_its_field_and_not_stored(client, publisher, fields, message):
+    page = text(client.post("/new-scorer", INCLUDES | {"owner_id": "support"} | fields), 422)
+
+    assert message in page.replace("&#x27;", "'")
+    assert not Scorer.objects.exists()
+
+
+def test_a_draft_is_tried_on_any_run_that_the_user_may_read(client, publisher, refunds):
+    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get money.")
+    secret = RunFactory(agent=AgentFactory(owner_id="elsewhere"), owner_id="elsewhere")
+    client.post("/scorers/refunds/edit", INCLUDES | {"settings": '{"check": "includes", "values": ["money", "back"]}'})
+
+    page = text(client.get(f"/scorers/refunds?run=http://testserver/runs/{run.pk}"))
+
+    assert "<b>0.500</b>" in page
+    assert "Missing: back." in page
+    for key in (secret.pk, "nonsense"):
+        assert "This run was not found." in text(client.get(f"/scorers/refunds?run={key}"))
+
+
+def test_roles_and_strangers(client, refunds):
+    client.force_login(member("viewer", "support"))
+    assert "Try on a run" not in text(client.get("/scorers/refunds"))
+    assert client.get("/scorers/refunds?run=x").status_code == 403
+    assert client.get("/scorers/refunds/edit").status_code == 403
+    client.force_login(member("editor", "support"))
+    for route in ("versions/1/publish", "versions/1/restore"):
+        assert client.post(f"/scorers/refunds/{route}").status_code == 403
+    assert client.post("/scorers/refunds/edit", INCLUDES | {"publish": "yes"}).status_code == 403
+    client.force_login(member("manager", "elsewhere"))
+    for route in ("", "/edit", "/compare?from=1&to=1"):
+        assert client.get(f"/scorers/refunds{route}").status_code == 404
+    assert client.post("/scorers/refunds/versions/1/publish").status_code == 404
+    assert "Refunds" not in text(client.get("/scorers"))
