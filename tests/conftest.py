@@ -15,6 +15,7 @@ from access_app.throttling.api import calls, wrong_keys
 from agentcms.server import valkey as server_valkey
 from agents_app.registry import Kind, registry
 from jobs_app.runner import broker_circuit
+from tests.emptying import delete_rows_after_tests
 from tests.runs import wait_for_engine
 from tests.served import Served
 from tests.served_accounts import drop_template_database, serving_with_accounts
@@ -22,6 +23,8 @@ from tests.served_accounts import drop_template_database, serving_with_accounts
 # The duration of an example depends on the machine.
 hypothesis_settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("patient")
+
+delete_rows_after_tests()
 
 # Otherwise each process that a test starts would compile all of Django again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
