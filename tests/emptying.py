@@ -24,11 +24,14 @@ def delete_rows_of_test(test_case: TransactionTestCase) -> None:
 def delete_rows(alias: str = "default") -> None:
     """Delete the rows of all models. Foreign keys are checked at the end, so that the order does not matter."""
     connection = connections[alias]
-    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    statements = [f'DELETE FROM "{table}"' for table in tables if table not in CONSTANT_TABLES]
+    existing = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    tables = [f'"{table}"' for table in existing if table not in CONSTANT_TABLES]
+    statements = [f"DELETE FROM {table}" for table in tables]
     with transaction.atomic(using=alias), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute("; ".join(statements))
+            # Wait for the transactions of threads: the rows that they insert would stay.
+            lock = f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
+            cursor.execute("; ".join([lock, *statements]))
         else:
             for statement in statements:
                 cursor.execute(statement)

@@ -1,7 +1,6 @@
 """The list of agents: rows, search, filters, sorting and queries."""
 
 import re
-import time
 
 import pytest
 from django.db import connection
@@ -10,8 +9,6 @@ from django.urls import reverse
 
 from access_app.role import Role
 from agents_app.editing.change_context import change
-from agents_app.models import Agent, AgentIndex
-from benchmarks.calibration import reference_cpu_ms
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
 
@@ -146,42 +143,6 @@ def test_an_empty_list_differs_from_no_match(editor, viewer, agent):
 # --- What it costs
 
 
-def create_agents(count):
-    """Insert thousands of agents by bulk SQL."""
-    first = AgentFactory()
-    version = first.active_version
-    related = type(version)
-    index = AgentIndex.objects.get(agent=first)
-    for start in range(0, count, 1000):
-        ids = [f"many-{number}" for number in range(start, min(start + 1000, count))]
-        agents = [Agent(**{**row(first), "id": pk, "name": f"Agent {pk}"}) for pk in ids]
-        super(type(Agent.objects.all()), Agent.objects.all()).bulk_create(agents)
-        versions = [related(agent_id=pk, **row_facts(version)) for pk in ids]
-        super(type(related.objects.all()), related.objects.all()).bulk_create(versions)
-        for item in versions:
-            Agent.objects.filter(pk=item.agent_id).update_unguarded(active_version=item, head_version=item)
-        values = {name: getattr(index, name) for name in ("is_live", "is_head", "name", "metadata", "agents", "words")}
-        AgentIndex.objects.bulk_create(AgentIndex(agent_id=pk, **values) for pk in ids)
-
-
-def row(agent):
-    skipped = {"id", "name", "active_version_id", "head_version_id"}
-    return {
-        field.attname: getattr(agent, field.attname)
-        for field in agent._meta.concrete_fields
-        if field.attname not in skipped
-    }
-
-
-def row_facts(version):
-    skipped = {"id", "agent_id"}
-    return {
-        field.attname: getattr(version, field.attname)
-        for field in version._meta.concrete_fields
-        if field.attname not in skipped
-    }
-
-
 def test_a_snippet_ends_between_words(viewer):
     AgentFactory(instructions=f"{'Before everything. ' * 9}Ask for the refund form. {'Afterwards nothing. ' * 9}")
 
@@ -208,18 +169,3 @@ def count_queries(client, **params):
     with CaptureQueriesContext(connection) as queries:
         client.get(LIST, params)
     return len(queries)
-
-
-def test_the_first_page_of_10_000_agents_is_fast(viewer):
-    create_agents(10_000)
-    viewer.get(LIST)
-
-    for params in ({}, {"sort": "name"}, {"q": "greet"}, {"owner": ""}, {"status": "draft"}, {"page": "150"}):
-        took = min(timed(viewer, params) for _ in range(3))
-        assert took * 1000 < 8 * reference_cpu_ms(), (params, took)
-
-
-def timed(client, params):
-    began = time.thread_time()
-    assert client.get(LIST, params).status_code == 200
-    return time.thread_time() - began
