@@ -34,7 +34,14 @@ def compare(request: HttpRequest) -> HttpResponse:
     statistics = comparison.statistics or {}
     page: Any = Paginator(statistics.get("items", []), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page)}
+    context |= {"query": f"a={baseline.pk}&b={candidate.pk}", "scorers": named_scorers(candidate, statistics)}
     return render(request, "evals/compare.html", context)
+
+
+def named_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return the name and the statistics of each scorer that both experiments have."""
+    scorers = (experiment.summary or {}).get("scorers", {})
+    return [(scorers.get(key, {}).get("name") or key, entry) for key, entry in statistics.get("scorers", {}).items()]
 
 
 def compared_rows(baseline: Experiment, candidate: Experiment, page: Any) -> list[dict[str, Any]]:

@@ -102,6 +102,22 @@ def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
     assert page.index("<ins>25</ins>") < page.index("<ins>75</ins>")
 
 
+def test_a_long_comparison_has_pages_and_names_its_scorers(client, editor, monkeypatch):
+    monkeypatch.setattr("evals_app.views.compare.ROWS_PER_PAGE", 5)
+    dataset = make_dataset(*map(str, range(12)), owner_id="support")
+    baseline, candidate = ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 12, number=2)
+    candidate.summary = {"scorers": {"exact": {"name": "Same as expected"}}}
+    candidate.save()
+    compute_now(baseline, candidate)
+
+    page = text(client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"))
+
+    assert "Same as expected</dt>" in page
+    following = f"?a={baseline.pk}&amp;b={candidate.pk}&amp;page=2"
+    assert f'href="{following}"' in page
+    assert "6–10 of 12 items" in text(client.get(f"/experiments/compare{following.replace('&amp;', '&')}"))
+
+
 def test_words_that_differ_are_marked():
     old, new = mark_words("Open at nine today", "Open at ten today")
 
