@@ -1,4 +1,4 @@
-"""Plots of scores by version: a point with its interval for each experiment."""
+"""Plots of scores by version: a point with its interval for each experiment, and one for the answers in use."""
 
 from __future__ import annotations
 
@@ -6,17 +6,26 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from evals_app.models import Experiment
+from evals_app.quality.online import OnlineScores
 
 WIDTH, HEIGHT, MARGIN = 480, 160, 24
 
 
-class PlotPoint(NamedTuple):
-    """The mean of a scorer in an experiment, with its position in pixels."""
+class PlotValue(NamedTuple):
+    """The mean of a scorer for a version: in an experiment, or without one over the answers in use."""
 
-    experiment: Experiment
+    version_number: int
     mean: float
     low: float
     high: float
+    answer_count: int
+    experiment: Experiment | None = None
+
+
+class PlotPoint(NamedTuple):
+    """A value with its position in pixels."""
+
+    value: PlotValue
     x: float
     y: float
     y_low: float
@@ -31,41 +40,63 @@ class PlotLine(NamedTuple):
 
 
 class ScorePlot(NamedTuple):
-    """The points of one scorer over one dataset, the oldest version first."""
+    """The points of one scorer over one dataset, the oldest version first. Without a dataset, only answers in use."""
 
     scorer: str
     name: str
     dataset: Any
     points: list[PlotPoint]
     lines: list[PlotLine]
+    has_online: bool
     width: int = WIDTH
     height: int = HEIGHT
 
 
-def build_plots(experiments: Sequence[Experiment]) -> list[ScorePlot]:
-    """Return a plot for each scorer and dataset of these experiments."""
-    groups: dict[tuple[str, str], list[tuple[Experiment, dict[str, Any]]]] = {}
+def build_plots(experiments: Sequence[Experiment], online: Sequence[OnlineScores] = ()) -> list[ScorePlot]:
+    """Return a plot for each scorer and dataset, with the scores of answers in use as a second series."""
+    groups: dict[tuple[str, str], list[PlotValue]] = {}
+    names: dict[str, str] = {}
     for experiment in experiments:
         for key, figures in experiment.summary.get("scorers", {}).items():
             if figures.get("mean") is not None and experiment.version_number:
-                groups.setdefault((key, experiment.dataset_id), []).append((experiment, figures))
-    return [build_plot(key, rows) for (key, _), rows in sorted(groups.items())]
+                names[key] = figures.get("name") or key
+                groups.setdefault((key, experiment.dataset_id), []).append(value_of(experiment, figures))
+    in_use: dict[str, list[PlotValue]] = {}
+    for row in online:
+        in_use.setdefault(row.scorer, []).append(
+            PlotValue(row.version_number, row.mean, row.low, row.high, row.answer_count)
+        )
+    for key in in_use.keys() - {key for key, _ in groups}:
+        groups[key, ""] = []
+    return [
+        build_plot(key, names.get(key, key), [*values, *in_use.get(key, [])])
+        for (key, _), values in sorted(groups.items(), key=lambda group: group[0])
+    ]
 
 
-def build_plot(key: str, rows: list[tuple[Experiment, dict[str, Any]]]) -> ScorePlot:
-    rows = sorted(rows, key=lambda row: (row[0].version_number or 0, row[0].created_at))
-    bounds = [value for _, figures in rows for value in (figures["low"], figures["high"])]
+def value_of(experiment: Experiment, figures: dict[str, Any]) -> PlotValue:
+    bounds = (figures["mean"], figures["low"], figures["high"])
+    return PlotValue(experiment.version_number or 0, *bounds, figures.get("count") or 0, experiment)
+
+
+def build_plot(key: str, name: str, values: list[PlotValue]) -> ScorePlot:
+    values = sorted(values, key=lambda value: (value.version_number, value.experiment is None))
+    bounds = [bound for value in values for bound in (value.low, value.high)]
     lowest, highest = min(0.0, *bounds), max(1.0, *bounds)
 
     def height_of(value: float) -> float:
         share: float = (value - lowest) / (highest - lowest)
         return round(HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN), 1)
 
-    step = (WIDTH - 2 * MARGIN) / max(len(rows), 1)
-    points = []
-    for number, (experiment, figures) in enumerate(rows):
-        values = (figures["mean"], figures["low"], figures["high"])
-        x = round(MARGIN + step * (number + 0.5), 1)
-        points.append(PlotPoint(experiment, *values, x, *(height_of(value) for value in values)))
+    step = (WIDTH - 2 * MARGIN) / len(values)
+    points = [
+        PlotPoint(
+            value,
+            round(MARGIN + step * (number + 0.5), 1),
+            *(height_of(bound) for bound in (value.mean, value.low, value.high)),
+        )
+        for number, value in enumerate(values)
+    ]
     lines = [PlotLine(value, height_of(value)) for value in (lowest, (lowest + highest) / 2, highest)]
-    return ScorePlot(key, rows[0][1].get("name") or key, rows[0][0].dataset, points, lines)
+    dataset = next((value.experiment.dataset for value in values if value.experiment), None)
+    return ScorePlot(key, name, dataset, points, lines, any(value.experiment is None for value in values))

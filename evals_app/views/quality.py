@@ -17,6 +17,7 @@ from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Experiment
+from evals_app.quality.online import find_online_scores
 from evals_app.quality.plots import build_plots
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version
@@ -35,7 +36,9 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
     context: dict[str, Any] = header_context(request, agent, AgentTab.QUALITY)
     context |= {
         "experiments": rows[:20],
-        "plots": build_plots([row for row in rows if row.status == Experiment.Status.COMPLETED]),
+        "plots": build_plots(
+            [row for row in rows if row.status == Experiment.Status.COMPLETED], find_online_scores(agent)
+        ),
         "gates": gate_rows(agent, head, rows),
         "head": head,
         "may_manage": granted_covers(request.user, Role.MANAGER, agent.granted),

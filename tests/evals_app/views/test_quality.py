@@ -1,0 +1,68 @@
+"""The tab Quality: scores of experiments and of answers in use as two series, in a constant number of queries."""
+
+import pytest
+
+from evals_app.models import Experiment
+from evals_app.quality.online import find_online_scores
+from runs_app.models import Score
+from tests.evals_app.comparing.test_comparisons import ended
+from tests.evals_app.experiment_runs import make_dataset
+from tests.factories import AgentFactory, member
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(id="clerk", owner_id="support")
+
+
+def score_answers(agent, number, *scores, **columns):
+    for score in scores:
+        run = RunFactory(agent=agent, owner_id="support", version_number=number)
+        Score.objects.create(run=run, scorer="exact", score=score, **columns)
+
+
+def test_answers_in_use_are_a_second_series(client, agent):
+    experiment = ended(make_dataset("One", owner_id="support"), [0.5])
+    figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 1}
+    summary = {"scorers": {"exact": figures}, "cost": 0.1, "p95Ms": 100}
+    Experiment.objects.filter(pk=experiment.pk).update(target_type="agent", target_id="clerk", summary=summary)
+    score_answers(agent, 1, 1.0, 0.0)
+    score_answers(agent, 2, 1.0)
+    score_answers(agent, 2, 0.0, source=Score.Source.PERSON)
+    client.force_login(member("viewer", "support"))
+
+    page = client.get("/agents/clerk/quality").content.decode()
+
+    assert (page.count('class="score-point"'), page.count('class="score-square"')) == (1, 2)
+    assert page.count('<td data-label="Source">Answers in use</td>') == 2
+    assert find_online_scores(agent)[0][:4] == ("exact", 1, 2, 0.5)
+    assert "squares the answers in use" in page
+
+
+def test_a_scorer_that_no_experiment_uses_has_a_plot_of_its_own(client, agent):
+    score_answers(agent, 1, 0.25)
+    client.force_login(member("viewer", "support"))
+
+    page = client.get("/agents/clerk/quality").content.decode()
+
+    assert "exact of answers in use" in page
+
+
+def test_more_experiments_and_answers_need_no_more_queries(client, agent, django_assert_max_num_queries):
+    dataset = make_dataset("One", owner_id="support")
+    figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 1}
+    for number in range(1, 21):
+        row = ended(dataset, [0.5], number=number)
+        Experiment.objects.filter(pk=row.pk).update(
+            target_type="agent", target_id="clerk", summary={"scorers": {"exact": figures}}
+        )
+        score_answers(agent, number, 0.5)
+    client.force_login(member("viewer", "support"))
+
+    with django_assert_max_num_queries(18):
+        page = client.get("/agents/clerk/quality").content.decode()
+
+    assert page.count('class="score-point"') == 20
