@@ -15,7 +15,7 @@ from agentcms.ids import uuid7
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.experiments import targets
 from evals_app.experiments.memory import shares_thread
-from evals_app.experiments.scoring import find_scorer
+from evals_app.experiments.scoring import find_scorer, live_scorer_versions
 from evals_app.experiments.walk import enqueue_walk
 from evals_app.models import Dataset, Experiment, ItemVersion
 
@@ -57,6 +57,8 @@ def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Expe
         message = f"Dataset '{dataset.pk}' has no items at version {version}. Add an item first."
         raise ApiError(409, message, "EXPERIMENT_NO_ITEMS")
     experiment = build_experiment(dataset, options, user, version)
+    keys = dataset.scorer_keys if experiment.scorer_keys is None else experiment.scorer_keys
+    experiment.scorer_versions = live_scorer_versions(keys)
     experiment.is_external = options.get("start") is False
     experiment.total_items = count * experiment.repeats
     experiment.save(force_insert=True)

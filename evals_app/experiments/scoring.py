@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry, Kind, registry
-from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
 
 if TYPE_CHECKING:
     from evals_app.scorers.results import ScoreResult
@@ -29,6 +29,12 @@ def scorer_keys(experiment: Experiment, version: ItemVersion) -> list[str]:
     return list(experiment.dataset.scorer_keys)
 
 
+def live_scorer_versions(keys: list[str]) -> JSONObject:
+    """Return the numbers of the live versions of stored scorers, by key. An experiment scores by them to its end."""
+    rows = Scorer.objects.filter(pk__in=keys, live__isnull=False)
+    return dict(rows.values_list("pk", "live__version_number"))
+
+
 def score_result(result: ExperimentResult, keys: list[str]) -> list[JSONObject]:
     """Return the scores of a result, as its row stores them."""
     return asyncio.run(_score_all(result, keys)) if keys else []
@@ -45,7 +51,8 @@ async def _score_all(result: ExperimentResult, keys: list[str]) -> list[JSONObje
         "run": result.run,
         "expected_trajectory": item.expected_trajectory,
     }
-    scores = await asyncio.gather(*(score_answer(key, **answer) for key in keys))
+    versions = result.experiment.scorer_versions
+    scores = await asyncio.gather(*(score_answer(key, version=versions.get(key), **answer) for key in keys))
     names = {key: entry.title for key in keys if (entry := registry.get(Kind.SCORER, key))}
     return [_entry(key, names.get(key, ""), score) for key, score in zip(keys, scores, strict=True)]
 

@@ -1,0 +1,25 @@
+"""Experiments score by the versions of scorers that were live when they began."""
+
+import pytest
+
+from evals_app.scorers.records import change_scorer, create_scorer
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+
+def test_a_scorer_that_changes_meanwhile_scores_by_its_earlier_version():
+    snapshot = {"name": "Says", "type": "check", "presetConfig": {"check": "includes", "value": "You said"}}
+    create_scorer(snapshot, owner_id="", author="ann", id="says")
+    dataset = make_dataset("One", scorer_keys=["says"])
+    agent = AgentFactory(model=DEMO, instructions="")
+
+    experiment = new_experiment(dataset, member("editor"), agent)
+    change_scorer("says", {"presetConfig": {"check": "includes", "value": "Never said"}}, author="ann")
+    work()
+
+    (result,) = experiment.results.all()
+    assert experiment.scorer_versions == {"says": 1}
+    assert [(entry["score"], entry["version"]) for entry in result.scores] == [(1.0, 1)]
