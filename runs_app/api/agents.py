@@ -188,23 +188,24 @@ def start_requested_run(request: Request, agent_id: str) -> StartedRun:
         raise BadRequest("query parameters", [(name.field, name.message) for name in unknown])
     context = bust_cache(call.request_context) if request.META.get(CACHE_BUST_HEADER) == "1" else call.request_context
     call = call._replace(warnings=[*unknown, *call.warnings], request_context=context)
-    if (resumed := resume_conversation(request, agent, call)) is not None:
-        return resumed
     key = idempotency_key(request) or ""
+    if (resumed := resume_conversation(request, agent, call, key)) is not None:
+        return resumed
     try:
         return StartedRun(start.start_run(agent, user=request.user, key=key, **call._asdict()))
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
 
 
-def resume_conversation(request: Request, agent: ResolvedAgent, call: GenerateCall) -> StartedRun | None:
+def resume_conversation(request: Request, agent: ResolvedAgent, call: GenerateCall, key: str) -> StartedRun | None:
     """Return the run that waits in a conversation if the message answers its tool, or None."""
     defaults, _ = parse_default_options(agent.configuration.get("defaultOptions") or {})
     if not (call.thread and merge_options(defaults, call.options).get(AUTO_RESUME_OPTION)):
         return None
     require_role(request.user, Role.EDITOR, agent.owner_id)
     user = cast("User", request.user)  # anonymous users have no role
-    resumed = resume_by_message(agent, user, call.thread, call.resource, parse_messages(call.messages))
+    key_id = start.idempotent_run_id(user, key) if key else None
+    resumed = resume_by_message(agent, user, call.thread, call.resource, parse_messages(call.messages), key_id)
     if resumed is None:
         return None
     run, decided = resumed

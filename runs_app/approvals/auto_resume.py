@@ -9,12 +9,16 @@ import asyncio
 import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import transaction
 
 from agentcms.errors import ApiError
 from memory_app.realms import memory_caller
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import InvalidDecision
 from runs_app.approvals.lookup import waiting_calls_below
+from runs_app.approvals.repeated_messages import MessageKey, find_answered_call, message_key, save_key
 from runs_app.engine.engine import get_engine
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.models import AgentRun, PendingCall
@@ -33,25 +37,48 @@ MAX_CANDIDATES = 2  # with more than one, nothing is resumed
 
 
 def resume_by_message(
-    agent: ResolvedAgent, user: User, thread: str, resource: str, messages: list[InputMessage]
+    agent: ResolvedAgent,
+    user: User,
+    thread: str,
+    resource: str,
+    messages: list[InputMessage],
+    key_id: UUID | None = None,
 ) -> tuple[AgentRun, PendingCall] | None:
     """Answer the tool that waits in a conversation with its next message. Return None if the message is no answer.
 
-    One request to the model of the agent reads the answer. The run of the tool goes on if there is one.
+    One request to the model of the agent reads the answer. The run of the tool goes on if there is one. `key_id` is
+    the ID that the idempotency key of the message gives to its run. A second message with the same key returns what
+    the first one has answered. Raise Unprocessable if that was another message.
     """
+    key = None if key_id is None else message_key(key_id, agent.id, thread, resource, messages)
+    if key is not None and (answered := find_answered_call(key)) is not None:
+        return answered
+    if key is not None and AgentRun.objects.filter(pk=key.id).exists():
+        return None  # the first message with this key was no answer
     question = find_question(agent, user, thread, resource)
     text = last_text(messages)
-    if question is None or not text:
-        return None
-    run, call = question
+    return answer_question(agent, user, *question, text, key) if question is not None and text else None
+
+
+def answer_question(
+    agent: ResolvedAgent, user: User, run: AgentRun, call: PendingCall, text: str, key: MessageKey | None
+) -> tuple[AgentRun, PendingCall] | None:
+    """Answer a waiting call with a text. Return None if the text is no answer."""
     try:
         data = ask_model(agent, call, text)
-        if data is None:
-            return None
-        return run, decide(call, Decision(Verdict.RESUME, resume_data=data), user, PendingCall.Via.MESSAGE)
+        return None if data is None else (run, decide_with_key(call, data, user, key))
     except (ApiError, InvalidDecision) as error:
         log.info("The message did not answer call %s: %s", call.pk, error)
-        return None
+        return None if key is None else find_answered_call(key)  # a concurrent message with the same key was first
+
+
+def decide_with_key(call: PendingCall, data: Any, user: User, key: MessageKey | None) -> PendingCall:
+    """Store the data that a message contains, together with the idempotency key of the message."""
+    with transaction.atomic():
+        decided = decide(call, Decision(Verdict.RESUME, resume_data=data), user, PendingCall.Via.MESSAGE)
+        if key is not None:
+            save_key(decided, key)
+    return decided
 
 
 def find_question(agent: ResolvedAgent, user: User, thread: str, resource: str) -> tuple[AgentRun, PendingCall] | None:

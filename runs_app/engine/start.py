@@ -144,7 +144,7 @@ def start_idempotently(
     agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, key: str, **columns: Any
 ) -> AgentRun:
     """Return the run of an idempotency key. The first call creates it."""
-    run_id = uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
+    run_id = idempotent_run_id(user, key)
     # The live version may change between two attempts, so only a version that the caller named counts.
     version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
     # The variants that were chosen are part of the mark, the facts behind them are not.
@@ -160,6 +160,11 @@ def start_idempotently(
     if run.input.get(DIGEST_KEY) != digest:
         raise Unprocessable("This Idempotency-Key was used for another request.", "key_reused")
     return run
+
+
+def idempotent_run_id(user: User | None, key: str) -> UUID:
+    """Return the ID of the run that an idempotency key of a user names."""
+    return uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
 
 
 def create_run(

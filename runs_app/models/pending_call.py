@@ -114,6 +114,9 @@ class PendingCall(models.Model):
     reason = models.TextField(blank=True, default="", editable=False)
     edited_arguments = models.JSONField(null=True, editable=False)
     resume_data = models.JSONField(null=True, editable=False)
+    # Of the message that decided the call, if it had an idempotency key: a repeated message finds its answer.
+    message_key = models.UUIDField(null=True, editable=False)
+    message_digest = models.CharField(max_length=64, blank=True, default="", db_default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, editable=False)
 
@@ -128,6 +131,7 @@ class PendingCall(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["root_id"], name="pending_call_root"),
             models.Index(fields=["created_at"], name="pending_call_open", condition=Q(state="open")),
+            models.Index(fields=["message_key"], name="pending_call_message", condition=Q(message_key__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -98,6 +98,29 @@ def test_the_next_message_confirms(editor, waiting, user):
     assert AgentRun.objects.count() == 1
 
 
+def test_a_repeated_answer_with_the_same_key_returns_the_same_run(editor, waiting):
+    key = {"idempotency_key": "yes-1"}
+    body = {"messages": "Yes", "memory": MEMORY, "autoResumeSuspendedTools": True}
+
+    first, second = (editor.post(PATH, body, **key) for _ in range(2))
+
+    assert [(answer.status_code, answer.body["runId"]) for answer in (first, second)] == [(200, waiting["runId"])] * 2
+    assert first.body["text"] == second.body["text"] == "Records deleted successfully"
+    assert AgentRun.objects.count() == 1
+    other = editor.post(PATH, {**body, "messages": "Yes, all of them"}, **key)
+    assert (other.status_code, other.body["code"]) == (422, "key_reused")
+
+
+def test_a_repeated_message_that_was_no_answer_returns_its_own_run(editor, waiting):
+    key = {"idempotency_key": "joke-1"}
+    body = {"messages": "tell me a joke", "memory": MEMORY, "autoResumeSuspendedTools": True}
+
+    first, second = (editor.post(PATH, body, **key) for _ in range(2))
+
+    assert first.body["runId"] == second.body["runId"] != waiting["runId"]
+    assert PendingCall.objects.get().is_open
+
+
 def test_the_stream_of_the_answer_begins_with_the_call(editor, waiting):
     body = {"messages": "Yes", "memory": MEMORY, "autoResumeSuspendedTools": True}
     answer = editor.client.post("/api/agents/clerk/stream", body, content_type="application/json")
