@@ -1,4 +1,4 @@
-"""Messages with an idempotency key that have answered a waiting tool. A repeated message finds the run of its answer."""
+"""Messages with an idempotency key that have answered a waiting tool: a repeated one finds the run of its answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def message_key(key_id: UUID, agent_id: str, thread: str, resource: str, message
 
 
 def find_answered_call(key: MessageKey) -> tuple[AgentRun, PendingCall] | None:
-    """Return the call that a message with this key has answered, with its run. Raise Unprocessable for another text."""
+    """Return the call that a message with this key has answered, with its run.
+
+    Raise Unprocessable if that was another message.
+    """
     call = PendingCall.objects.filter(message_key=key.id).first()
     if call is None:
         return None

@@ -46,6 +46,7 @@ class Engine:
         self.writer = EventWriter(self.holder, self.cancel, self.lose)
         self.tasks: dict[UUID, asyncio.Task[Any]] = {}
         self.execute_run: Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]] | None = None
+        self.can_execute = False  # whether the module that executes runs could be imported
         self.durable_ids: set[UUID] = set()  # of the tasks
         self.journals: dict[UUID, Journal] = {}  # of the durable runs that have begun
         self.claiming: set[UUID] = set()
@@ -92,7 +93,9 @@ class Engine:
     async def _load_execute_run(self) -> Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]]:
         if self.execute_run is None:
             # The module imports pydantic-ai, which takes a second. Importing it here delays no request.
+            self.can_execute = False
             self.execute_run = (await run_blocking(import_module, EXECUTE_MODULE)).execute_run
+            self.can_execute = True
         return self.execute_run
 
     def start_work(self, work: Coroutine[Any, Any, None]) -> None:

@@ -31,8 +31,12 @@ def start_worker(queues: set[str]) -> None:
 
 
 def report_worker() -> None:
-    """Let the web processes know that this worker executes runs, until it stops."""
-    if not engine.get_engine().is_stopping:
+    """Let the web processes know that this worker executes runs, until it stops.
+
+    A worker that cannot import what executes runs does not: the web processes would leave runs to it for ever.
+    """
+    running = engine.get_engine()
+    if running.can_execute and not running.is_stopping:
         workers.write_heartbeat()
 
 

@@ -1,12 +1,13 @@
 """The process that executes a new durable run: a worker if one lives, else the process that starts the run."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from jobs_app.models import Heartbeat
-from runs_app.engine import lifecycle, workers
+from runs_app.engine import engine, lifecycle, workers
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
@@ -50,6 +51,26 @@ def test_without_a_living_worker_the_process_that_starts_a_run_executes_it(age):
     assert (done.status, done.is_durable, done.fence) == ("succeeded", True, 1)
 
 
+def test_a_worker_that_cannot_execute_runs_gets_none(monkeypatch):
+    monkeypatch.setattr(workers, "_written_at", float("-inf"))
+    monkeypatch.setattr(get_engine(), "execute_run", None)
+    with monkeypatch.context() as broken:
+        broken.setattr(engine, "EXECUTE_MODULE", "runs_app.engine.nothing")
+        with pytest.raises(ModuleNotFoundError):
+            load_execute_run()
+        lifecycle.report_worker()
+
+    assert not Heartbeat.objects.filter(name=Heartbeat.RUN_WORKER).exists()
+    load_execute_run()
+    lifecycle.report_worker()
+    assert Heartbeat.objects.filter(name=Heartbeat.RUN_WORKER).exists()
+
+
+def load_execute_run():
+    running = get_engine()
+    asyncio.run_coroutine_threadsafe(running._load_execute_run(), running.loop).result(30)
+
+
 def test_without_a_broker_the_process_that_starts_a_run_executes_it(caplog):
     Heartbeat.record(Heartbeat.RUN_WORKER)
 
@@ -87,6 +108,7 @@ def real_now():
 
 
 def test_a_worker_says_that_it_lives_until_it_stops(monkeypatch):
+    load_execute_run()
     monkeypatch.setattr(workers, "_written_at", float("-inf"))
     lifecycle.report_worker()
     assert workers.is_any_alive()
