@@ -73,6 +73,21 @@ def test_actions_stand_at_the_bottom_of_phones_and_messages_above_them(visit: An
     expect(page.locator("#agent-title .chip-live")).to_have_text("Live v1")
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_section_of_the_editor_without_content_is_one_line(visit: Any, agent: str, width: int):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": width, "height": 844})
+    page = visitor.goto(f"/agents/{agent}")
+
+    sections = page.locator("#agent-form details.field-section")
+    heights = {section.get_attribute("id"): section.bounding_box()["height"] for section in sections.all()}
+    closed = {name: height for name, height in heights.items() if name != "tools"}
+    assert len(closed) >= 10
+    assert {name: height for name, height in closed.items() if height > 60} == {}
+    assert sum(closed.values()) < 844  # all of them in one window
+    assert page.get_by_role("button", name="Review changes").bounding_box()["y"] < 844
+
+
 def test_there_is_one_message_of_each_kind_at_the_bottom_right(visit: Any, agent: str, api: Any):
     visitor = visit()
     visitor.page.set_viewport_size({"width": 1440, "height": 900})
