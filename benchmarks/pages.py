@@ -1,6 +1,6 @@
-"""Duration of pages with large data: a list of 10,000 agents, and the editor and comparison of 200 kB of text.
+"""Duration of every page with large data: thousands of agents, 1,000 versions of one, and 211 kB of instructions.
 
-    .venv/bin/python -m benchmarks.pages --agents 10000
+    .venv/bin/python -m benchmarks.pages --agents 3000
 
 Starts a temporary copy (tests/served.py). Measures it over one HTTP connection, and on one page in Chromium.
 """
@@ -25,7 +25,8 @@ from tests.served import PASSWORD, Served, serving, wait_until
 
 CHROMIUM = which("chromium") or which("google-chrome")
 LINE = "Answer every guest in the order of arrival, {{name}}, and name the source of all that you know.\n"
-LONG_TEXT = LINE * (200_000 // len(LINE) + 1)
+LONG_TEXT = LINE * (211_000 // len(LINE) + 1)
+PAGE_TARGET = 150  # ms of the server
 LISTS = {
     "first page": "/",
     "sorted by name": "/?sort=name",
@@ -35,6 +36,39 @@ LISTS = {
     "by tool, tag and model": "/?tool=text-search&tag=even&model=demo/echo",
     "command palette": "/go-to?q=agent%2012",
 }
+
+# The agent has 211 kB of instructions and 1,000 versions.
+OF_AN_AGENT = {
+    "editor": "",
+    "fields for adding a sub-agent": "/options/agents?q=agent+2999",
+    "history": "/versions",
+    "history, last page": "/versions?page=20",
+    "version": "/versions/1",
+    "publish": "/versions/1/activate",
+    "restore": "/versions/1/restore",
+    "live history": "/live-history",
+    "runs": "/runs",
+    "usage": "/usage",
+    "quality": "/quality",
+    "used by": "/used-by",
+    "playground": "/try",
+    "delete": "/delete",
+}
+OTHER_PAGES: tuple[str, ...] = (
+    "/new-agent",
+    "/runs",
+    "/approvals",
+    "/threads",
+    "/background-tasks",
+    "/datasets",
+    "/knowledge",
+)
+OTHER_PAGES += ("/team", "/account/keys", "/account/notices", "/exchange", "/deleted-agents", "/admin/")
+OTHER_PAGES += (
+    "/admin/agents_app/agent/",
+    "/admin/versions_app/agentversion/",
+    "/admin/agents_app/agent/long/change/",
+)
 
 TAGS = ("even", "odd")
 
@@ -84,9 +118,12 @@ def server_cpu_ms(copy: Served) -> float:
 
 
 def measure_over_http(copy: Served, client: httpx.Client, times: int) -> list[Figure]:
-    pages = {f"list of agents, {name}": (path, 300) for name, path in LISTS.items()}
+    pages = {f"list of agents, {name}": (path, PAGE_TARGET) for name, path in LISTS.items()}
+    pages |= {
+        f"211 kB, 1,000 versions: {name}": (f"/agents/long{path}", PAGE_TARGET) for name, path in OF_AN_AGENT.items()
+    }
+    pages |= {path: (path, PAGE_TARGET) for path in OTHER_PAGES}
     pages["editor, 1 kB of instructions"] = ("/agents/short", 60)
-    pages["editor, 200 kB of instructions"] = ("/agents/long", 60)
     pages["comparison of 200 kB, one line changed"] = ("/agents/long/versions/compare?from=1&to=2", 500)
     pages["comparison of 200 kB, every line changed"] = ("/agents/long/versions/compare?from=2&to=3", 2000)
 
@@ -135,8 +172,8 @@ def sign_in(page: Page, base_url: str) -> None:
 # --- sample data
 
 
-def fill(api: httpx.Client, agents: int, folder: Path) -> None:
-    """Import the agents of the list. Create one agent with a short text and one with three long versions."""
+def fill(api: httpx.Client, agents: int, versions: int, folder: Path) -> None:
+    """Import the agents of the list. Create one agent with a short text and one with many long versions."""
     agent = {"instructions": "Answer politely, and briefly.\n" * 33, "model": {"provider": "demo", "name": "echo"}}
     file = folder / "agents.jsonl"
     with file.open("w") as lines:
@@ -152,12 +189,14 @@ def fill(api: httpx.Client, agents: int, folder: Path) -> None:
     api.post("/api/stored/agents", json={"id": "long", "name": "Long", **agent, "instructions": LONG_TEXT})
     for text in (LONG_TEXT.replace("guest", "visitor", 1), LONG_TEXT.replace("know", "state")):
         api.patch("/api/stored/agents/long", json={"instructions": text}).raise_for_status()
+    for number in range(versions - 3):
+        api.patch("/api/stored/agents/long", json={"description": f"Change {number}"}).raise_for_status()
 
 
-def measure_pages(copy: Served, agents: int, times: int) -> list[Figure]:
+def measure_pages(copy: Served, agents: int, versions: int, times: int) -> list[Figure]:
     copy.create_user("bench", "--superuser")
     with copy.client(copy.create_api_key("bench")) as api:
-        fill(api, agents, copy.data_dir)
+        fill(api, agents, versions, copy.data_dir)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
@@ -180,12 +219,14 @@ def print_figures(figures: Sequence[Figure], title: str, amount: str, load: floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--agents", type=int, default=10_000)
+    parser.add_argument("--agents", type=int, default=3_000)
+    parser.add_argument("--versions", type=int, default=1_000)
     parser.add_argument("--times", type=int, default=40)
     options = parser.parse_args()
+    settings = {"API_THROTTLE": "off", "AGENT_VERSION_LIMIT": str(options.versions)}
     load, *_ = os.getloadavg()
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "var", API_THROTTLE="off") as copy:
-        figures = measure_pages(copy, options.agents, options.times)
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "var", **settings) as copy:
+        figures = measure_pages(copy, options.agents, options.versions, options.times)
     print_figures(figures, "page", f"{options.agents:,} agents", load)
 
 

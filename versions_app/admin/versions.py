@@ -90,9 +90,16 @@ class HistoryAdmin(ReadOnlyAdmin):
 class VersionChangeList(ChangeList):
     """A page of versions, each without a message with a summary of its change."""
 
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        # The database sorts whole rows, which are as large as the instructions.
+        return super().get_queryset(request, exclude_parameters).defer("snapshot_text", "agent__instructions")
+
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        add_summaries([version for version in self.result_list if not version.custom_message])
+        versions = {version.pk: version for version in self.result_list if not version.custom_message}
+        for key, text in AgentVersion.objects.filter(pk__in=versions).values_list("pk", "snapshot_text"):
+            versions[key].snapshot_text = text
+        add_summaries([*versions.values()])
 
 
 @admin.register(AgentVersion)
