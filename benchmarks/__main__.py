@@ -95,7 +95,8 @@ def measure_agent_runs(options: argparse.Namespace, sqlite: bool) -> dict[str, A
     seconds = max(options.seconds, runs.MIN_SECONDS)
     with runs.prepared_deployment(sqlite) as deployment:
         measurements, pieces = runs.measure_runs(deployment, options.clients, options.runs, seconds)
-    return {"runs": [*map(asdict, measurements)], "pieces": [*map(asdict, pieces)]}
+    load_of_machine = os.getloadavg()[0]
+    return {"runs": [*map(asdict, measurements)], "pieces": [*map(asdict, pieces)], "load": load_of_machine}
 
 
 def measure_profile() -> dict[str, Any]:

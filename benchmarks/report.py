@@ -257,6 +257,8 @@ def agent_runs_section(parts: Figures) -> list[str]:
             cpu = f"{m['cpu']:.1f} | {m['database_cpu']:.1f} | {m['per_second']:.0f}"
             row = f"| {database} | {m['operation']} | {m['clients']} | {cpu} | {first_text} | {m['errors']}"
             lines.append(f"{row} | {m['reference_ms']:.0f} |")
+    loads = ", ".join(f"{figures['load']:.0f} on {name}" for name, figures in parts["agent-runs"].items())
+    lines += ["", f"Load of the machine by all programs: {loads}. A load above its cores inflates every figure."]
     return [*lines, "", *piece_lines(parts["agent-runs"]), ""]
 
 
