@@ -30,8 +30,8 @@ class AcpAgentForm(forms.ModelForm):
         required=False,
         max_length=20_000,
         widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "placeholder": "API_KEY=…"}),
-        help_text="One per line, as NAME=value. They replace the stored ones, are stored encrypted and are never "
-        "displayed. Leave empty to keep the stored ones. The command lists the allowed names.",
+        help_text="One variable per line, as NAME=value. They replace the stored variables, are stored encrypted and "
+        "are never displayed. Leave blank to keep the stored variables. ACP_COMMANDS lists the allowed names.",
     )
     delete_environment = forms.BooleanField(label="Delete the stored environment", required=False)
     memory_mb = forms.IntegerField(label=LIMIT_FIELDS["memory_mb"])
@@ -57,6 +57,12 @@ class AcpAgentForm(forms.ModelForm):
             "is_enabled",
         )
         widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 2})}
+        help_texts: ClassVar = {
+            "key": "Agents choose it by this ID after acp-, for example acp-coder. It cannot be changed.",
+            "description": "Its purpose. The models of agents that use it read this.",
+            "auth_method_id": "The ID of a sign-in method of the ACP agent. Blank if it needs none.",
+            "model": "The ID of one of its models. Blank: it chooses.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

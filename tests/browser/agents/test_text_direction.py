@@ -33,3 +33,5 @@ def test_texts_start_at_the_right(visit: Any, api: Any):
     expect(text).to_have_css("direction", "rtl")
     expect(text).to_have_css("text-align", "start")
     assert visitor.console == []
+    page = visit("root").goto(f"/admin/agents_app/agent/?q={agent}")
+    expect(page.locator("#result_list th.field-name")).to_have_css("unicode-bidi", "plaintext")
