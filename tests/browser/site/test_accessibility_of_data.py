@@ -29,7 +29,14 @@ def experiments(api: httpx.Client, agent: str) -> list[str]:
     ids = [start_experiment(api, dataset, agent, version) for version in (1, 2)]
     pages = [f"/experiments/{experiment}" for experiment in ids]
     pages += ["/datasets", f"/datasets/{dataset}", f"/datasets/{dataset}/items/{item['id']}/history"]
+    pages += [f"/datasets/{dataset}/experiments/start", "/scorers", "/new-scorer", add_scorer(api)]
     return [*pages, f"/agents/{agent}/quality", f"/experiments/compare?a={ids[0]}&b={ids[1]}"]
+
+
+def add_scorer(api: httpx.Client) -> str:
+    """Create a scorer. Return the path of its page."""
+    check = {"name": f"Check {uuid.uuid4().hex[:8]}", "type": "check", "presetConfig": {"check": "no-tool-errors"}}
+    return f"/scorers/{post(api, '/stored/scorers', check)['id']}"
 
 
 def start_experiment(api: httpx.Client, dataset: str, agent: str, version: int) -> str:
