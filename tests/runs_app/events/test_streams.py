@@ -5,8 +5,11 @@ from django.db import connection
 
 from runs_app.engine import start
 from runs_app.events import streams
+from runs_app.frequent_queries import MAX_EVENTS_PER_READ
+from runs_app.models import RunEvent
 from tests.factories import AgentFactory, member
 from tests.runs import LONG, SLOW, start_run, wait_for_text
+from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -58,3 +61,21 @@ def test_the_stream_of_a_deleted_run_ends():
 
     assert (event[0], event[1]["type"]) == (4, "error")
     assert event[1]["payload"]["error"]["message"] == f"Run {run_id} was deleted with its agent."
+
+
+def test_a_stream_reads_one_batch_at_a_time(django_assert_num_queries):
+    """It reads the next batch when it is asked for it, and never ahead."""
+    run = RunFactory(chunks=[])
+    RunEvent.objects.bulk_create(
+        RunEvent(run=run, number=number, type="text-delta", data={"type": "text-delta", "payload": {}})
+        for number in range(1, 3 * MAX_EVENTS_PER_READ)
+    )
+    stream = streams.EventStream(run.pk, 0, streams.StreamSlot(run.requested_by), numbered=True)
+    blocks = iter(stream)
+    next(blocks)  # the first bytes, before any event is read
+
+    with django_assert_num_queries(1):
+        batch = next(blocks)
+
+    stream.close()
+    assert batch.count(b"id: ") == MAX_EVENTS_PER_READ
