@@ -72,11 +72,52 @@ def build_section(field: str, value: Any, missing: Collection[tuple[str, str]]) 
         )
     if field == "memory":
         return ConfigSection(field, FIELD_LABELS[field], "facts", [*memory_facts(value)])
+    if field == "conditional" and (facts := [*variant_facts(value)]):
+        return ConfigSection(field, FIELD_LABELS[field], "facts", facts)
     if field == "model" and not any(isinstance(setting, dict | list) for setting in value.values()):
         settings = {"provider": value.get("provider"), **value}  # the provider first
         facts = [(name, text if isinstance(text, str) else json.dumps(text)) for name, text in settings.items()]
         return ConfigSection(field, FIELD_LABELS[field], "facts", facts)
     return ConfigSection(field, FIELD_LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def variant_title(index: int | None, count: int) -> str:
+    """Return the name of the chosen variant of a field, of so many."""
+    return "no variant" if index is None else f"variant {index + 1} of {count}"
+
+
+def variant_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the field and number of each variant, and its value with its rules."""
+    for field, variants in value.items():
+        for number, variant in enumerate(variants or (), 1):
+            label = FIELD_LABELS.get(field, field)
+            yield (
+                f"{label} {number}",
+                f"{value_text(variant.get('value'))}, if {rules_text(variant.get('rules') or {})}",
+            )
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a variant in a few words."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, dict) and {"provider", "name"} <= value.keys():
+        rest = {name: item for name, item in value.items() if name not in ("provider", "name")}
+        settings = f" {json.dumps(rest, ensure_ascii=False)}" if rest else ""
+        return f"{value['provider']}/{value['name']}{settings}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def rules_text(rules: Mapping[str, Any]) -> str:
+    """Return the conditions of a variant in words."""
+    if "conditions" not in rules:
+        operator = str(rules.get("operator")).replace("_", " ")
+        expected = f" {json.dumps(rules['value'], ensure_ascii=False)}" if "value" in rules else ""
+        return f"{rules.get('field')} {operator}{expected}"
+    texts = [
+        f"({rules_text(item)})" if "conditions" in item else rules_text(item) for item in rules.get("conditions", ())
+    ]
+    return (" and " if rules.get("operator") == "AND" else " or ").join(texts)
 
 
 def memory_facts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

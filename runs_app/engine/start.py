@@ -102,6 +102,7 @@ def start_run(
     request_context: Mapping[str, Any] | None = None,
     warnings: Sequence[UnknownName] = (),
     experiment: ExperimentItem | None = None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> AgentRun:
     """Create a run. After the commit, this process or another one executes it.
 
@@ -109,20 +110,19 @@ def start_run(
     A second call with the same `key` and user returns the same run. `user` is None for trusted code.
     `memory` narrows the memory of the agent. `request_context` are the values of its variables.
     `warnings` become warnings of the run. `experiment` says that an experiment starts the run. The limits of users
-    and agents do not apply to it then.
+    and agents do not apply to it then. `facts` about a caller to try with take the place of those of the user.
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
     requester = require_editor(user, agent)
-    agent, context = for_caller(agent, user, request_context or {})
+    agent, context = for_caller(agent, user, request_context or {}, facts)
     durability = find_durability(agent, options or {})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     reject_taken_tool_names(agent, client_tools or [])
     run_input |= context | ({"experiment": experiment.options} if experiment is not None else {})
     columns = run_columns(durability.is_durable, warnings, experiment)
-    name = ThreadName(thread, resource, memory.title, memory.metadata)
     create: Callable[..., AgentRun] = partial(start_idempotently, key=key) if key else create_run
-    return create(agent, requester, run_input, name, **columns)
+    return create(agent, requester, run_input, ThreadName(thread, resource, memory.title, memory.metadata), **columns)
 
 
 def require_editor(user: Caller | None, agent: ResolvedAgent) -> User | None:

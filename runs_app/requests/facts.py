@@ -55,9 +55,12 @@ def context_input(agent: ResolvedAgent, facts: dict[str, Any]) -> dict[str, Any]
 
 
 def for_caller(
-    agent: ResolvedAgent, user: Caller | None, claims: Mapping[str, Any]
+    agent: ResolvedAgent, user: Caller | None, claims: Mapping[str, Any], tried: Mapping[str, Any]
 ) -> tuple[ResolvedAgent, dict[str, Any]]:
-    """Return an agent with the variants that hold for a caller, and the members of the input of its run."""
-    facts = find_facts(user, agent)
+    """Return an agent with the variants that hold for a caller, and the members of the input of its run.
+
+    `tried` are facts of another caller, as whom somebody tries the agent.
+    """
+    facts = {**find_facts(user, agent), **tried}
     agent = with_variants(agent, facts, dict(claims))
     return agent, context_input(agent, facts)

@@ -36,9 +36,10 @@ from runs_app.views.playground_columns import (
     load_answers,
     parse_version_choice,
 )
+from runs_app.views.playground_memory.facts import fact_values
 from runs_app.views.playground_page import (
     continues_conversation,
-    default_choices,
+    page_params,
     page_url,
     pointer_numbers,
     render_as_typed,
@@ -56,7 +57,7 @@ RUN_IN_PROGRESS_MESSAGE = "The previous run is still in progress. Wait for it, o
 def playground(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Display the playground with the conversation of each column."""
     agent = get_agent(request, agent_id)
-    params = TryPageParams.from_query(request.GET, default_choices(agent))
+    params = page_params(request, agent, request.GET)
     columns = build_columns(agent, request.user, params)
     engine.preload()
     saved = find_saved_input(request, agent)
@@ -70,14 +71,14 @@ def playground(request: HttpRequest, agent_id: str) -> HttpResponse:
 def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Add, remove or change columns, start new conversations, or mark the words that differ."""
     agent = get_agent(request, agent_id)
-    params = TryPageParams.from_query(request.POST, default_choices(agent))
+    params = page_params(request, agent, request.POST)
     action, _, number = request.POST.get("act", "").partition("-")
     if action == "add":
         params.add(next_choice(agent, params))
     elif action == "drop":
         params.drop(parse_number(number) - 1)
     elif action == "fresh":
-        params.runs = ["" for _ in params.runs]
+        params.start_anew()
     elif action == "mark":
         params.marks = not params.marks
     return render_as_typed(request, agent, params, new_fields=action in NEW_COLUMNS)
@@ -89,14 +90,15 @@ def run(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Start a run in every column that is available."""
     agent = get_agent(request, agent_id)
     require_granted_role(request.user, Role.EDITOR, agent)
-    params = TryPageParams.from_query(request.POST, default_choices(agent))
+    params = page_params(request, agent, request.POST)
     columns = build_columns(agent, request.user, params)
     form, texts = MessageForm(request.POST), submitted_texts(request.POST)
     variables = variables_form(columns, texts, is_submitted=True)
     if not (form.is_valid() & variables.is_valid()):  # both, so that all errors are shown at once
         return render_playground(request, agent, params, columns, form, variables, status=422)
 
-    started = [start_column(request, column, form.cleaned_data["message"], texts) for column in columns]
+    message, facts = form.cleaned_data["message"], fact_values(params.facts)
+    started = [start_column(request, column, message, texts, facts) for column in columns]
     params.runs = [str(new.pk) if new else old for new, old in zip(started, params.runs, strict=True)]
     if not is_htmx(request):
         return redirect_with_errors(request, agent, params, columns)
@@ -117,10 +119,12 @@ def redirect_with_errors(
     return redirect(page_url(agent, params))
 
 
-def start_column(request: HttpRequest, column: TryColumn, text: str, variables: Mapping[str, str]) -> AgentRun | None:
+def start_column(
+    request: HttpRequest, column: TryColumn, text: str, variables: Mapping[str, str], facts: Mapping[str, Any]
+) -> AgentRun | None:
     """Start the run of a column. If that fails, set `start_error` of the column and return None.
 
-    `variables` are the texts of the variables by name.
+    `variables` are the texts of the variables by name, `facts` those about a caller to try with.
     """
     if column.unavailable_reason or column.agent is None:
         return None
@@ -130,7 +134,8 @@ def start_column(request: HttpRequest, column: TryColumn, text: str, variables: 
             return None
         cancel_run(column.run)  # the new answer replaces it on the page
     try:
-        return start_run(column.agent, user=request.user, messages=text, **run_options(request, column, variables))
+        options = run_options(request, column, variables)
+        return start_run(column.agent, user=request.user, messages=text, facts=facts, **options)
     except ConfigError as error:
         column.start_error = " ".join(issue_text(issue) for issue in error.issues)
     except ApiError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,7 @@ from access_app.caller import Caller
 from agentcms.ids import parse_uuid
 from agentcms.web.list_state import parse_number
 from agents_app.configuration import schema
+from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.references import find_entry
 from agents_app.editing.archived import AgentArchived
 from agents_app.forms.edit import ExistingAgentForm
@@ -24,8 +26,11 @@ from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
 from runs_app.models.run import AgentRunQuerySet
 from runs_app.providers.table import get_table
+from runs_app.requests.facts import find_facts, with_variants
 from runs_app.resolution import ResolvedAgent, Target, stored_agents
 from runs_app.views.approval_cards import add_cards
+from runs_app.views.playground_memory.conversations import NEW, find_chosen_threads, last_run_of
+from runs_app.views.playground_memory.facts import FactTexts, chosen_variants, fact_values, submitted_facts
 from versions_app.models import AgentVersion
 
 MAX_COLUMNS = 3
@@ -44,6 +49,8 @@ class TryPageParams:
     unsaved: str = ""  # the encoded form of the editor
     base: str = ""  # the version number on which the unsaved text is based
     marks: bool = False  # whether the words in which the answers differ are marked
+    threads: list[str] = field(default_factory=list)  # the chosen conversation of each column: "new", or its row
+    facts: FactTexts = field(default_factory=dict)  # about a caller to try with
 
     @classmethod
     def from_query(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> TryPageParams:
@@ -52,24 +59,38 @@ class TryPageParams:
         choices = [value for value in values if is_valid_choice(value)][:MAX_COLUMNS] or [*default]
         runs = query.getlist("run") or query.get("runs", "").split(",")
         runs = [*runs, *[""] * MAX_COLUMNS][: len(choices)]
-        marks = query.get("marks") == "yes"
-        return cls(choices, runs, query.get("unsaved", ""), query.get("unsaved_base", ""), marks)
+        threads = query.getlist("thread") or query.get("threads", "").split(",")
+        threads = [*threads, *[""] * MAX_COLUMNS][: len(choices)]
+        unsaved, base, marks = query.get("unsaved", ""), query.get("unsaved_base", ""), query.get("marks") == "yes"
+        return cls(choices, runs, unsaved, base, marks, threads, submitted_facts(query))
 
     @property
     def query(self) -> str:
         """The query of the URL of this page."""
         runs = {"runs": ",".join(self.runs)} if any(self.runs) else {}
         marks = {"marks": "yes"} if self.marks else {}
-        return urlencode({"columns": ",".join(self.choices), **runs, **marks}, safe=",")
+        # A conversation whose runs were deleted is only known by its thread.
+        is_needed = any(
+            thread not in ("", NEW) and not run for thread, run in zip(self.threads, self.runs, strict=True)
+        )
+        threads = {"threads": ",".join(self.threads)} if is_needed else {}
+        facts = {"facts": json.dumps(self.facts, ensure_ascii=False)} if self.facts else {}
+        return urlencode({"columns": ",".join(self.choices), **runs, **threads, **marks, **facts}, safe=",")
 
     def add(self, choice: str) -> None:
         if len(self.choices) < MAX_COLUMNS:
             self.choices.append(choice)
             self.runs.append("")
+            self.threads.append("")
 
     def drop(self, index: int) -> None:
         if 0 <= index < len(self.choices) > 1:
-            del self.choices[index], self.runs[index]
+            del self.choices[index], self.runs[index], self.threads[index]
+
+    def start_anew(self) -> None:
+        """Let every column start a new conversation."""
+        self.runs = ["" for _ in self.runs]
+        self.threads = ["" for _ in self.threads]
 
 
 def is_valid_choice(text: str) -> bool:
@@ -93,6 +114,9 @@ class TryColumn:
     start_error: str = ""  # why the submitted message started no run
     difference: str = ""  # how the last answer differs from that of the first column, if the words are marked
     demo_reason: str = ""  # why the demo model replaces the model of the agent
+    chosen_thread: Thread | None = None  # the conversation that the user chose
+    thread_link: str = ""  # the URL of the page of the conversation
+    is_listed: bool = False  # whether the conversation is one of the choices
 
     @property
     def label(self) -> str:
@@ -123,14 +147,37 @@ class TryColumn:
     @property
     def thread(self) -> Thread | None:
         """The conversation that the next message continues, or None."""
-        return self.run.thread if self.has_memory and self.run else None
+        if not self.has_memory:
+            return None
+        return self.run.thread if self.run else self.chosen_thread
+
+    @property
+    def thread_value(self) -> str:
+        return str(self.thread.pk) if self.thread else ""
+
+    @property
+    def variants(self) -> list[tuple[str, str]]:
+        """The label of each field with variants, and the one that holds."""
+        return chosen_variants(self.agent) if self.agent else []
 
 
 def build_columns(agent: Agent, user: Caller, params: TryPageParams) -> list[TryColumn]:
     """Return the columns of the page with their conversations."""
     columns = [build_column(agent, user, choice, params) for choice in params.choices]
+    choose_conversations(columns, agent, user, params)
     load_answers(columns, agent, user, params)
     return columns
+
+
+def choose_conversations(columns: Sequence[TryColumn], agent: Agent, user: Caller, params: TryPageParams) -> None:
+    """Set the conversation of each column that the user chose, and the run with which it ends."""
+    threads = find_chosen_threads(agent, user, params.threads)
+    for index, (column, choice) in enumerate(zip(columns, params.threads, strict=True)):
+        column.chosen_thread = threads.get(choice) if column.has_memory else None
+        if column.chosen_thread is not None:
+            params.runs[index] = last_run_of(agent, column.chosen_thread, params.runs[index])
+        elif choice == NEW:
+            params.runs[index] = ""
 
 
 def load_answers(columns: Sequence[TryColumn], agent: Agent, user: Caller, params: TryPageParams) -> None:
@@ -139,6 +186,7 @@ def load_answers(columns: Sequence[TryColumn], agent: Agent, user: Caller, param
     for column, run_id in zip(columns, params.runs, strict=True):
         column.answers = conversations.get(run_id, [])
     params.runs = [str(column.run.pk) if column.run else "" for column in columns]
+    params.threads = [column.thread_value for column in columns]
 
 
 def build_column(agent: Agent, user: Caller, choice: str, params: TryPageParams) -> TryColumn:
@@ -150,6 +198,7 @@ def build_column(agent: Agent, user: Caller, choice: str, params: TryPageParams)
         return TryColumn(choice, unavailable_reason=f"{choice} does not exist or was deleted.")
     except schema.ConfigError as error:
         return TryColumn(choice, unavailable_reason=" ".join(issue.message for issue in error.issues))
+    resolved = with_variants(resolved, {**find_facts(user, resolved), **fact_values(params.facts)}, {})
     warnings = [warning.message for warning in resolved.missing_references() if warning.field != "model"]
     reason = model_unavailable_reason(resolved.configuration["model"]["provider"])
     if reason and (demo := with_demo_model(resolved)):
@@ -164,7 +213,10 @@ def with_demo_model(resolved: ResolvedAgent) -> ResolvedAgent | None:
         return None
     # Live and draft agents are cached by version, so this one needs another target.
     target = Target.VERSION if resolved.version_id else resolved.target
-    return replace(resolved, configuration={**resolved.configuration, "model": DEMO_MODEL}, target=target)
+    configuration = {**resolved.configuration, "model": DEMO_MODEL}
+    if variants := configuration.get(CONDITIONAL):
+        configuration[CONDITIONAL] = {field: rows for field, rows in variants.items() if field != "model"}
+    return replace(resolved, configuration=configuration, target=target)
 
 
 def resolve_choice(agent: Agent, user: Caller, choice: str, params: TryPageParams) -> ResolvedAgent:

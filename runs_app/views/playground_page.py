@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 
@@ -18,6 +18,8 @@ from runs_app.forms.message import MessageForm
 from runs_app.models import SavedInput
 from runs_app.views.playground_columns import MAX_COLUMNS, TryColumn, TryPageParams, build_columns
 from runs_app.views.playground_differences import mark_differences
+from runs_app.views.playground_memory.conversations import conversation_link, conversation_options
+from runs_app.views.playground_memory.facts import FactField, fact_fields, may_try_facts
 from runs_app.views.playground_variables import VariablesForm, submitted_texts, variables_of_all
 from versions_app.models.version import get_head_version, get_live_version
 
@@ -26,7 +28,7 @@ def render_as_typed(
     request: HttpRequest, agent: Agent, params: TryPageParams | None = None, *, new_fields: bool = False
 ) -> HttpResponse:
     """Render the page with the submitted values."""
-    params = params or TryPageParams.from_query(request.POST, default_choices(agent))
+    params = params or page_params(request, agent, request.POST)
     columns = build_columns(agent, request.user, params)
     form = MessageForm(initial={"message": request.POST.get("message", "")})
     variables = variables_form(columns, submitted_texts(request.POST))
@@ -59,6 +61,7 @@ def render_playground(
     context = {"form": form, "variables": variables, "new_fields": new_fields}
     context |= {"marks": params.marks, "marks_pending": params.marks and not mark_differences(columns)}
     context |= column_context(request, agent, columns)
+    context["fact_fields"] = fact_inputs(request, agent, columns, params)
     if is_htmx(request):
         response = render(request, "runs/_try_results.html", context, status=status)
         response.headers["HX-Replace-Url"] = page_url(agent, params)
@@ -70,6 +73,14 @@ def render_playground(
 
 
 def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> dict[str, Any]:
+    has_memory = any(column.has_memory for column in columns)
+    questions = {
+        column.thread.pk: column.answers[0].question for column in columns if column.thread and column.answers
+    }
+    conversations = conversation_options(agent, request.user, dict(questions)) if has_memory else []
+    for column in columns:
+        column.thread_link = conversation_link(request, column.thread)
+        column.is_listed = column.thread_value in {option.value for option in conversations}
     return {
         "agent": agent,
         "columns": columns,
@@ -77,8 +88,26 @@ def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColu
         "reasons": disabled_reasons(request, agent, columns),
         "continues_conversation": continues_conversation(columns),
         "can_add": len(columns) < MAX_COLUMNS,
+        "conversations": conversations,
         "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
     }
+
+
+def fact_inputs(
+    request: HttpRequest, agent: Agent, columns: Sequence[TryColumn], params: TryPageParams
+) -> list[FactField]:
+    """Return the inputs of the facts to try with, or none if no variant depends on any."""
+    if not may_try_facts(request, agent):
+        return []
+    return fact_fields([column.agent.configuration for column in columns if column.agent], params.facts)
+
+
+def page_params(request: HttpRequest, agent: Agent, query: QueryDict) -> TryPageParams:
+    """Return the parameters of the page. Only publishers of the agent ask it as another caller."""
+    params = TryPageParams.from_query(query, default_choices(agent))
+    if params.facts and not may_try_facts(request, agent):
+        params.facts = {}
+    return params
 
 
 def default_choices(agent: Agent) -> Sequence[str]:
@@ -105,7 +134,7 @@ def pointer_numbers(agent: Agent) -> tuple[int, int]:
 
 def continues_conversation(columns: Sequence[TryColumn]) -> bool:
     """Return True if the next message continues a conversation."""
-    return any(column.has_memory and column.answers for column in columns)
+    return any(column.has_memory and (column.answers or column.chosen_thread) for column in columns)
 
 
 def disabled_reasons(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> list[str]:

@@ -28,7 +28,10 @@
     if (!form?.matches("[data-try]") || !(body instanceof URLSearchParams)) return;
     const current = new FormData(form);
     if (ctx.sourceElement === form) replaceValues(body, current, "column");
-    if (body.getAll("column").length === current.getAll("run").length) replaceValues(body, current, "run");
+    if (body.getAll("column").length === current.getAll("run").length) {
+      replaceValues(body, current, "run");
+      replaceValues(body, current, "thread");
+    }
     if (ctx.target?.id) ctx.target = document.getElementById(ctx.target.id) ?? ctx.target;
   });
 

@@ -1,0 +1,1 @@
+"""Conversations and callers of the playground: which thread a column continues, and as whom it is asked."""

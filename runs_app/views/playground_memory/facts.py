@@ -1,0 +1,112 @@
+"""Facts to try with: what the playground says of the caller, so that publishers see the variants of an agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+from django.http import HttpRequest, QueryDict
+
+from access_app.role import Role
+from agents_app.configuration.conditional import CONDITIONAL, CONTEXT_KEYS
+from agents_app.configuration.display import FIELD_LABELS, variant_title
+from agents_app.forms.knowledge import parse_input
+from agents_app.models import Agent
+from agents_app.views.access import has_role_for
+from runs_app.resolution import ResolvedAgent
+
+FACT_PREFIX = "fact-"
+MAX_FACTS = 20
+MAX_LENGTH = 500
+
+FactTexts = dict[str, str]
+
+
+class FactField(NamedTuple):
+    """An input of a fact, with the values that the conditions compare it with."""
+
+    name: str
+    text: str
+    suggestions: tuple[str, ...]
+
+    @property
+    def input_name(self) -> str:
+        return f"{FACT_PREFIX}{quote(self.name, safe='')}"
+
+
+def submitted_facts(query: QueryDict) -> FactTexts:
+    """Return the texts of the facts in a form, or those in the URL of a page."""
+    names = [name for name in query if name.startswith(FACT_PREFIX)]
+    if names:
+        texts = {unquote(name.removeprefix(FACT_PREFIX)): str(query[name]).strip() for name in names}
+    else:
+        texts = parse_facts(query.get("facts", ""))
+    return {name: text[:MAX_LENGTH] for name, text in [*texts.items()][:MAX_FACTS] if text}
+
+
+def parse_facts(text: str) -> FactTexts:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return (
+        {str(name): item for name, item in value.items() if isinstance(item, str)} if isinstance(value, dict) else {}
+    )
+
+
+def may_try_facts(request: HttpRequest, agent: Agent) -> bool:
+    """Return whether the user may ask the agent as another caller. Its publishers decide who gets which variant."""
+    return has_role_for(request, agent, Role.PUBLISHER)
+
+
+def fact_values(texts: FactTexts) -> dict[str, Any]:
+    """Return the facts of these texts. A JSON value stands for itself, such as 3 or ["editor"]."""
+    return {name: parse_fact(text) for name, text in texts.items()}
+
+
+def parse_fact(text: str) -> Any:
+    if text.startswith(("[", "{")):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return parse_input(text)
+
+
+def fact_fields(configurations: Sequence[Mapping[str, Any]], texts: FactTexts) -> list[FactField]:
+    """Return an input for each fact on which a variant of any column depends."""
+    values: dict[str, dict[str, None]] = {}
+    for configuration in configurations:
+        for variants in (configuration.get(CONDITIONAL) or {}).values():
+            for variant in variants or ():
+                for condition in all_conditions(variant["rules"]):
+                    values.setdefault(condition["field"], {}).update(dict.fromkeys(expected_texts(condition)))
+        for key in configuration.get(CONTEXT_KEYS) or ():
+            values.setdefault(key, {})
+    return [FactField(name, texts.get(name, ""), tuple(expected)) for name, expected in [*values.items()][:MAX_FACTS]]
+
+
+def all_conditions(rules: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the conditions of a group and of the groups in it."""
+    for item in rules["conditions"]:
+        if "conditions" in item:
+            yield from all_conditions(item)
+        else:
+            yield item
+
+
+def expected_texts(condition: Mapping[str, Any]) -> list[str]:
+    value = condition.get("value")
+    items = value if isinstance(value, list) else [value]
+    return [item if isinstance(item, str) else json.dumps(item) for item in items if item not in (None, "")]
+
+
+def chosen_variants(agent: ResolvedAgent) -> list[tuple[str, str]]:
+    """Return the label of each field with variants, and the one that a column has."""
+    variants = agent.configuration.get(CONDITIONAL) or {}
+    chosen = dict(agent.variants)
+    return [
+        (FIELD_LABELS[field], variant_title(chosen.get(field), len(rows))) for field, rows in variants.items() if rows
+    ]
