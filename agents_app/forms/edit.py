@@ -45,6 +45,7 @@ from agents_app.forms.processors_field import ProcessorsField
 from agents_app.forms.tools.background import MODES, USES, TaskToolRow, compose_background, mode_of, tool_rows
 from agents_app.forms.tools.mcp import ServerRows, compose_selection, server_rows
 from agents_app.forms.variables_field import VariablesField
+from agents_app.forms.variants_field import VariantInputs
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from runs_app.providers.model_settings import known_setting_names
@@ -157,8 +158,16 @@ class AgentEditForm(forms.Form):
             cleaned["background_tasks"], errors = compose_background(self.data, self.base["background_tasks"])
             for message in errors:
                 self.add_error(None, message)
+        if "conditional" in self.data:
+            cleaned |= self.compose_variants()
         self.validate_config(cleaned)
         return cleaned
+
+    def compose_variants(self) -> dict[str, Any]:
+        values = self.variants.compose(self.base["conditional"], self.base["context_keys"])
+        for message in self.variants.errors:
+            self.add_error(None, message)
+        return dict(zip(("conditional", "context_keys"), values, strict=True))
 
     def restore_stored_texts(self, cleaned: dict[str, Any]) -> None:
         """Replace texts that a browser cannot send as they are stored, if nobody changed them."""
@@ -343,6 +352,13 @@ class AgentEditForm(forms.Form):
     def background_errors(self) -> list[str]:
         return self.background_value[1]
 
+    @cached_property
+    def variants(self) -> VariantInputs:
+        """Return the variants, as submitted or stored."""
+        if self.is_bound and "conditional" in self.data:
+            return VariantInputs.submitted(self.data, self.options("tools"))
+        return VariantInputs.stored(self.base["conditional"], self.base["context_keys"], self.options("tools"))
+
     @property
     def memory_sections(self) -> list[MemorySection]:
         """Return the options of the memory, as submitted or stored."""
@@ -367,6 +383,7 @@ class AgentEditForm(forms.Form):
         """Return the ids of the sections in which something is set or invalid."""
         filled = {section for section, names in SECTION_FIELDS.items() if any(map(self.is_filled, names))}
         filled |= {"knowledge"} if any(row.is_selected for row in self.knowledge_bases) else set()
+        filled |= {"variants"} if self.variants.is_set else set()
         filled |= {"background-tasks"} if self.background_value != (None, []) else set()
         return filled | ({"mcp-tools"} if any(server.selected_count for server in self.mcp_servers) else set())
 

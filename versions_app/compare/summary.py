@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.display import FIELD_LABELS, variant_facts
 from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, line_counts, values_equal, visible_differences
 
 MAX_NAMED_KEYS = 3  # further keys are counted
@@ -132,6 +132,20 @@ def _summarize_memory(label: str, before: Any, after: Any) -> FieldSummary:
     return _summarize_value(label, old, new)
 
 
+def _summarize_variants(label: str, before: Any, after: Any) -> FieldSummary:
+    """Summarize by variant: the added, removed and changed ones of each field."""
+    old, new = (dict(variant_facts(value or {})) for value in (before, after))
+    added = [name for name in new if name not in old]
+    removed = [name for name in old if name not in new]
+    changed = [name for name in new if name in old and new[name] != old[name]]
+    text = ""
+    if len(changed) == 1:
+        text = f"{changed[0]}: {_short_value(old[changed[0]])} → {_short_value(new[changed[0]])}"
+    elif changed or not (added or removed):
+        text = f"{_joined_keys(changed)} changed".strip()
+    return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)
+
+
 def _signed_keys(sign: str, keys: Sequence[str]) -> str:
     names = [f"{sign}{_short_value(key)}" for key in keys[:MAX_NAMED_KEYS]]
     return " ".join([*names, f"{sign}{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else names)
@@ -161,6 +175,8 @@ SUMMARIZERS: dict[str, Callable[[str, Any, Any], FieldSummary]] = {
     "requestContextSchema": _summarize_variables,
     "model": _summarize_model,
     "memory": _summarize_memory,
+    "conditional": _summarize_variants,
+    "contextKeys": _summarize_keys,
     "durable": _summarize_durable,
     "inputProcessors": _summarize_processors,
     "outputProcessors": _summarize_processors,

@@ -29,6 +29,12 @@ BLANK = {
 }
 
 
+ENTERPRISE = {
+    "value": {"provider": "demo", "name": "echo"},
+    "rules": {"operator": "AND", "conditions": [{"field": "tier", "operator": "equals", "value": "pro"}]},
+}
+
+
 def summary(field, before, after):
     return summary_line(summarize({**BLANK, field: before}, {**BLANK, field: after}))
 
@@ -72,6 +78,15 @@ def test_no_change_has_no_summary():
         ("agents", ["x" * 60], [], f"Sub-agents −{'x' * 39}…"),
         ("memory", None, "last-messages", "Memory none → last-messages"),
         ("memory", "a", None, "Memory a → none"),
+        ("conditional", None, {"model": [ENTERPRISE]}, "Variants +Model 1"),
+        ("conditional", {"model": [ENTERPRISE]}, {"tools": []}, "Variants −Model 1"),
+        (
+            "conditional",
+            {"tools": [{**ENTERPRISE, "value": ["a"]}]},
+            {"tools": [{**ENTERPRISE, "value": ["b"]}]},
+            'Variants Tools 1: a, if tier equals "pro" → b, if tier equals "pro"',
+        ),
+        ("contextKeys", None, ["locale"], "Context keys +locale"),
         ("scorers", {}, {"tone": {}}, "Scorers +tone"),
         (
             "scorers",
