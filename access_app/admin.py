@@ -21,13 +21,15 @@ from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import StaffAccessMixin, confirmation_page
 from access_app.caller import Caller
-from access_app.forms import UNKNOWN_USERNAME_MESSAGE
-from access_app.models import ApiKey, Membership
+from access_app.forms import CONTEXT_HELP, RESOURCE_HELP, UNKNOWN_USERNAME_MESSAGE
+from access_app.models import ApiKey, Membership, validate_key_context, validate_key_resource
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import reject_loss_of_managers, team_choices
 
 User = get_user_model()
+KEY_FIELDS = ("user", "name", "role", "expires_at")
+SCOPE_FIELDS = ("realm_owner", "resource", "context")  # of an API key
 
 
 def managed_memberships(user: Caller) -> QuerySet[Membership]:
@@ -230,11 +232,63 @@ class UserAccountAdmin(StaffAccessMixin, TeamManagersMixin, UserAdmin):
         return response
 
 
+class ApiKeyForm(forms.ModelForm):
+    """The form of a new API key: also whose conversations it reaches, and facts about its caller."""
+
+    acting: Any = None  # the signed-in user
+    realm_owner = forms.ChoiceField(
+        required=False,
+        label="Serves end users of",
+        help_text="The team whose end users the key serves, apart from the conversations of its user.",
+    )
+    resource = forms.CharField(
+        required=False, label="Only for resource", help_text=RESOURCE_HELP, validators=[validate_key_resource]
+    )
+    context = forms.JSONField(
+        required=False,
+        label="Facts about the caller (JSON)",
+        help_text=CONTEXT_HELP,
+        validators=[validate_key_context],
+        widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "realm_owner" in self.fields:
+            teams = [(f"team:{owner}", label) for owner, label in team_choices(self.acting, Role.MANAGER)]
+            realm_owner: Any = self.fields["realm_owner"]
+            realm_owner.choices = [("", "nobody: the conversations of its user"), *teams]
+
+    def clean_realm_owner(self) -> str | None:
+        choice: str = self.cleaned_data["realm_owner"]
+        return choice.removeprefix("team:") if choice else None
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        owner, user = cleaned.get("realm_owner"), cleaned.get("user")
+        if owner is not None and user is not None and not has_role(user, Role.EDITOR, owner):
+            self.add_error("user", f"{user} is no editor of {owner or SHARED_LABEL}. Make the user a member first.")
+        if owner is not None and cleaned.get("role") == Role.VIEWER:
+            self.add_error("role", "A key for end users must be able to edit. Choose a higher role or none.")
+        return cleaned
+
+
 @admin.register(ApiKey)
 class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
     """The page of API keys. A token is shown once, after the key is created."""
 
-    list_display = ("name", "prefix", "user", "max_role", "created_at", "expires_at", "last_used_at", "valid")
+    list_display = (
+        "name",
+        "prefix",
+        "user",
+        "max_role",
+        "realm_owner",
+        "resource",
+        "created_at",
+        "expires_at",
+        "last_used_at",
+        "valid",
+    )
     list_filter = ("role",)
     search_fields = ("name", "prefix", "user__username")
     readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
@@ -245,11 +299,21 @@ class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
         return keys if request.user.is_superuser else keys.filter(user=request.user.pk)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        fields = ("user", "name", "role", "expires_at")
+        fields = (*KEY_FIELDS, *SCOPE_FIELDS)
         return fields if obj is None else (*fields, *self.readonly_fields)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.readonly_fields if obj is None else ("user", "role", "expires_at", *self.readonly_fields)
+        return (
+            self.readonly_fields
+            if obj is None
+            else ("user", "role", "expires_at", *SCOPE_FIELDS, *self.readonly_fields)
+        )
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """Return the form of a new key, or that of an existing one, of which only the name can be changed."""
+        if obj is None:
+            kwargs |= {"form": type("ApiKeyForm", (ApiKeyForm,), {"acting": request.user}), "fields": KEY_FIELDS}
+        return super().get_form(request, obj, change, **kwargs)
 
     formfield_overrides: ClassVar = {
         models.DateTimeField: {
@@ -276,7 +340,8 @@ class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
         if change:
             super().save_model(request, obj, form, change)
             return
-        key, token = ApiKey.objects.issue(obj.user, name=obj.name, role=obj.role, expires_at=obj.expires_at)
+        scope = {name: form.cleaned_data[name] for name in SCOPE_FIELDS}
+        key, token = ApiKey.objects.issue(obj.user, name=obj.name, role=obj.role, expires_at=obj.expires_at, **scope)
         obj.pk = key.pk
         obj.prefix = key.prefix
         messages.warning(request, f"Copy the key now. It is not shown again: {token}")

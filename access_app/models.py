@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import logging
 import secrets
 from datetime import datetime, timedelta
@@ -26,6 +27,9 @@ log = logging.getLogger(__name__)
 KEY_PREFIX_LENGTH = 13
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 KEY_ROLES = {"", *Role.values}
+MAX_RESOURCE_LENGTH = 256
+MAX_CONTEXT_KB = 8  # of facts about a caller, as JSON
+SERVER_FACTS = frozenset({"userId", "roles", "owner"})  # which no key can claim
 
 
 def printable_id(value: str) -> None:
@@ -34,6 +38,25 @@ def printable_id(value: str) -> None:
         raise ValidationError(
             "Use printable characters other than a slash. '.', '..' and spaces only are not allowed.", code="invalid"
         )
+
+
+def validate_key_resource(value: str) -> None:
+    """Raise ValidationError unless an API key can serve the resource with this ID. Blank is all resources."""
+    if len(value) > MAX_RESOURCE_LENGTH or not value.isprintable():
+        raise ValidationError(
+            f"A resource has at most {MAX_RESOURCE_LENGTH} printable characters.", code="invalid_resource"
+        )
+
+
+def validate_key_context(value: Any) -> None:
+    """Raise ValidationError unless a value is an object of facts about a caller, or None."""
+    if not isinstance(value, dict | None):
+        raise ValidationError('The context must be a JSON object, such as {"plan": "pro"}.', code="invalid_context")
+    if names := sorted(name for name in value or {} if name in SERVER_FACTS):
+        message = f"The server itself knows {', '.join(names)} of each caller. Leave that out, or choose another name."
+        raise ValidationError(message, code="invalid_context")
+    if len(json.dumps(value).encode()) > MAX_CONTEXT_KB * 1024:
+        raise ValidationError(f"The context must not exceed {MAX_CONTEXT_KB} KB.", code="invalid_context")
 
 
 class Membership(models.Model):

@@ -11,14 +11,14 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse, reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm
+from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm, TeamKeyForm
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role_everywhere, require_role
 from access_app.role import SHARED_LABEL, Role
@@ -82,15 +82,36 @@ def keys(request: HttpRequest) -> HttpResponse:
     return render(request, "account/keys.html", context, status=status)
 
 
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def team_keys(request: HttpRequest) -> HttpResponse:
+    """List the API keys for the end users of a team that the user manages, and create new ones."""
+    owner_id = request.GET.get("owner", "")
+    if not can_be_owner(owner_id):
+        raise Http404
+    require_role(request.user, Role.MANAGER, owner_id)
+    form = TeamKeyForm(request.POST or None)
+    token = ""
+    if request.method == "POST" and form.is_valid():
+        _, token = ApiKey.objects.issue(cast(User, request.user), realm_owner=owner_id, **form.cleaned_data)
+        form = TeamKeyForm()
+    issued = ApiKey.objects.filter(realm_owner=owner_id).select_related("user")
+    context = {"form": form, "token": token, "keys": issued, "nav": "team", "owner_id": owner_id}
+    return render(request, "account/team_keys.html", context, status=422 if form.is_bound else 200)
+
+
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
     """Revoke an API key, after a question that says when it was last used."""
-    key = get_object_or_404(ApiKey.objects.select_related("user"), pk=key_id, user=request.user.pk)
+    key = get_object_or_404(ApiKey.objects.select_related("user"), revocable_by(request), pk=key_id)
+    is_own = key.user_id == request.user.pk and "team" not in request.GET
+    back = reverse("account:keys") if is_own else team_keys_url(key.realm_owner or "")
     if request.method == "POST":
         key.revoke()
         messages.success(request, f"The key “{key.name}” was revoked. It no longer works.")
-        return redirect_page(request, reverse("account:keys"))
+        return redirect_page(request, back)
     context = {
         "nav": "account",
         "title": f"Revoke “{key.name}”?",
@@ -98,9 +119,19 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
         "key": key,
         "why_not": "" if key.is_valid else "This key no longer works. There is nothing to revoke.",
         "buttons": [{"label": f"Revoke “{key.name}”", "kind": "danger"}],
-        "back": reverse("account:keys"),
+        "back": back,
     }
     return render_dialog(request, context)
+
+
+def revocable_by(request: HttpRequest) -> Q:
+    """Return the condition of the keys that the user may revoke: own ones, and those for end users of own teams."""
+    return Q(user=request.user.pk) | Q(realm_owner__in=managed_owners(request.user))
+
+
+def team_keys_url(owner_id: str) -> str:
+    """Return the URL of the API keys for the end users of a team."""
+    return f"{reverse('account:team_keys')}?{urlencode({'owner': owner_id})}"
 
 
 @login_required
@@ -132,6 +163,7 @@ def render_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: l
         "form": form,
         "owner_id": owner_id,
         "owners": sorted({*owners, owner_id}),
+        "keys_url": team_keys_url(owner_id),
         "can_open_any_team": has_role_everywhere(request.user, Role.MANAGER),
         "members": Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username"),
         "other_memberships": other_memberships(request, owners),

@@ -7,13 +7,12 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from access_app.models import ApiKey
+from access_app.models import ApiKey, validate_key_context, validate_key_resource
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
-
-MAX_RESOURCE_LENGTH = 256
 
 
 class Command(BaseCommand):
@@ -49,12 +48,13 @@ def memory_columns(user: User, options: dict[str, Any]) -> dict[str, Any]:
     owner, resource = options["realm_owner"], options["resource"]
     if owner is not None and not has_role(user, Role.EDITOR, owner):
         raise CommandError(f"{user} is no editor of {owner or SHARED_LABEL}. Make the user a member first.")
-    if len(resource) > MAX_RESOURCE_LENGTH or not resource.isprintable():
-        raise CommandError(f"A resource has at most {MAX_RESOURCE_LENGTH} printable characters.")
     try:
         context = json.loads(options["context"] or "null")
     except ValueError:
         context = options["context"]
-    if not isinstance(context, dict | None):
-        raise CommandError('The context must be a JSON object, such as {"plan": "pro"}.')
+    try:
+        validate_key_resource(resource)
+        validate_key_context(context)
+    except ValidationError as error:
+        raise CommandError(" ".join(error.messages)) from None
     return {"realm_owner": owner, "resource": resource, "context": context}

@@ -1,0 +1,108 @@
+"""Keys for one resource, for the end users of a team, and with facts about their caller: who creates which."""
+
+import pytest
+from django.urls import reverse
+
+from access_app.models import ApiKey
+from tests.factories import UserFactory, member
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+KEYS = reverse("account:keys")
+ADD = reverse("admin:access_app_apikey_add")
+
+
+def team_keys(owner):
+    return f"{reverse('account:team_keys')}?owner={owner}"
+
+
+def typed(**changed):
+    return {"name": "Chat", "role": "editor", "expires_at": "90", "resource": "", "context": "", **changed}
+
+
+def test_a_user_binds_a_key_to_a_resource():
+    client = browser(member("editor"))
+
+    page = client.post(KEYS, typed(resource="alice", context='{"plan": "pro"}')).content.decode()
+
+    key = ApiKey.objects.get()
+    assert (key.resource, key.context, key.realm_owner) == ("alice", {"plan": "pro"}, None)
+    assert "only for the resource" in page
+    assert "plan = pro" in page
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "message"),
+    [
+        ("resource", "x" * 257, "at most 256"),
+        ("resource", "a\tb", "printable"),
+        ("context", "{", "not valid JSON"),
+        ("context", "[1]", "must be a JSON object"),
+        ("context", '{"roles": ["manager"]}', "knows roles"),
+        ("context", '{"a": "%s"}' % ("x" * 9000), "must not exceed 8 KB"),
+    ],
+)
+def test_what_a_key_cannot_have_stands_at_the_field(field, text, message):
+    answer = browser(member("editor")).post(KEYS, typed(**{field: text}))
+
+    assert answer.status_code == 422
+    assert message in str(answer.context["form"].errors[field])
+    assert not ApiKey.objects.exists()
+
+
+def test_managers_issue_keys_for_the_end_users_of_their_team():
+    ann = member("manager", "support", username="ann")
+    client = browser(ann)
+
+    assert team_keys("support") in client.get(reverse("account:team")).content.decode()
+    answer = client.post(team_keys("support"), typed(resource="bob"))
+
+    key = ApiKey.objects.find(answer.context["token"])
+    assert (key.user, key.realm_owner, key.resource, key.role) == (ann, "support", "bob", "editor")
+    listed = client.get(team_keys("support")).content.decode()
+    assert "Chat" in listed
+    assert answer.context["token"] not in listed
+    assert client.post(team_keys("support"), typed(role="viewer")).status_code == 422
+
+
+def test_only_managers_see_issue_and_revoke_the_keys_of_a_team():
+    key, _ = ApiKey.objects.issue(member("manager", "support"), name="Chat", realm_owner="support")
+    revoke = reverse("account:revoke_key", args=[key.pk])
+
+    for stranger in (member("publisher", "support"), member("manager", "sales"), UserFactory()):
+        client = browser(stranger)
+        assert client.get(team_keys("support")).status_code == 403
+        assert client.post(team_keys("support"), typed()).status_code == 403
+        assert client.post(revoke).status_code == 404
+    assert ApiKey.objects.valid().count() == 1
+    answer = browser(member("manager", "support")).post(f"{revoke}?team=yes")
+    assert answer["Location"] == team_keys("support")
+    assert not ApiKey.objects.valid().exists()
+
+
+def test_the_admin_issues_keys_for_managed_teams():
+    staff = member("manager", "support", is_staff=True)
+    client = browser(staff)
+    fields = {"user": staff.pk, "name": "Chat", "role": "editor", "expires_at": "", "context": '{"plan": "pro"}'}
+
+    refused = client.post(ADD, {**fields, "realm_owner": "team:sales", "resource": ""})
+    client.post(ADD, {**fields, "realm_owner": "team:support", "resource": "alice"})
+
+    assert "valid choice" in refused.content.decode()
+    key = ApiKey.objects.get()
+    assert (key.realm_owner, key.resource, key.context) == ("support", "alice", {"plan": "pro"})
+    page = client.get(reverse("admin:access_app_apikey_change", args=[key.pk])).content.decode()
+    assert "alice" in page
+
+
+def test_the_user_of_a_key_for_end_users_is_an_editor_there():
+    root = UserFactory(is_superuser=True, is_staff=True)
+    member("manager", "support")
+    user = member("viewer", "support")
+    fields = {"user": user.pk, "name": "Chat", "role": "", "expires_at": "", "resource": "", "context": ""}
+
+    answer = browser(root).post(ADD, {**fields, "realm_owner": "team:support"})
+
+    assert "is no editor of support" in answer.content.decode()
+    assert not ApiKey.objects.exists()
