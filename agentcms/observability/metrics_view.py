@@ -20,6 +20,7 @@ from rest_framework.views import APIView
 from agentcms.observability.metrics import METRICS_DIR
 from jobs_app.models import Heartbeat, Job, JobFile
 from knowledge_app.models import Document
+from memory_app.models import Thread
 from memory_app.recall.indexing import INDEX_KINDS
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from versions_app.integrity.check import CHECK_HISTORY
@@ -37,6 +38,7 @@ class DatabaseCollector:
         yield self.background_tasks()
         yield self.oldest_queued_run()
         yield from self.approvals()
+        yield from self.threads()
         backlog = Job.objects.unfinished().filter(kind__in=INDEX_KINDS).count()
         yield gauge("agentcms_index_backlog", "Jobs that wait to index messages, or do so now.", backlog)
         yield from self.knowledge()
@@ -84,6 +86,13 @@ class DatabaseCollector:
         yield gauge("agentcms_approvals_open", "Calls that wait for a person.", figures["count"])
         age = (timezone.now() - figures["since"]).total_seconds() if figures["since"] is not None else 0
         yield gauge("agentcms_approval_oldest_seconds", "Age of the oldest call that waits for a person.", age)
+
+    def threads(self) -> Iterator[Metric]:
+        figures = Thread.objects.order_by().aggregate(count=Count("pk"), messages=Sum("last_number"))
+        yield gauge("agentcms_threads", "Stored threads.", figures["count"])
+        # The numbers of the threads, because counting the messages themselves takes long.
+        text = "Messages of the stored threads, with those that were deleted one by one."
+        yield gauge("agentcms_thread_messages", text, figures["messages"] or 0)
 
     def background_tasks(self) -> Metric:
         family = GaugeMetricFamily(

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django import forms
+from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import unquote
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin
+from access_app.admin_access import ReadOnlyAdmin, confirmation_page
+from access_app.models import printable_id
+from memory_app.history.threads import move_thread
 from memory_app.history.wire_messages import wire_messages
-from memory_app.models import Thread
+from memory_app.models import Resource, Thread
+from memory_app.realms import MAX_KEY_LENGTH
 
 MESSAGES_SHOWN = 200
 OPENED_MESSAGE = "Opened the texts of this conversation."
@@ -41,8 +46,9 @@ class ThreadAdmin(ReadOnlyAdmin):
         "created_at",
         "updated_at",
         "texts",
+        "transfer",
     )
-    readonly_fields = ("message_count", "token_count", "texts")
+    readonly_fields = ("message_count", "token_count", "texts", "transfer")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Thread]:
         heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
@@ -50,8 +56,12 @@ class ThreadAdmin(ReadOnlyAdmin):
         return rows.annotate(messages_counted=heads, tokens_counted=Sum("messages__tokens"))
 
     def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.texts_view)
-        return [path("<path:object_id>/texts/", view, name="memory_app_thread_texts"), *super().get_urls()]
+        texts, transfer = map(self.admin_site.admin_view, (self.texts_view, self.transfer_view))
+        return [
+            path("<path:object_id>/texts/", texts, name="memory_app_thread_texts"),
+            path("<path:object_id>/transfer/", transfer, name="memory_app_thread_transfer"),
+            *super().get_urls(),
+        ]
 
     def texts_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the newest messages of a conversation, and record who opened them."""
@@ -69,6 +79,24 @@ class ThreadAdmin(ReadOnlyAdmin):
         }
         return TemplateResponse(request, "admin/memory_app/thread/texts.html", context)
 
+    def transfer_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Give a conversation to another resource of its realm, after a form that asks for it. Superusers only."""
+        thread = self.get_object(request, unquote(object_id)) if request.user.is_superuser else None
+        if thread is None:
+            raise Http404
+        form = TransferForm(request.POST or None, thread=thread)
+        if request.method == "POST" and form.is_valid():
+            before, target = thread.resource_key, form.cleaned_data["resource"]
+            move_thread(thread, find_resource(thread, target))
+            message = f"Transferred from the resource {before} to {target}."
+            LogEntry.objects.log_actions(request.user.pk or 0, [thread], CHANGE, message, single_object=True)
+            messages.success(request, f"The thread belongs to {target} now.")
+            return redirect("admin:memory_app_thread_change", thread.pk)
+        context = {"thread": thread, "form": form}
+        response = confirmation_page(self, request, "memory_app/thread/transfer", f"Transfer {thread.key}", **context)
+        response.status_code = 422 if form.errors else 200
+        return response
+
     @admin.display(description="Messages", ordering="messages_counted")
     def message_count(self, thread: Any) -> int:
         return int(thread.messages_counted)
@@ -81,3 +109,37 @@ class ThreadAdmin(ReadOnlyAdmin):
     def texts(self, thread: Thread) -> str:
         url = reverse("admin:memory_app_thread_texts", args=[thread.pk])
         return format_html('<a href="{}">Open the texts</a> This is recorded in the admin log.', url)
+
+    @admin.display(description="Resource")
+    def transfer(self, thread: Thread) -> str:
+        url = reverse("admin:memory_app_thread_transfer", args=[thread.pk])
+        return format_html('<a href="{}">Transfer to another resource</a> Superusers only.', url)
+
+
+class TransferForm(forms.Form):
+    """The resource to which a thread is given."""
+
+    resource = forms.CharField(
+        label="Resource ID",
+        max_length=MAX_KEY_LENGTH,
+        validators=[printable_id],
+        help_text="An ID in the same realm. The resource is created if it does not exist.",
+    )
+
+    def __init__(self, *args: Any, thread: Thread, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.thread = thread
+
+    def clean_resource(self) -> str:
+        key: str = self.cleaned_data["resource"]
+        if key == self.thread.resource_key:
+            raise forms.ValidationError("The thread belongs to this resource already. Enter another one.")
+        return key
+
+
+def find_resource(thread: Thread, key: str) -> Resource:
+    """Return the resource with this key in the realm of a thread, which is created if it does not exist."""
+    realm = str(thread.realm)
+    user_id = int(realm[1:]) if realm.startswith("u") else None
+    resource, _ = Resource.objects.get_or_create(realm=realm, key=key, defaults={"user_id": user_id})
+    return resource

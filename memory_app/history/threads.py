@@ -139,8 +139,12 @@ def create_named_thread(caller: MemoryCaller, key: str, resource: str, **columns
 
 
 def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thread:
-    """Give a thread with all its messages to another resource of the realm."""
-    target = get_or_create_resource(caller, resource)
+    """Give a thread with all its messages to another resource of the realm of the caller."""
+    return move_thread(thread, get_or_create_resource(caller, resource))
+
+
+def move_thread(thread: Thread, target: Resource) -> Thread:
+    """Give a thread with all its messages to another resource of its realm."""
     with transaction.atomic():
         Thread.objects.filter(pk=thread.pk).update(
             resource=target, resource_key=target.key, working_memory=None, updated_at=timezone.now()

@@ -21,6 +21,7 @@ from runs_app.approvals.approval_signals import approval_decided
 from runs_app.engine.leases import run_requeued
 from runs_app.models import AgentRun, PendingCall
 from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.memory_app.conftest import add_thread
 from versions_app.integrity.check import CHECK_HISTORY
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +50,17 @@ def test_requests_are_counted_by_route_and_status(staff):
     staff.get("/api/stored/agents/nothing")
 
     assert read_metric(staff, "agentcms_requests_total", **route) == before + 2
+
+
+def test_threads_and_their_messages_are_metrics(staff):
+    user = member("editor")
+    before = [read_metric(staff, name) for name in ("agentcms_threads ", "agentcms_thread_messages ")]
+
+    add_thread(user, "first")
+    add_thread(user, "second", texts=[("user", "Hello")])
+
+    after = [read_metric(staff, name) for name in ("agentcms_threads ", "agentcms_thread_messages ")]
+    assert (before, after) == ([0, 0], [2, 3])
 
 
 def test_the_size_of_job_files_and_reports_is_a_metric(staff):

@@ -58,3 +58,26 @@ def test_staff_without_rights_see_nothing(thread):
     assert client.get(reverse("admin:memory_app_thread_texts", args=[thread.pk])).status_code == 404
     assert client.get(RESOURCES).status_code == 403
     assert not LogEntry.objects.exists()
+
+
+def test_a_superuser_transfers_a_thread_within_its_realm(staff, thread):
+    address = reverse("admin:memory_app_thread_transfer", args=[thread.pk])
+
+    assert "alice" in staff.get(address).content.decode()
+    for text in ("", "alice", "a/b", "x" * 257):
+        assert staff.post(address, {"resource": text}).status_code == 422
+    assert staff.post(address, {"resource": "bob"}).status_code == 302
+
+    thread.refresh_from_db()
+    assert (thread.resource_key, thread.resource.key, thread.resource.realm) == ("bob", "bob", thread.realm)
+    assert thread.resource.user_id == thread.user_id
+    assert LogEntry.objects.get().change_message == "Transferred from the resource alice to bob."
+
+
+def test_other_staff_transfer_nothing(thread):
+    user = member("manager", is_staff=True)
+
+    answer = browser(user).post(reverse("admin:memory_app_thread_transfer", args=[thread.pk]), {"resource": "bob"})
+
+    thread.refresh_from_db()
+    assert (answer.status_code, thread.resource_key) == (404, "alice")
