@@ -146,6 +146,14 @@ def load_messages(
     `limit` counts the messages as the API shows them. None is no limit. Signals that wait, and those that the run
     `run_id` has taken, are left out: the run gets them as its own messages.
     """
+    rows = window_rows(thread_id, limit, max_tokens, run_id)
+    return window_data(rows, find_turns(Thread.objects.only("realm").get(pk=thread_id))) if rows else []
+
+
+def window_rows(
+    thread_id: int, limit: int | None, max_tokens: int | None = None, run_id: UUID | None = None
+) -> list[Message]:
+    """Return the last messages of a thread, oldest first, as `load_messages` gives them to a model."""
     new_signals = Q(role=SIGNAL) & (Q(seen_by=None) | Q(seen_by=run_id))
     messages = Message.objects.filter(thread=thread_id).exclude(new_signals)
     if limit is not None:
@@ -153,8 +161,7 @@ def load_messages(
         oldest = heads.values_list("number", flat=True)[limit - 1 : limit].first() if limit else None
         messages = messages.filter(number__gte=oldest) if oldest is not None else messages
         messages = messages if limit else messages.none()
-    rows = fit_tokens(messages.order_by("-number").only(*COLUMNS).iterator(), max_tokens)
-    return window_data(rows, find_turns(Thread.objects.only("realm").get(pk=thread_id))) if rows else []
+    return fit_tokens(messages.order_by("-number").only(*COLUMNS).iterator(), max_tokens)
 
 
 def known_keys(thread: Thread, keys: Iterable[str]) -> set[str]:

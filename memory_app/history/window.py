@@ -10,7 +10,10 @@ from uuid import UUID
 from memory_app.history.turns import ThreadTurns
 from memory_app.models import Message
 
-COLUMNS = ("number", "role", "data", "tokens", "run_id", "seen_by", "author_id", "author_name", "attributes")
+COLUMNS = (
+    *("number", "head_number", "role", "data", "tokens", "run_id", "seen_by"),
+    *("author_id", "author_name", "attributes"),
+)
 
 
 def place_signals(rows: Sequence[Message]) -> Iterator[Message]:

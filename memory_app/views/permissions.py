@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
+from memory_app.views.access import get_page_thread
 from memory_app.views.links import thread_url
-from memory_app.views.threads import get_page_thread
 from tools_app.acp.permissions import thread_permissions
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -10,7 +9,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Q
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -20,30 +19,23 @@ from access_app.permissions import owner_ids_for
 from access_app.role import Role
 from agentcms.api.renderers import encode_json
 from agentcms.web.dialogs import redirect_page, render_dialog
-from agentcms.wire.timestamps import parse_timestamp
 from agents_app.models import Agent
 from memory_app.api.representation import thread_body
-from memory_app.history.wire_messages import WireMessage, wire_messages
+from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
+from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
+from memory_app.views.live import MESSAGES_ON_PAGE, messages_context
 from memory_app.views.recall import recall_context
+from memory_app.views.sending import SendForm
+from memory_app.views.window import find_window
 from memory_app.views.working_rail import rail_context
 from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
 from tools_app.acp.permissions import thread_permissions
 
 ROWS_PER_PAGE = 30
-MESSAGES_ON_PAGE = 50
 EXPORT_BATCH = 500
-
-
-def readable_threads(request: HttpRequest) -> QuerySet[Thread]:
-    """Return the threads that the user may read, with their agents."""
-    return (
-        Thread.objects.readable_on_pages(request.user)
-        .select_related("agent__active_version", "resource")
-        .exclude(realm=None)
-    )
 
 
 @require_safe
@@ -81,12 +73,6 @@ def published_agents(request: HttpRequest) -> list[tuple[str, str]]:
     return [*agents.order_by("name").values_list("pk", "name").distinct()[:100]]
 
 
-def get_page_thread(request: HttpRequest, key: str) -> Thread:
-    """Return a thread that the user may read. Without a realm in the query, it is the user's own."""
-    realm = request.GET.get("realm") or own_realm(request)
-    return get_object_or_404(readable_threads(request), key=key, realm=realm)
-
-
 def page_number(request: HttpRequest, thread: Thread) -> str | int | None:
     """Return the page that the query names, or the one with the message of this number."""
     number = request.GET.get("message", "")
@@ -101,19 +87,13 @@ def page_number(request: HttpRequest, thread: Thread) -> str | int | None:
 def view(request: HttpRequest, key: str) -> HttpResponse:
     """Display who said what and when in a thread, the newest page first."""
     thread = get_page_thread(request, key)
-    numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
-    page: Any = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number(request, thread))
-    rows = thread.messages.filter(head_number__in=[*page]).order_by("number")
     runs = AgentRun.objects.for_user(request.user).filter(thread=thread, parent=None)
     context = {
         "nav": "runs",
-        "thread": thread,
-        "page": page,
-        "query": urlencode({"realm": request.GET["realm"]}) if request.GET.get("realm") else "",
-        "entries": [
-            {**build_entry(message), "number": number}
-            for number, message in zip(sorted(page), wire_messages(thread, rows), strict=True)
-        ],
+        **messages_context(request, thread, page_number(request, thread)),
+        "send_form": SendForm() if may_send(request, thread) else None,
+        "send_url": thread_url(request, thread, "send"),
+        "window": find_window(thread),
         "runs": runs.order_by("-created_at")[:10],
         "participants": thread.participants.select_related("user"),
         **recall_context(request, thread),
@@ -124,22 +104,6 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         "export_url": thread_url(request, thread, "export"),
     }
     return render(request, "threads/view.html", context)
-
-
-def build_entry(message: WireMessage) -> dict[str, Any]:
-    """Return a message as the template shows it: texts, and calls with their values as JSON."""
-    parts: list[dict[str, Any]] = []
-    for part in message["content"]["parts"]:
-        if part["type"] == "text":
-            parts.append({"text": part["text"]})
-        else:
-            call = part["toolInvocation"]
-            result = json.dumps(call["result"], ensure_ascii=False, indent=2) if "result" in call else ""
-            arguments = json.dumps(call["args"], ensure_ascii=False, indent=2)
-            parts.append({"tool": call["toolName"], "arguments": arguments, "result": result})
-    is_user = message["role"] == "user"
-    author = message.get("author", {}).get("name") or ("User" if is_user else "Agent")
-    return {"author": author, "is_user": is_user, "at": parse_timestamp(message["createdAt"]), "parts": parts}
 
 
 @require_safe

@@ -1,0 +1,104 @@
+"""Messages of a thread for its page: who said what, and how a signal reached the agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from agentcms.wire.timestamps import parse_timestamp
+from memory_app.history.signals import ERROR, QUEUED, signal_of
+from memory_app.history.turns import AUTHOR_ATTRIBUTES
+from memory_app.history.wire_messages import WireMessage, wire_messages
+from memory_app.models import Message, Participant, Thread
+from runs_app.models import AgentRun
+
+
+@dataclass
+class ThreadEntry:
+    """A message as the template shows it: texts, and calls with their values as JSON."""
+
+    number: int
+    author: str
+    at: Any
+    parts: list[dict[str, str]]
+    chips: list[tuple[str, str]] = field(default_factory=list)  # kind of the chip and label
+    attributes: list[tuple[str, Any]] = field(default_factory=list)  # of a signal
+    note: str = ""  # how a signal stands
+    error: str = ""  # why no run will see a signal
+
+    @property
+    def version(self) -> str:
+        """A text that changes when the entry does."""
+        return f"{len(self.parts)} {self.note} {self.error}".strip()
+
+
+def build_entries(thread: Thread, heads: Collection[int]) -> list[ThreadEntry]:
+    """Return the messages that begin with these rows, in order."""
+    rows = [*thread.messages.filter(head_number__in=heads).order_by("number")]
+    firsts: dict[int, Message] = {}
+    for row in rows:
+        firsts.setdefault(row.head_number or row.number, row)
+    roles = {row.user_id: row.functional_role for row in Participant.objects.filter(thread=thread)}
+    agents = agent_names({row.run_id for row in firsts.values() if row.role == Message.Role.ASSISTANT and row.run_id})
+    return [
+        build_entry(row, message, roles, agents)
+        for row, message in zip(firsts.values(), wire_messages(thread, rows), strict=True)
+    ]
+
+
+def agent_names(run_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return the name of the agent of each run, as far as the runs are stored."""
+    runs = AgentRun.objects.filter(pk__in=run_ids).values_list("pk", "agent_key", "agent__name") if run_ids else ()
+    return {run_id: name or key for run_id, key, name in runs}
+
+
+def build_entry(
+    row: Message, message: WireMessage, roles: Mapping[int, str], agents: Mapping[UUID, str]
+) -> ThreadEntry:
+    """Return a message with its chips: the agent, the role of a participant, or the kind of a signal."""
+    entry = ThreadEntry(row.number, author_name(row), parse_timestamp(message["createdAt"]), build_parts(message))
+    if row.role == Message.Role.SIGNAL:
+        signal = signal_of(row)
+        kind = "Message" if signal.is_from_user else f"Signal: {signal.tag}"
+        entry.chips.append(("plain", kind))
+        entry.attributes = [item for item in signal.attributes.items() if item[0] not in AUTHOR_ATTRIBUTES]
+        entry.note, entry.error = signal_state(row)
+    elif row.role != Message.Role.USER:
+        name = agents.get(row.run_id) if row.run_id else None
+        entry.author = name or entry.author
+        entry.chips.append(("plain", "Agent"))
+    if row.author_id is not None and row.author_id in roles:
+        entry.chips.append(("plain", roles[row.author_id] or "Participant"))
+    return entry
+
+
+def author_name(row: Message) -> str:
+    if row.author_name:
+        return row.author_name
+    return {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal"}.get(Message.Role(row.role), "Agent")
+
+
+def signal_state(row: Message) -> tuple[str, str]:
+    """Return how a signal stands: that it waits, or why no run will see it."""
+    delivery = row.delivery or {}
+    if delivery.get(ERROR):
+        return "", str(delivery[ERROR])
+    if row.seen_by is None:
+        return ("Waits for a run of its own" if delivery.get(QUEUED) else "Waits for a run"), ""
+    return "", ""
+
+
+def build_parts(message: WireMessage) -> list[dict[str, str]]:
+    parts: list[dict[str, str]] = []
+    for part in message["content"]["parts"]:
+        if part["type"] == "text":
+            parts.append({"text": part["text"]})
+            continue
+        call = part["toolInvocation"]
+        result = json.dumps(call["result"], ensure_ascii=False, indent=2) if "result" in call else ""
+        arguments = json.dumps(call["args"], ensure_ascii=False, indent=2)
+        parts.append({"tool": call["toolName"], "arguments": arguments, "result": result})
+    return parts

@@ -1,0 +1,66 @@
+"""The messages of a thread as they come: the newest page, its runs that are not over, and whether anything changed."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import F
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from memory_app.history.signals import waiting_signals
+from memory_app.models import Thread
+from memory_app.views.access import get_page_thread
+from memory_app.views.entries import build_entries
+from memory_app.views.links import thread_url
+from runs_app.display.answer import RunView, build_run_views
+from runs_app.models import AgentRun
+
+MESSAGES_ON_PAGE = 50
+
+
+@require_safe
+@login_required
+def live(request: HttpRequest, key: str) -> HttpResponse:
+    """Return the newest messages of a thread, or 204 if nothing changed since the state in the query."""
+    thread = get_page_thread(request, key)
+    if request.GET.get("state") == state_of(thread):
+        return HttpResponse(status=204)
+    return render(request, "threads/_messages.html", messages_context(request, thread, 1))
+
+
+def state_of(thread: Thread) -> str:
+    """Return a text that changes when the page of a thread has something else to show."""
+    open_runs = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("pk")
+    runs = "_".join(f"{run_id}-{status}" for run_id, status in open_runs.values_list("pk", "status"))
+    stamp = int(thread.updated_at.timestamp() * 1000)
+    return f"{thread.last_number}.{stamp}.{waiting_signals(thread.pk).count()}.{runs}"
+
+
+def messages_context(request: HttpRequest, thread: Thread, page_number: str | int | None) -> dict[str, Any]:
+    """Return the context of a page of messages. The newest page also has the runs that are not over."""
+    state = state_of(thread)  # first: what comes meanwhile changes it, so that the page is fetched again
+    numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
+    page: Any = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number)
+    is_newest = page.number == 1
+    return {
+        "thread": thread,
+        "page": page,
+        "query": urlencode({"realm": request.GET["realm"]}) if request.GET.get("realm") else "",
+        "entries": build_entries(thread, [*page]),
+        "active": active_runs(request, thread) if is_newest else [],
+        "live_url": thread_url(request, thread, "live") if is_newest else "",
+        "state": state,
+        "thread_page_url": reverse("threads:view", args=[thread.key]),
+    }
+
+
+def active_runs(request: HttpRequest, thread: Thread) -> list[RunView]:
+    """Return the runs of a thread that are not over, as far as the user may read them."""
+    runs = AgentRun.objects.for_user(request.user).with_roles(request.user).unfinished()
+    return build_run_views([*runs.filter(thread=thread, parent=None).order_by("created_at", "pk")], request.user)

@@ -1,0 +1,77 @@
+// The page of a thread: messages, signals and runs appear as they come. The server renders them, and this script adds what is
+// new, so that nothing that somebody reads or has opened is replaced.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, listen } = agentcms;
+  const POLL_INTERVAL = 2000;
+
+  const page = find("#thread-messages[data-live]");
+  if (!page) return;
+
+  let isFetching = false;
+  let timer = 0;
+
+  function schedule(delay = POLL_INTERVAL) {
+    clearTimeout(timer);
+    timer = setTimeout(update, delay);
+  }
+
+  async function update() {
+    if (document.hidden || isFetching) return;
+    isFetching = true;
+    try {
+      const separator = page.dataset.live.includes("?") ? "&" : "?";
+      const url = `${page.dataset.live}${separator}state=${encodeURIComponent(page.dataset.state)}`;
+      const response = await fetch(url, { redirect: "manual" });
+      if (response.type === "opaqueredirect" || response.status === 404) return; // deleted, or signed out
+      if (response.status === 200) merge(await response.text());
+      schedule();
+    } catch {
+      schedule(); // the server cannot be reached
+    } finally {
+      isFetching = false;
+    }
+  }
+
+  function merge(text) {
+    const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("thread-messages");
+    if (!fresh) return;
+    page.dataset.state = fresh.dataset.state;
+    const added = [...mergeChildren("[data-entries]", fresh, false), ...mergeChildren("[data-active]", fresh, true)];
+    if (!added.length) return;
+    findAll(".empty", page).forEach((element) => element.remove());
+    added.forEach((element) => htmx.process(element));
+    dispatchEvent(new Event("htmx:after:swap")); // sets up the streams of new answers
+    find("#run-announcement").textContent = `New: ${find("h2", added.at(-1)).textContent}.`;
+  }
+
+  // Add and replace the children that differ. Return those that were added or replaced.
+  function mergeChildren(selector, fresh, removes) {
+    const list = find(selector, page);
+    const children = [...find(selector, fresh).children];
+    if (removes) {
+      const ids = new Set(children.map((child) => child.id));
+      [...list.children].forEach((child) => ids.has(child.id) || child.remove());
+    }
+    return children.filter((child) => {
+      const current = document.getElementById(child.id);
+      if (!current) list.append(child);
+      else if (!removes && current.dataset.version !== child.dataset.version) current.replaceWith(child);
+      else return false;
+      return true;
+    });
+  }
+
+  listen("visibilitychange", () => document.hidden || schedule(0));
+  listen("run-finished", () => schedule(0));
+  addEventListener("htmx:after:swap", () => {
+    const form = find("#send-form[data-sent]");
+    if (!form) return;
+    form.removeAttribute("data-sent");
+    find("textarea", form).focus();
+    schedule(0);
+  });
+  schedule();
+})();
