@@ -25,9 +25,10 @@ def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path):
     [(state, *_, result, _)] = wait_for_jobs(own_served, "import_agents")
 
     assert done.returncode == 0, done.stderr
-    assert len(EXAMPLES) == 7
+    assert len(EXAMPLES) == 8
     assert '"error":"' not in done.stdout, done.stdout
     assert "Welcomes guests at the door." in done.stdout
+    assert "My colour is blue." in done.stdout
     assert (state, result["same"], result["refuse"]) == ("done", 2, 0)
     with own_served.client(key) as client:
         assert client.get("/api/stored/agents").json()["total"] == 3
