@@ -13,6 +13,7 @@ from agentcms.errors import BadRequest, Conflict
 from agentcms.ids import uuid7
 from agentcms.vectors.quantize import PackedVector, pack, unpack
 from agentcms.wire.metadata_filter import Filter
+from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.indexing.limits import reject_many_chunks
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
 from knowledge_app.search.retrieval import load_hits
@@ -94,6 +95,7 @@ def upsert(
         Chunk.objects.filter(index=index, document=None, key__in=keys).delete()
         reject_many_chunks(index, None, len(rows))
         Chunk.objects.bulk_create(rows)
+    enqueue_if_large(index)
     return keys
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
-from knowledge_app.models import KnowledgeBase
+from knowledge_app.approximate.hnsw import enqueue_refresh
+from knowledge_app.models import KnowledgeBase, KnowledgeIndex
 from knowledge_app.tool.table import base_table
 
 
@@ -15,3 +16,10 @@ from knowledge_app.tool.table import base_table
 def invalidate_bases(**kwargs: Any) -> None:
     """Apply a change of knowledge bases in this process at once. Other processes apply it within a second."""
     base_table.invalidate()
+
+
+@receiver(post_delete, sender=KnowledgeIndex)
+def drop_hnsw_index(instance: KnowledgeIndex, **kwargs: Any) -> None:
+    """Let a worker drop the HNSW index of a deleted knowledge index."""
+    if instance.has_ann_index:
+        enqueue_refresh()

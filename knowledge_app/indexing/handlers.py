@@ -12,6 +12,7 @@ from agentcms.errors import ApiError, NotFound
 from agentcms.vectors import EmbedderFailed
 from jobs_app.models import Job
 from jobs_app.runner import is_transient, job_handler
+from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.preparation import prepare_document
 from knowledge_app.indexing.fill import DocumentFill, Superseded, document_fence, is_indexed
@@ -63,6 +64,7 @@ def fill_live_index(document: Document, job: Job) -> dict[str, Any]:
             if base.index_id == index.pk:
                 count = Chunk.objects.filter(index=index, document=document, is_pending=False).count()
                 mark_ready(document, count)
+                enqueue_if_large(index)
                 return {"chunks": count, "unchanged": unchanged}
 
 
@@ -143,6 +145,7 @@ def rebuild(base: KnowledgeBase, job: Job) -> None:
                 fence = building_fence(index)
                 DocumentFill(document, index, fence, lambda done, total: job.report_progress(done=done)).run()
             job.report_progress(done=number, total=len(documents))
+    enqueue_if_large(index)
 
 
 def building_fence(index: KnowledgeIndex) -> Any:

@@ -1,4 +1,4 @@
-"""The chunks whose vectors are nearest to a vector. numpy compares all that the filter matches."""
+"""The chunks whose vectors are nearest to a vector. numpy compares all that the filter matches, or pgvector does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import heapq
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.db import connection, transaction
+
 from agentcms.db.raw_rows import iterate_raw_rows
+from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity, uses_pgvector
 from agentcms.vectors.quantize import scores
 from agentcms.wire.metadata_filter import Filter
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows as Vector
 
 ROWS_PER_BATCH = 2000
+CANDIDATES_OF_HNSW = 100  # that one scan of an HNSW index keeps: more find better ones and take longer
 
 
 class Match(NamedTuple):
@@ -32,10 +36,32 @@ def find_nearest(
 ) -> list[Match]:
     """Return the nearest chunks of an index, the best first. The owner of the base is part of each query."""
     rows = Chunk.objects.of_base(base, index).filter(to_query(condition))
-    # Equal scores in the order of the chunks, as a database would return them.
-    return heapq.nsmallest(
-        top_k, best_of_batches(rows, vector, top_k), key=lambda match: (-match.score, match.chunk_id)
-    )
+    if not uses_pgvector():
+        # Equal scores in the order of the chunks, as a database would return them.
+        batches = best_of_batches(rows, vector, top_k)
+        return heapq.nsmallest(top_k, batches, key=lambda match: (-match.score, match.chunk_id))
+    if index.has_ann_index and index.dimensions == vector.size:
+        matches = nearest_by_hnsw(rows, vector, top_k)
+        if len(matches) == top_k:  # a filter may leave so little that the index does not find it
+            return matches
+    return nearest_in_database(rows, vector, top_k)
+
+
+def nearest_in_database(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> list[Match]:
+    """Return the nearest chunks. PostgreSQL compares all of them."""
+    comparable = rows.annotate(length=ByteLength("data")).filter(length=vector.size)
+    ordered = comparable.annotate(distance=CosineDistance(vector[None])).order_by("distance", "pk")
+    return [Match(similarity(distance), pk) for pk, distance in ordered.values_list("pk", "distance")[:top_k]]
+
+
+def nearest_by_hnsw(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> list[Match]:
+    """Return nearly always the nearest chunks. PostgreSQL finds them by an HNSW index, until enough fit the filter."""
+    distance = CosineDistance(vector[None], vector.size)
+    ordered = rows.annotate(distance=distance).order_by("distance").values_list("pk", "distance")
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+        cursor.execute(f"SET LOCAL hnsw.ef_search = {CANDIDATES_OF_HNSW}")
+        return [Match(similarity(distance), pk) for pk, distance in ordered[:top_k]]
 
 
 def best_of_batches(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> Iterator[Match]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import count, islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
@@ -12,6 +12,7 @@ from django.db.models import F, QuerySet
 
 from agentcms.db.raw_rows import fetch_raw_rows
 from agentcms.vectors import find_embedder
+from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity, uses_pgvector
 from agentcms.vectors.quantize import scores
 from memory_app.models import Message, Vector
 from memory_app.recall.parts import cut_parts
@@ -19,6 +20,7 @@ from memory_app.recall.parts import cut_parts
 if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows
 
+ROWS_PER_RANKING = 100  # that PostgreSQL returns at once
 ROWS_PER_LOOKUP = 8  # few of the ranked messages are known already
 
 
@@ -58,10 +60,22 @@ def vectors_of_resource(resource_id: int | None, embedder: str) -> QuerySet[Vect
 
 
 def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
-    """Yield each message among the newest RECALL_MOST vectors, the most similar first.
+    """Yield each message once, the most similar first.
 
-    Several queries are parts of one text: the most similar one counts.
+    Several queries are parts of one text: the most similar one counts. With pgvector all vectors are compared, and
+    without it the newest RECALL_MOST.
     """
+    if not len(queries):
+        return
+    seen: set[int] = set()
+    for hit in nearest_in_database(vectors, queries) if uses_pgvector() else nearest_of_newest(vectors, queries):
+        if hit.message_id not in seen:
+            seen.add(hit.message_id)
+            yield hit
+
+
+def nearest_of_newest(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
+    """Yield the newest vectors in the order of their similarity. numpy compares them."""
     import numpy as np
 
     # Not by "-message": that would be the order of messages, for which the database reads and sorts all of them.
@@ -69,15 +83,23 @@ def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
     rows = fetch_raw_rows(newest[: settings.RECALL_MOST])
     # A provider may have changed the length of the vectors of a model.
     rows = [row for row in rows if len(row[3]) == queries.shape[1]]
-    if not rows or not len(queries):
-        return
-    message_ids, parts, scales, data = zip(*rows, strict=True)
-    best = scores(queries, scales, data)
-    seen: set[int] = set()
-    for index in np.argsort(-best, kind="stable"):
-        if (message_id := message_ids[index]) not in seen:
-            seen.add(message_id)
-            yield Hit(message_id, parts[index], float(best[index]))
+    if rows:
+        message_ids, parts, scales, data = zip(*rows, strict=True)
+        best = scores(queries, scales, data)
+        for index in np.argsort(-best, kind="stable"):
+            yield Hit(message_ids[index], parts[index], float(best[index]))
+
+
+def nearest_in_database(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
+    """Yield the vectors in the order of their similarity. PostgreSQL compares them."""
+    comparable = vectors.annotate(length=ByteLength("data")).filter(length=queries.shape[1])
+    ordered = comparable.annotate(distance=CosineDistance(queries)).order_by("distance", "-message_id", "part")
+    rows = ordered.values_list("message_id", "part", "distance")
+    for start in count(0, ROWS_PER_RANKING):
+        page = [*rows[start : start + ROWS_PER_RANKING]]
+        yield from (Hit(message_id, part, similarity(distance)) for message_id, part, distance in page)
+        if len(page) < ROWS_PER_RANKING:
+            return
 
 
 def recall_messages(

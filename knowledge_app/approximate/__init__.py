@@ -1,0 +1,1 @@
+"""Approximate indexes (HNSW) of large knowledge indexes, in PostgreSQL with pgvector."""

@@ -1,0 +1,94 @@
+"""The HNSW index that PostgreSQL has for each large knowledge index. A job creates and deletes them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Count, Q
+
+from agentcms.vectors.pgvector import uses_pgvector
+from jobs_app.models import Job
+from jobs_app.runner import enqueue, job_handler, offer_to_staff
+from knowledge_app.models import Chunk, KnowledgeIndex
+
+REFRESH = "refresh_hnsw"
+MIN_CHUNKS = 50_000  # from here on, comparing all vectors takes longer than a person waits
+MAX_HNSW_DIMENSIONS = 4000  # of an HNSW index over halfvec
+PREFIX = "knowledge_hnsw_"
+
+offer_to_staff("refresh-hnsw", "Create missing HNSW indexes", REFRESH)
+
+
+def index_name(index_id: UUID) -> str:
+    return f"{PREFIX}{index_id.hex}"
+
+
+def enqueue_if_large(index: KnowledgeIndex) -> Job | None:
+    """Let a worker create the HNSW index of a knowledge index that has become large."""
+    if index.has_ann_index or not uses_pgvector() or count_chunks(index) < MIN_CHUNKS:
+        return None
+    return enqueue_refresh()
+
+
+def enqueue_refresh() -> Job | None:
+    """Let a worker create and drop HNSW indexes, unless one is about to do it."""
+    return None if Job.objects.unfinished().filter(kind=REFRESH).exists() else enqueue(REFRESH)
+
+
+def count_chunks(index: KnowledgeIndex) -> int:
+    return Chunk.objects.filter(index=index, is_pending=False).count()
+
+
+@job_handler(REFRESH, "HNSW indexes of knowledge bases")
+def refresh_hnsw_indexes(job: Job) -> dict[str, Any]:
+    """Create the HNSW indexes that are missing, and drop those of knowledge indexes that were deleted."""
+    if not uses_pgvector():
+        return {"created": 0, "dropped": 0}
+    dropped = drop_orphans()
+    chunks = Count("chunks", filter=Q(chunks__is_pending=False))
+    missing = KnowledgeIndex.objects.filter(has_ann_index=False).annotate(count=chunks).filter(count__gte=MIN_CHUNKS)
+    created = 0
+    for index in missing:
+        created += create_hnsw_index(index)
+        job.report_progress(done=created)
+    return {"created": created, "dropped": dropped}
+
+
+def create_hnsw_index(index: KnowledgeIndex) -> bool:
+    """Create the HNSW index of a knowledge index, while others read and write. Return False if it cannot have one."""
+    data = Chunk.objects.filter(index=index, is_pending=False).values_list("data", flat=True).first()
+    dimensions = len(bytes(data)) if data is not None else 0
+    if not 0 < dimensions <= MAX_HNSW_DIMENSIONS:
+        return False
+    drop_index(index_name(index.pk))  # that of a killed job is not valid
+    name, table = index_name(index.pk), Chunk._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"CREATE INDEX {concurrently()}{name} ON {table} "
+            f"USING hnsw ((halves::halfvec({dimensions})) halfvec_cosine_ops) "
+            f"WHERE index_id = '{index.pk}'::uuid AND NOT is_pending"
+        )
+    return KnowledgeIndex.objects.filter(pk=index.pk).update(has_ann_index=True, dimensions=dimensions) > 0
+
+
+def drop_orphans() -> int:
+    """Drop the HNSW indexes of deleted knowledge indexes, and return their number."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexname FROM pg_indexes WHERE starts_with(indexname, %s)", [PREFIX])
+        names = {row[0] for row in cursor.fetchall()}
+    orphans = names - {index_name(index_id) for index_id in KnowledgeIndex.objects.values_list("pk", flat=True)}
+    for name in orphans:
+        drop_index(name)
+    return len(orphans)
+
+
+def drop_index(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP INDEX {concurrently()}IF EXISTS {name}")
+
+
+def concurrently() -> str:
+    """Return the keyword by which writers need not wait. It is impossible in a transaction."""
+    return "" if connection.in_atomic_block else "CONCURRENTLY "
