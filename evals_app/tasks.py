@@ -3,4 +3,5 @@
 from __future__ import annotations
 
 from evals_app.comparing import stored  # noqa: F401  registers its handler
+from evals_app.exchange import import_job  # noqa: F401  registers its handler
 from evals_app.experiments import walk  # noqa: F401  registers its handler

@@ -2,19 +2,45 @@
 
 from django.urls import path
 
-from evals_app.views import compare, datasets, experiments, gates, quality, runs, scorers, start
+from evals_app.views import (
+    compare,
+    datasets,
+    experiments,
+    gates,
+    imports,
+    items,
+    quality,
+    runs,
+    scorers,
+    settings,
+    start,
+)
 
 app_name = "evals"
 
 DATASET = "datasets/<str:dataset_id>"
+ITEM = f"{DATASET}/items/<uuid:item_id>"
 
 urlpatterns = [
     path("datasets", datasets.dataset_list, name="datasets"),
     path(DATASET, datasets.dataset, name="dataset"),
-    path(f"{DATASET}/items/add", datasets.save_item, name="add_item"),
-    path(f"{DATASET}/items/<uuid:item_id>/save", datasets.save_item, name="save_item"),
-    path(f"{DATASET}/items/<uuid:item_id>/delete", datasets.delete_item, name="delete_item"),
-    path(f"{DATASET}/items/<uuid:item_id>/history", datasets.item_history, name="item_history"),
+    path(f"{DATASET}/export", imports.export, name="export"),
+    path(f"{DATASET}/import", imports.upload, name="upload"),
+    path(f"{DATASET}/imports/<uuid:job_id>", imports.import_page, name="import"),
+    path(f"{DATASET}/imports/<uuid:job_id>/progress", imports.progress, name="import_progress"),
+    path(f"{DATASET}/settings", settings.edit_settings, name="settings"),
+    path(f"{DATASET}/archive", settings.archive, name="archive"),
+    path(f"{DATASET}/unarchive", settings.unarchive, name="unarchive"),
+    path(f"{DATASET}/delete", settings.delete_dataset, name="delete"),
+    path(f"{DATASET}/versions", settings.version_list, name="versions"),
+    path(f"{DATASET}/versions/<int:number>", settings.version_changes, name="version"),
+    path(f"{DATASET}/items/add", items.add_item, name="add_item"),
+    path(f"{ITEM}/edit", items.edit_item, name="edit_item"),
+    path(f"{ITEM}/row", items.show_item, name="show_item"),
+    path(f"{ITEM}/delete", items.delete_item, name="delete_item"),
+    path(f"{ITEM}/history", items.item_history, name="item_history"),
+    path(f"{ITEM}/purge", items.purge, name="purge_item"),
+    path(f"{ITEM}/restore/<int:number>", items.restore, name="restore_item"),
     path(f"{DATASET}/experiments/start", start.start, name="start"),
     path("experiments/compare", compare.compare, name="compare"),
     path("experiments/<uuid:experiment_id>", experiments.experiment, name="experiment"),
@@ -37,5 +63,6 @@ urlpatterns = [
     path(
         "scorers/<str:scorer_id>/versions/<int:number>/restore", scorers.restore_scorer_version, name="restore_scorer"
     ),
+    path("runs/add-to-dataset", runs.add_selected, name="add_runs"),
     path("runs/<uuid:run_id>/add-to-dataset", runs.add_to_dataset, name="add_run"),
 ]

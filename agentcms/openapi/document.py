@@ -16,7 +16,12 @@ from agentcms.openapi.section import Models, Section
 from agentcms.openapi.sections import SECTIONS
 
 # Media types of bodies and responses that are not JSON.
-MEDIA_TYPES = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
+MEDIA_TYPES = {
+    "Lines": ("application/x-ndjson",),
+    "ItemLines": ("application/x-ndjson", "text/csv", "application/json"),
+    "Events": ("text/event-stream",),
+}
+JSON_ALONE = ("application/json",)
 ERROR_DESCRIPTIONS = {
     400: "The request is invalid; issues lists the faults.",
     401: "Invalid or expired token.",
@@ -79,7 +84,7 @@ def operation_object(section: Section, operation: Operation) -> JSON:
     if operation.id == "exportAgents":  # nothing changed since the last export
         result["responses"]["200"] = success_response(operation)
     if operation.body:
-        media_type = MEDIA_TYPES.get(operation.body, "application/json")
+        media_type = MEDIA_TYPES.get(operation.body, JSON_ALONE)[0]
         is_required = any(operation.body in section.required_bodies for section in SECTIONS)
         content: JSON = {"schema": ref(operation.body)}
         if example := section.examples.get(operation.id):
@@ -124,8 +129,9 @@ def error_statuses(operation: Operation) -> set[int]:
 
 
 def success_response(operation: Operation) -> JSON:
-    media_type = MEDIA_TYPES.get(operation.response, "application/json")
-    return {"description": operation.summary, "content": {media_type: {"schema": ref(operation.response)}}}
+    media_types = MEDIA_TYPES.get(operation.response, JSON_ALONE)
+    content = {media_type: {"schema": ref(operation.response)} for media_type in media_types}
+    return {"description": operation.summary, "content": content}
 
 
 def error_response(status: int) -> JSON:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentcms.openapi.agents.agents import AGENT_SECTION
 from agentcms.openapi.agents.exchange import EXCHANGE_SECTION
 from agentcms.openapi.agents.versions import VERSION_SECTION
+from agentcms.openapi.evaluations.dataset_files import DATASET_FILE_SECTION
 from agentcms.openapi.evaluations.datasets import DATASET_SECTION
 from agentcms.openapi.evaluations.experiments import EXPERIMENT_SECTION
 from agentcms.openapi.evaluations.scorers import SCORER_SECTION
@@ -31,6 +32,7 @@ SECTIONS: tuple[Section, ...] = (
     ACP_SECTION,
     KNOWLEDGE_SECTION,
     DATASET_SECTION,
+    DATASET_FILE_SECTION,
     EXPERIMENT_SECTION,
     SCORER_SECTION,
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from django.db import transaction
 from django.db.models import ProtectedError
 from django.http import HttpResponse
-from django.utils import timezone
 from rest_framework.request import Request
 
 from access_app.permissions import require_role
@@ -14,18 +15,21 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import Conflict
+from agentcms.errors import ApiError, Conflict
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.schema import JSONObject
 from evals_app.api.lookups import get_dataset, owner_for_new_dataset
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
-from evals_app.datasets.creation import create_dataset, reject_invalid_items
-from evals_app.datasets.schema import SCHEMA_FIELDS, parse_dataset, parse_dataset_change
+from evals_app.datasets.creation import create_dataset
+from evals_app.datasets.schema import parse_dataset, parse_dataset_change
+from evals_app.datasets.settings import apply_settings
 from evals_app.models import Dataset
 
 DATASET_ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "name"}
+GENERATE_MESSAGE = "Generating items is not supported. Add items yourself, import a file or add runs to the dataset."
+CLUSTER_MESSAGE = "Clustering failures is not supported. List the failed results of an experiment instead."
 
 
 class DatasetsView(JSONView):
@@ -92,14 +96,22 @@ def apply_change(request: Request, dataset: Dataset, columns: JSONObject) -> Non
         require_role(request.user, Role.PUBLISHER, dataset.owner_id)
         require_role(request.user, Role.PUBLISHER, owner_id or "")
         dataset.owner_id = owner_id or ""
-    if (archived := columns.pop("archived", None)) is not None:
-        dataset.archived_at = (dataset.archived_at or timezone.now()) if archived else None
-    before = [getattr(dataset, name) for name in SCHEMA_FIELDS]
-    for name, value in columns.items():
-        setattr(dataset, name, value)
-    if before != [getattr(dataset, name) for name in SCHEMA_FIELDS]:
-        reject_invalid_items(dataset)
-    dataset.updated_at = timezone.now()
+    apply_settings(dataset, columns)
+
+
+class GenerateItemsView(JSONView):
+    """The generation of items by a model, which is not supported."""
+
+    def post(self, request: Request, dataset_id: str) -> NoReturn:
+        get_dataset(request, dataset_id, Role.EDITOR)
+        raise ApiError(501, GENERATE_MESSAGE, "not_implemented")
+
+
+class ClusterFailuresView(JSONView):
+    """The grouping of failures by a model, which is not supported."""
+
+    def post(self, request: Request) -> NoReturn:
+        raise ApiError(501, CLUSTER_MESSAGE, "not_implemented")
 
 
 class DatasetVersionsView(JSONView):

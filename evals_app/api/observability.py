@@ -107,3 +107,9 @@ class LaterView(JSONView):
 
     def post(self, request: Request, **arguments: Any) -> NoReturn:
         raise ApiError(501, LATER_MESSAGE, "not_implemented")
+
+    def patch(self, request: Request, **arguments: Any) -> NoReturn:
+        raise ApiError(501, LATER_MESSAGE, "not_implemented")
+
+    def delete(self, request: Request, **arguments: Any) -> NoReturn:
+        raise ApiError(501, LATER_MESSAGE, "not_implemented")

@@ -14,6 +14,7 @@ from evals_app.api import (
     scores,
     stored_scorers,
 )
+from evals_app.api.exchange import files, runs
 
 DATASET_PATH = "datasets/<str:dataset_id>"
 EXPERIMENT_PATH = f"{DATASET_PATH}/experiments/<str:experiment_id>"
@@ -24,8 +25,12 @@ TRACE_PATH = "observability/traces/<str:trace_id>"
 
 urlpatterns = [
     path("datasets", datasets.DatasetsView.as_view(), name="api-datasets"),
+    path("datasets/cluster-failures", datasets.ClusterFailuresView.as_view(), name="api-cluster-failures"),
+    path(f"{DATASET_PATH}/generate-items", datasets.GenerateItemsView.as_view(), name="api-generate-items"),
     path(DATASET_PATH, datasets.DatasetView.as_view(), name="api-dataset"),
     path(f"{DATASET_PATH}/versions", datasets.DatasetVersionsView.as_view(), name="api-dataset-versions"),
+    path(f"{DATASET_PATH}/export", files.DatasetExportView.as_view(), name="api-dataset-export"),
+    path(f"{DATASET_PATH}/import", files.DatasetImportView.as_view(), name="api-dataset-import"),
     path(f"{DATASET_PATH}/compare", comparisons.CompareView.as_view(), name="api-dataset-compare"),
     path(f"{DATASET_PATH}/items", items.ItemsView.as_view(), name="api-dataset-items"),
     path(f"{DATASET_PATH}/items/batch", items.ItemBatchView.as_view(), name="api-dataset-item-batch"),
@@ -53,6 +58,7 @@ urlpatterns = [
     path(SCORER_VERSION_PATH, stored_scorers.ScorerVersionView.as_view(), name="api-scorer-version"),
     path(f"{SCORER_VERSION_PATH}/activate", stored_scorers.ScorerActivateView.as_view(), name="api-scorer-activate"),
     path(f"{SCORER_VERSION_PATH}/restore", stored_scorers.ScorerRestoreView.as_view(), name="api-scorer-restore"),
+    path("runs/<str:run_id>/add-to-dataset", runs.AddRunView.as_view(), name="api-run-to-dataset"),
     path("scores", scores.ScoresView.as_view(), name="api-scores"),
     path("scores/scorers", scores.UsableScorersView.as_view(), name="api-usable-scorers"),
     path("scores/scorers/<str:scorer_id>", scores.UsableScorerView.as_view(), name="api-usable-scorer"),

@@ -53,21 +53,8 @@ def add_items(dataset: Dataset, items: Sequence[JSONObject]) -> list[ItemVersion
     for items that the schemas refuse, and Conflict above the limit.
     """
     change = ItemsChange(dataset)
-    known = change.by_external_id([item["external_id"] for item in items if item.get("external_id")])
-    latest = change.latest([item.pk for item in known.values()])
     _validate(dataset, items)
-    versions = []
-    for columns in items:
-        content = {name: value for name, value in columns.items() if name != "external_id"}
-        external_id = columns.get("external_id")
-        if external_id and external_id in known:
-            item = known[external_id]
-            reject_purged(item)
-            versions.append(change.replace(item, content, latest.get(item.pk)))
-            continue
-        versions.append(change.add(content, external_id))
-        if external_id:
-            known[external_id] = versions[-1].item
+    versions = change.put(items)
     change.save()
     return versions
 
@@ -233,19 +220,42 @@ class ItemsChange:
         deleted = self._open(version.item, {"input": None})
         deleted.is_deleted = True
 
-    def save(self) -> None:
-        """Write the version, unless nothing changed. Raise Conflict if the dataset would have too many items."""
-        if not self.opened:
-            return
-        count = self.dataset.item_count + self.row.added - self.row.deleted
-        if count > MAX_ITEMS:
-            raise Conflict(f"A dataset has at most {MAX_ITEMS:,} items. Delete some first.", "too_many_items")
+    def put(self, items: Sequence[JSONObject]) -> list[ItemVersion]:
+        """Add items, or replace those with their external IDs. Return the current versions in the same order."""
+        known = self.by_external_id([item["external_id"] for item in items if item.get("external_id")])
+        latest = self.latest([item.pk for item in known.values()])
+        versions = []
+        for columns in items:
+            content = {name: value for name, value in columns.items() if name != "external_id"}
+            external_id = columns.get("external_id")
+            if external_id and external_id in known:
+                item = known[external_id]
+                reject_purged(item)
+                versions.append(self.replace(item, content, latest.get(item.pk)))
+                continue
+            versions.append(self.add(content, external_id))
+            if external_id:
+                known[external_id] = versions[-1].item
+        return versions
+
+    def flush(self) -> None:
+        """Write the items so far. Many items are written in parts, none of which changes the same item again."""
         DatasetItem.objects.bulk_create(self.new_items, batch_size=BATCH)
         ids = [version.pk for version in self.closed]
         for start in range(0, len(ids), BATCH):
             closed = ItemVersion.objects.filter(pk__in=ids[start : start + BATCH])
             closed.update(to_version=self.row.version)
         ItemVersion.objects.bulk_create(list(self.opened.values()), batch_size=BATCH)
+        self.new_items, self.closed, self.opened = [], [], {}
+
+    def save(self) -> None:
+        """Write the version, unless nothing changed. Raise Conflict if the dataset would have too many items."""
+        if not (self.row.added or self.row.changed or self.row.deleted):
+            return
+        count = self.dataset.item_count + self.row.added - self.row.deleted
+        if count > MAX_ITEMS:
+            raise Conflict(f"A dataset has at most {MAX_ITEMS:,} items. Delete some first.", "too_many_items")
+        self.flush()
         self.row.save(force_insert=True)
         for row in (self.dataset, self._caller_row):
             row.version, row.item_count, row.updated_at = self.row.version, count, self.row.created_at

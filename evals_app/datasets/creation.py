@@ -14,6 +14,7 @@ from evals_app.models import Dataset, ItemVersion
 
 MAX_SLUG = 48
 MAX_ISSUES = 20
+ROUTES = frozenset({"cluster-failures"})  # below /api/datasets
 
 
 def create_dataset(columns: JSONObject) -> Dataset:
@@ -31,7 +32,8 @@ def create_dataset(columns: JSONObject) -> Dataset:
 def derive_id(name: str) -> str:
     """Return the ID for a name: lowercase letters, digits and '-'."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:MAX_SLUG].strip("-") or "dataset"
+    slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:MAX_SLUG].strip("-") or "dataset"
+    return f"{slug}-1" if slug in ROUTES else slug
 
 
 def reject_invalid_items(dataset: Dataset) -> None:

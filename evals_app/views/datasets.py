@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
-from access_app.permissions import require_role
+from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import selectable_owners
-from evals_app.datasets.changes import add_items, change_item, delete_items
 from evals_app.datasets.creation import create_dataset
-from evals_app.datasets.schema import parse_dataset, parse_item
+from evals_app.datasets.schema import parse_dataset
+from evals_app.exchange.formats import FileFormat
 from evals_app.models import Dataset, ItemVersion
-from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, json_of_text, may_edit, text_of_json
+from evals_app.views.items import item_row
+from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, may_edit
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -37,11 +38,19 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
             messages.error(request, " ".join(issue.message for issue in error.issues))
             return redirect("evals:datasets")
         return redirect("evals:dataset", create_dataset({**columns, "owner_id": owner_id}).pk)
-    datasets = Dataset.objects.for_user(request.user).filter(archived_at=None)
+    archived = request.GET.get("archived") == "yes"
+    datasets = Dataset.objects.for_user(request.user).filter(archived_at__isnull=not archived)
     if search := request.GET.get("q", ""):
         datasets = datasets.filter(name__icontains=search)
     page: Any = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "evals/datasets.html", {"nav": "evals", "page": page, "owners": owners, "search": search})
+    context = {"nav": "evals", "page": page, "owners": owners, "search": search, "archived": archived}
+    context["query"] = query_of({"q": search, "archived": "yes" if archived else ""})
+    return render(request, "evals/datasets.html", context)
+
+
+def query_of(values: dict[str, str]) -> str:
+    """Return the query of an address, without blank values."""
+    return urlencode({name: value for name, value in values.items() if value})
 
 
 @require_safe
@@ -62,61 +71,12 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "page": page,
         "rows": [item_row(item) for item in page],
         "search": search,
+        "query": query_of({"q": search, "version": version_text if is_old else ""}),
         "old_version": int(version_text) if is_old else None,
         "may_edit": may_edit(request, row) and not is_old,
+        "may_delete": granted_covers(request.user, Role.PUBLISHER, row.granted),
         "versions": row.versions.all()[:10],
         "experiments": row.experiments.all()[:20],
+        "formats": FileFormat.choices,
     }
     return render(request, "evals/dataset.html", context)
-
-
-def item_row(item: ItemVersion) -> dict[str, Any]:
-    return {
-        "item": item,
-        "input": text_of_json(item.input),
-        "ground_truth": text_of_json(item.ground_truth),
-        "source": (item.source or {}).get("type", ""),
-    }
-
-
-@require_POST
-@login_required
-def save_item(request: HttpRequest, dataset_id: str, item_id: UUID | None = None) -> HttpResponse:
-    """Add an item, or change its input and ground truth."""
-    row = get_page_dataset(request, dataset_id, Role.EDITOR)
-    body = {"input": json_of_text(request.POST.get("input", ""))}
-    body["groundTruth"] = json_of_text(request.POST.get("ground_truth", ""))
-    if body["input"] is None:
-        messages.error(request, "The input is blank. Enter a text or JSON.")
-        return redirect("evals:dataset", row.pk)
-    try:
-        columns = parse_item(body)
-        if item_id is None:
-            add_items(row, [columns])
-        else:
-            change_item(row, item_id, columns)
-    except ConfigError as error:
-        messages.error(request, " ".join(f"{issue.field}: {issue.message}" for issue in error.issues))
-    else:
-        messages.success(request, f"Saved as version {row.version}.")
-    return redirect("evals:dataset", row.pk)
-
-
-@require_POST
-@login_required
-def delete_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpResponse:
-    """Delete an item. Earlier versions of the dataset keep it."""
-    row = get_page_dataset(request, dataset_id, Role.EDITOR)
-    if delete_items(row, [item_id]):
-        messages.success(request, f"Deleted in version {row.version}. Earlier versions keep the item.")
-    return redirect("evals:dataset", row.pk)
-
-
-@require_safe
-@login_required
-def item_history(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpResponse:
-    """Show the versions of an item, newest first."""
-    row = get_page_dataset(request, dataset_id)
-    versions = ItemVersion.objects.filter(dataset=row, item_id=item_id).order_by("-from_version")
-    rows = [item_row(version) for version in versions[:200]]
-    return render(request, "evals/item_history.html", {"nav": "evals", "dataset": row, "rows": rows})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -10,6 +9,8 @@ from django.shortcuts import get_object_or_404
 
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role
+from evals_app.datasets.values import json_of_text as json_of_text
+from evals_app.datasets.values import text_of_json as text_of_json
 from evals_app.models import Dataset, Experiment
 
 ROWS_PER_PAGE = 50
@@ -35,21 +36,3 @@ def get_page_experiment(request: HttpRequest, experiment_id: Any) -> Experiment:
     if experiment is None:
         raise Http404
     return experiment
-
-
-def text_of_json(value: Any) -> str:
-    """Return a JSON value as people edit it: a text as it is, anything else as JSON."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def json_of_text(text: str) -> Any:
-    """Return the value of what people typed: JSON if it is an object or a list, else a text. Blank is None."""
-    text = text.strip()
-    if text[:1] in ("{", "["):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text or None

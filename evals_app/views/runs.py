@@ -1,55 +1,140 @@
-"""The page that adds a run to a dataset."""
+"""Pages that add runs to a dataset: one from its page, several from a list."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from access_app.caller import Caller
-from access_app.permissions import has_role
+from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
-from agents_app.configuration.schema import ConfigError
+from agentcms.errors import ApiError
+from agentcms.ids import parse_uuid
+from agentcms.web.dialogs import redirect_page, render_dialog
+from agents_app.configuration.schema import ConfigError, JSONObject
+from agents_app.views.access import GET_POST
 from evals_app.datasets.changes import add_items
-from evals_app.datasets.from_runs import item_of_run
+from evals_app.datasets.creation import create_dataset
+from evals_app.datasets.from_runs import item_of_run, mocks_of
+from evals_app.datasets.schema import parse_dataset
+from evals_app.datasets.values import edited_value, text_of_json
 from evals_app.models import Dataset
-from evals_app.views.lookups import get_page_dataset, json_of_text, text_of_json
+from evals_app.views.lookups import get_page_dataset
 from runs_app.models import AgentRun
+from runs_app.views.lookups import get_run, readable_runs
+
+MAX_RUNS = 50  # of one selection
+MAX_DATASETS = 500
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@dataclass
+class RunForm:
+    """The item of a run, to be edited. The fields of the form end with the ID of the run."""
+
+    run: AgentRun
+    input: str
+    ground_truth: str
+    calls: list[str]
+    keeps_mocks: bool
+    keeps_steps: bool
+    item: JSONObject
+
+
+@require_http_methods(GET_POST)
 @login_required
 def add_to_dataset(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Ask for a dataset and for changes of the item, then add a run to it."""
-    run = get_object_or_404(AgentRun.objects.for_user(request.user), pk=run_id)
-    item = item_of_run(run, with_calls=request.POST.get("calls") == "yes")
+    run = get_run(request, run_id)
+    return add_runs_to_dataset(request, [run], reverse("runs:view", args=[run.pk]))
+
+
+@require_http_methods(GET_POST)
+@login_required
+def add_selected(request: HttpRequest) -> HttpResponse:
+    """Add the selected runs of a list to a dataset, as one version."""
+    values = request.POST if request.method == "POST" else request.GET
+    ids = [run_id for text in values.getlist("run")[:MAX_RUNS] if (run_id := parse_uuid(text))]
+    runs = {run.pk: run for run in readable_runs(request).filter(pk__in=ids)}
+    if not runs:
+        messages.error(request, "Select at least one run.")
+        return redirect("runs:list")
+    return add_runs_to_dataset(request, [runs[pk] for pk in dict.fromkeys(ids) if pk in runs], reverse("runs:list"))
+
+
+def add_runs_to_dataset(request: HttpRequest, runs: Sequence[AgentRun], back: str) -> HttpResponse:
+    forms = [read_form(request, run) for run in runs]
     problem = ""
     if request.method == "POST":
-        dataset = get_page_dataset(request, request.POST.get("dataset", ""), Role.EDITOR)
-        item["input"] = json_of_text(request.POST.get("input", "")) or item["input"]
-        item["ground_truth"] = json_of_text(request.POST.get("ground_truth", ""))
         try:
-            add_items(dataset, [item])
+            return add_forms(request, runs, forms)
         except ConfigError as error:
             problem = " ".join(f"{issue.field}: {issue.message}" for issue in error.issues)
-        else:
-            messages.success(request, f"Added to {dataset.name} as version {dataset.version}.")
-            return redirect("evals:dataset", dataset.pk)
+        except ApiError as error:
+            problem = error.error
+    datasets = editable_datasets(request)
     context = {
         "nav": "runs",
-        "run": run,
-        "datasets": editable_datasets(request.user),
-        "problem": problem,
-        "input": text_of_json(item["input"]),
-        "ground_truth": text_of_json(item["ground_truth"]),
+        "title": "Add to dataset",
+        "body": "evals/_add_runs.html",
+        "forms": forms,
+        "datasets": datasets,
+        "chosen": request.POST.get("dataset") or suggest_dataset(datasets, runs),
+        "new_name": request.POST.get("new_name", ""),
+        "notice": problem,
+        "buttons": [{"label": "Add to dataset", "kind": "primary"}],
+        "back": back,
     }
-    return render(request, "evals/add_run.html", context, status=422 if problem else 200)
+    return render_dialog(request, context, 422 if problem else 200)
 
 
-def editable_datasets(user: Caller) -> list[Dataset]:
-    """Return the datasets to which a user may add items."""
-    return [row for row in Dataset.objects.for_user(user) if has_role(user, Role.EDITOR, row.owner_id)]
+def add_forms(request: HttpRequest, runs: Sequence[AgentRun], forms: Sequence[RunForm]) -> HttpResponse:
+    """Add the items of forms as one version, and go to the dataset. Raise ConfigError and ApiError."""
+    dataset = chosen_dataset(request, runs)
+    count = len(add_items(dataset, [form.item for form in forms]))
+    added = f"{count} item{'' if count == 1 else 's'}"
+    messages.success(request, f"{added} added to {dataset.name} as version {dataset.version}.")
+    return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
+
+
+def read_form(request: HttpRequest, run: AgentRun) -> RunForm:
+    """Return the form of a run as it was sent, or with what the run says."""
+    keeps = {name: request.POST.get(f"{name}-{run.pk}") == "yes" for name in ("mocks", "steps")}
+    item = item_of_run(run, request.user, with_mocks=keeps["mocks"], with_steps=keeps["steps"])
+    calls = [mock["toolName"] for mock in mocks_of(run)] if run.details_visible_to(request.user) else []
+    texts = {name: text_of_json(item[name]) for name in ("input", "ground_truth")}
+    for name in texts:
+        sent = request.POST.get(f"{name}-{run.pk}")
+        if sent is not None:
+            item[name] = edited_value(sent, item[name])
+            texts[name] = sent
+    return RunForm(run, texts["input"], texts["ground_truth"], calls, keeps["mocks"], keeps["steps"], item)
+
+
+def editable_datasets(request: HttpRequest) -> list[Dataset]:
+    """Return the datasets to which the user may add items, by name."""
+    rows = Dataset.objects.for_user(request.user).with_role(request.user).filter(archived_at=None)
+    return [row for row in rows[:MAX_DATASETS] if granted_covers(request.user, Role.EDITOR, row.granted)]
+
+
+def suggest_dataset(datasets: Sequence[Dataset], runs: Sequence[AgentRun]) -> str:
+    """Return the ID of the first dataset that is for an agent of the runs, or a blank text."""
+    keys = {run.agent_key for run in runs}
+    return next((row.pk for row in datasets if keys & set(row.target_ids)), "")
+
+
+def chosen_dataset(request: HttpRequest, runs: Sequence[AgentRun]) -> Dataset:
+    """Return the chosen dataset, or a new one of the team of the runs. Raise ApiError and ConfigError."""
+    if name := request.POST.get("new_name", "").strip():
+        owner_id = runs[0].owner_id
+        require_role(request.user, Role.EDITOR, owner_id)
+        return create_dataset({**parse_dataset({"name": name}), "owner_id": owner_id})
+    if not request.POST.get("dataset"):
+        raise ApiError(400, "Choose a dataset, or enter the name of a new one.", "no_dataset")
+    return get_page_dataset(request, request.POST["dataset"], Role.EDITOR)

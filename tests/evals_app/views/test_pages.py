@@ -26,45 +26,6 @@ def text(answer):
     return answer.content.decode()
 
 
-def test_a_dataset_is_created_and_its_items_edited(client, editor):
-    created = client.post("/datasets", {"name": "Support questions", "owner_id": "support"})
-    path = created.url
-    client.post(f"{path}/items/add", {"input": "When do you open?", "ground_truth": '{"hour": 9}'})
-    item = ItemVersion.objects.get()
-    client.post(f"{path}/items/{item.item_id}/save", {"input": "When?", "ground_truth": "At nine."})
-
-    page = text(client.get(path))
-    assert item.ground_truth == {"hour": 9}
-    assert "When?" in page
-    assert "At nine." in page
-    assert "When do you open?" in text(client.get(f"{path}?version=1"))
-    assert "When do you open?" in text(client.get(f"{path}/items/{item.item_id}/history"))
-    client.post(f"{path}/items/{item.item_id}/delete")
-    assert "No items" in text(client.get(path))
-
-
-def test_a_blank_item_is_refused(client, editor):
-    make_dataset(owner_id="support")
-
-    page = client.post("/datasets/support/items/add", {"input": " "}, follow=True)
-
-    assert "The input is blank." in text(page)
-    assert not ItemVersion.objects.exists()
-
-
-def test_a_run_is_added_to_a_dataset_after_editing(client, editor):
-    make_dataset(owner_id="support")
-    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", requested_by=editor, output="Nine.")
-    path = reverse("evals:add_run", args=[run.pk])
-
-    assert "Nine." in text(client.get(path))
-    client.post(path, {"dataset": "support", "input": "When?", "ground_truth": "At nine."})
-
-    item = ItemVersion.objects.get()
-    assert (item.input, item.ground_truth) == ("When?", "At nine.")
-    assert item.source == {"type": "trace", "referenceId": str(run.pk)}
-
-
 def test_an_experiment_shows_results_and_those_that_failed(client, editor):
     experiment = ended(make_dataset("First", "Second", owner_id="support"), [0.5, None])
     path = reverse("evals:experiment", args=[experiment.pk])
@@ -156,7 +117,7 @@ def test_strangers_find_no_page(client, editor):
         f"/runs/{run.pk}/add-to-dataset",
     ):
         assert client.get(path).status_code == 404, path
-    for path in ("items/add", f"items/{item}/save", f"items/{item}/delete", "experiments/start"):
+    for path in ("items/add", f"items/{item}/delete", "experiments/start"):
         assert client.post(f"/datasets/secret/{path}").status_code == 404, path
     assert "secret" not in text(client.get("/datasets"))
     assert Dataset.objects.get().version == 1

@@ -1,0 +1,1 @@
+"""API views by which items come into a dataset and leave it: files, and runs."""

@@ -1,0 +1,161 @@
+"""API views that export the items of a dataset as a file, and import one as a job."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from django.core.files.base import File
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+
+from access_app.role import Role
+from agentcms.api.parsers import StrictJSONParser
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest, TooLarge, UnsupportedMediaType
+from agentcms.web.uploads import SizeLimitedUploadHandler
+from agents_app.api.idempotency import run_idempotently
+from agents_app.api.required_role import note_required_role
+from agents_app.api.unknown_keys import warning_payloads
+from agents_app.configuration.schema import JSONObject
+from evals_app.api.lookups import get_dataset
+from evals_app.exchange.formats import FileFormat, find_format
+from evals_app.exchange.import_job import start_item_import
+from evals_app.exchange.writing import export_items
+from evals_app.models import Dataset
+from jobs_app.api.representation import job_payload
+from jobs_app.files import temporary_file
+from jobs_app.limits import require_free_job, require_quota
+from versions_app.api.exchange import MAX_NAME_LENGTH, declared_length, receive_body
+from versions_app.exchange.import_job import StoredUpload
+
+UNKNOWN_FORMAT_MESSAGE = "Send CSV, a JSON array or JSON Lines. Name the format with Content-Type or with ?format=."
+
+
+class FileNegotiation(DefaultContentNegotiation):
+    """Content negotiation that accepts requests for any media type. Errors are JSON."""
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class DatasetExportView(JSONView):
+    """The items of a dataset as a file."""
+
+    content_negotiation_class = FileNegotiation
+
+    def get(self, request: Request, dataset_id: str) -> HttpResponseBase:
+        dataset = get_dataset(request, dataset_id)
+        with QueryParams(request) as query:
+            file_format = query.choice("format", FileFormat.values, FileFormat.JSONL)
+            version = query.integer("version", dataset.version)
+            query.check_unknown_names()
+        return export_response(dataset, version, FileFormat(file_format))
+
+
+def export_response(dataset: Dataset, version: int, file_format: FileFormat) -> StreamingHttpResponse:
+    """Return a response that streams the items at a version of a dataset as a file."""
+    name = f"{dataset.pk}-v{min(version, dataset.version)}.{file_format}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    parts = export_items(dataset, version, file_format)
+    return StreamingHttpResponse(parts, content_type=f"{file_format.media_type}; charset=utf-8", headers=headers)
+
+
+class DatasetImportView(JSONView):
+    """The import of a file of items, as the body or in a form."""
+
+    parser_classes = (StrictJSONParser, MultiPartParser)
+
+    def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
+        # Before authentication, which reads the form for the CSRF token of a session.
+        request.upload_handlers = [SizeLimitedUploadHandler(request)]
+        return super().initialize_request(request, *args, **kwargs)
+
+    def post(self, request: Request, dataset_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id, Role.EDITOR)
+        with QueryParams(request) as query:
+            options: JSONObject = {name: query.text(name) or "" for name in ("format", "name")}
+            options["columns"] = query.json_object("columns")
+            unknown = query.check_unknown_names()
+        if "HTTP_IDEMPOTENCY_KEY" not in request.META:  # a repeat of a started import starts no other
+            require_free_job(request.user)
+            require_quota(request.user, declared_length(request))
+        with temporary_file("items.import") as temporary:
+            if request.content_type.startswith("multipart/form-data"):
+                content, size, digest = receive_form(request, options)
+            else:
+                size, digest = receive_body(request, temporary)
+                content = temporary
+            check_options(request, options)
+            with StoredUpload(content, size) as upload:
+                return self.start(request, dataset, options, upload, f"{digest}\n{options}", warning_payloads(unknown))
+
+    def start(
+        self,
+        request: Request,
+        dataset: Dataset,
+        options: JSONObject,
+        upload: StoredUpload,
+        content: str,
+        warnings: JSONObject,
+    ) -> HttpResponse:
+        """Start the import, or return the response to the same `Idempotency-Key`."""
+
+        def act() -> HttpResponse:
+            note_required_role(Role.EDITOR, dataset.owner_id)
+            job = start_item_import(request.user, dataset, options, upload)
+            return json_response(job_payload(job) | warnings, 202)
+
+        response = run_idempotently(request, f"{request.get_full_path()}\n{content}", act)
+        upload.is_taken = "Idempotent-Replayed" not in response.headers  # the replayed job has its own file
+        return response
+
+
+def receive_form(request: Request, options: JSONObject) -> tuple[File[bytes], int, str]:
+    """Return the file of a form, its size and its SHA-256. Fields of the form set the options."""
+    files = [file for name in request.FILES for file in request.FILES.getlist(name)]
+    if getattr(request._request, "was_too_large", False):
+        raise TooLarge
+    if len(files) != 1:
+        raise BadRequest("request body", [("file", "Send one file.")])
+    file: UploadedFile = files[0]
+    options["name"] = options["name"] or file.name or ""
+    options["format"] = options["format"] or request.POST.get("format", "")
+    options["media_type"] = file.content_type or ""
+    if text := request.POST.get("columns"):
+        try:
+            options["columns"] = json.loads(text)
+        except ValueError:
+            raise BadRequest("request body", [("columns", "This must be a JSON object.")]) from None
+    digest = hashlib.sha256()
+    for chunk in file.chunks():
+        digest.update(chunk)
+    return file, file.size or 0, digest.hexdigest()
+
+
+def check_options(request: Request, options: JSONObject) -> None:
+    """Set the format of the file, by its name or media type if it is not named. Raise ApiError."""
+    issues = []
+    if len(options["name"]) > MAX_NAME_LENGTH:
+        issues.append(("name", f"Use at most {MAX_NAME_LENGTH} characters."))
+    columns = options["columns"]
+    if columns is not None and not (
+        isinstance(columns, dict) and all(isinstance(target, str | None) for target in columns.values())
+    ):
+        issues.append(("columns", "This must be a JSON object: the name of each column with its field, or null."))
+    if options["format"] and options["format"] not in FileFormat.values:
+        issues.append(("format", f"Use one of {', '.join(FileFormat.values)}."))
+    if issues:
+        raise BadRequest("query parameters", issues)
+    media_type = options.pop("media_type", request.content_type)
+    file_format = options["format"] or find_format(options["name"], media_type)
+    if not file_format or request.META.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
+        raise UnsupportedMediaType(UNKNOWN_FORMAT_MESSAGE)
+    options["format"] = str(file_format)

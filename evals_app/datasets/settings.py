@@ -1,0 +1,36 @@
+"""The settings of a dataset: its name, schemas, scorers and targets, and its archive."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents_app.configuration.schema import JSONObject
+from evals_app.datasets.changes import dataset_not_found
+from evals_app.datasets.creation import reject_invalid_items
+from evals_app.datasets.schema import SCHEMA_FIELDS
+from evals_app.models import Dataset
+
+
+@transaction.atomic
+def change_settings(dataset_id: str, columns: JSONObject) -> Dataset:
+    """Set columns of a dataset. Raise ConfigError if current items do not fit its new schemas, and ApiError."""
+    dataset = Dataset.objects.select_for_update().filter(pk=dataset_id).first()
+    if dataset is None:
+        raise dataset_not_found(dataset_id)
+    apply_settings(dataset, columns)
+    dataset.save()
+    return dataset
+
+
+def apply_settings(dataset: Dataset, columns: JSONObject) -> None:
+    """Set columns of a locked dataset. Raise ConfigError if current items do not fit its new schemas."""
+    columns = dict(columns)
+    if (archived := columns.pop("archived", None)) is not None:
+        dataset.archived_at = (dataset.archived_at or timezone.now()) if archived else None
+    before = [getattr(dataset, name) for name in SCHEMA_FIELDS]
+    for name, value in columns.items():
+        setattr(dataset, name, value)
+    if before != [getattr(dataset, name) for name in SCHEMA_FIELDS]:
+        reject_invalid_items(dataset)
+    dataset.updated_at = timezone.now()

@@ -1,0 +1,30 @@
+"""JSON values as texts that people edit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def text_of_json(value: Any) -> str:
+    """Return a JSON value as people edit it: a text as it is, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def edited_value(text: str, before: Any) -> Any:
+    """Return the value of a text that people may have edited. An unchanged text keeps the value that it shows."""
+    is_unchanged = text.replace("\r\n", "\n") == text_of_json(before).replace("\r\n", "\n")
+    return before if is_unchanged else json_of_text(text)
+
+
+def json_of_text(text: str) -> Any:
+    """Return the value of what people typed: JSON if it is an object or a list, else a text. Blank is None."""
+    text = text.replace("\r\n", "\n").strip()  # browsers send line breaks as \r\n
+    if text[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text or None

@@ -1,0 +1,57 @@
+"""Cells of CSV files. A cell that begins with { or [ is JSON; spreadsheets must not run a text as a formula."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentcms.wire.canonical import normalise
+from agentcms.wire.json_parser import parse
+
+JSON_STARTS = ("{", "[")
+# A spreadsheet runs a cell with one of these as a formula, also after a tab or a line break.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+QUOTE = "'"
+
+
+def text_to_cell(text: str) -> str:
+    """Return the cell for a text. A leading ' marks a text that is no formula, no JSON and not blank."""
+    needs_quote = not text or text.startswith((*FORMULA_STARTS, *JSON_STARTS, QUOTE))
+    return QUOTE + text if needs_quote else text
+
+
+def cell_to_text(cell: str) -> str | None:
+    """Return the text of a cell, or None for a blank cell."""
+    if not cell:
+        return None
+    rest = cell[1:]
+    is_quoted = cell.startswith(QUOTE) and (not rest or rest.startswith((*FORMULA_STARTS, *JSON_STARTS, QUOTE)))
+    return rest if is_quoted else cell
+
+
+def cell_to_value(cell: str) -> Any:
+    """Return the value of a cell: JSON if it begins with { or [, else the text. Raise InvalidJSON."""
+    return parse(cell.encode()) if cell.startswith(JSON_STARTS) else cell_to_text(cell)
+
+
+def cell_to_json(cell: str) -> Any:
+    """Return the value of a cell that is JSON whatever it begins with. Raise InvalidJSON."""
+    return parse((cell_to_text(cell) or "").encode())
+
+
+def value_to_json(value: Any) -> str:
+    """Return the JSON of a value, in which both databases have equal numbers."""
+    return json.dumps(normalise(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def value_to_cell(value: Any) -> str:
+    """Return the cell for a text, an object or a list. None is blank."""
+    if value is None:
+        return ""
+    return text_to_cell(value) if isinstance(value, str) else value_to_json(value)
+
+
+def json_to_cell(value: Any) -> str:
+    """Return the cell for a value of a column of JSON."""
+    text = value_to_json(value)
+    return QUOTE + text if text.startswith(FORMULA_STARTS) else text

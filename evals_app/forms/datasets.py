@@ -1,0 +1,170 @@
+"""The forms of datasets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+
+from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.names import to_wire
+from agents_app.configuration.schema import ConfigError, JSONObject
+from evals_app.datasets.values import edited_value, text_of_json
+from evals_app.exchange.formats import find_format
+from evals_app.models import ItemVersion
+
+
+class ItemFileForm(forms.Form):
+    """A file with items."""
+
+    file = forms.FileField(
+        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.json,.jsonl,.ndjson"}),
+        error_messages={"required": "Choose a file.", "empty": "The file is empty."},
+    )
+
+    def __init__(self, *args: Any, was_too_large: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.was_too_large = was_too_large
+        self.max_size = f"{settings.IMPORT_MAX_BYTES // 1024**2} MB"
+        self.fields["file"].help_text = f"CSV, a JSON array or JSON Lines, in UTF-8. At most {self.max_size}."
+
+    def clean(self) -> dict[str, Any]:
+        if self.was_too_large:
+            self.errors.pop("file", None)
+            raise ValidationError({"file": f"The file is larger than {self.max_size}. Split it into several files."})
+        values = super().clean() or {}
+        if file := values.get("file"):
+            values["format"] = find_format(file.name, file.content_type or "")
+            if values["format"] is None:
+                raise ValidationError({"file": "The name must end with .csv, .json or .jsonl."})
+        return values
+
+
+class JSONTextField(forms.CharField):
+    """A JSON value as text. Blank is None."""
+
+    widget = forms.Textarea(attrs={"rows": 4, "class": "code-input", "spellcheck": "false"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, **options)
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if isinstance(value, str) else text_of_json(value)
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        try:
+            return parse(text.encode()) if text else None
+        except InvalidJSON as error:
+            raise ValidationError(str(error)) from None
+
+
+class KeysField(forms.CharField):
+    """Keys, separated by commas."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value) or ""
+        return [key.strip() for key in text.split(",") if key.strip()]
+
+
+class ReportingForm(forms.Form):
+    """A form whose values are checked by the schemas of the API."""
+
+    field_names: ClassVar[Mapping[str, str]] = {}  # of wire names; others are the snake case of theirs
+
+    def add_issues(self, error: ConfigError) -> None:
+        """Add the issues of a body to their fields."""
+        for issue in error.issues:
+            wire = re.split(r"[.\[]", issue.field)[0]
+            name = self.field_names.get(wire, re.sub(r"([A-Z])", r"_\1", wire).lower())
+            self.add_error(name if name in self.fields else None, issue.message)
+
+
+class DatasetForm(ReportingForm):
+    """The settings of a dataset."""
+
+    field_names: ClassVar = {"scorerIds": "scorer_keys"}
+
+    name = forms.CharField(max_length=200)
+    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    target_ids = KeysField(required=False, label="Agents", help_text="The IDs of the agents that the dataset is for.")
+    scorer_keys = KeysField(required=False, label="Scorers", help_text="Used by experiments that name none.")
+    tags = KeysField(required=False, help_text="Separated by commas.")
+    input_schema = JSONTextField(help_text="A JSON Schema that every input must fit.")
+    ground_truth_schema = JSONTextField(help_text="A JSON Schema that every ground truth must fit.")
+    request_context_schema = JSONTextField(help_text="A JSON Schema that every request context must fit.")
+
+    @property
+    def body(self) -> JSONObject:
+        """The valid values, by wire name."""
+        values = {to_wire(name): value for name, value in self.cleaned_data.items()}
+        values["scorerIds"] = values.pop("scorerKeys")
+        return {**values, "targetType": "agent"} if values["targetIds"] else values
+
+
+class TextArea(forms.Textarea):
+    """A text of people in any script."""
+
+    def __init__(self) -> None:
+        super().__init__(attrs={"rows": 4, "dir": "auto"})
+
+
+class ItemForm(ReportingForm):
+    """An item. Fields that are not sent keep their values."""
+
+    field_names: ClassVar = {"scorerIds": "scorer_keys"}
+
+    input = forms.CharField(required=False, strip=False, widget=TextArea)
+    ground_truth = forms.CharField(required=False, strip=False, widget=TextArea)
+    tool_mocks = JSONTextField(help_text="A list of {toolName, args, output}. A mock answers in place of its tool.")
+    unmocked_tool_policy = forms.ChoiceField(
+        required=False, label="Calls without a mock", choices=ItemVersion.Policy.choices
+    )
+    expected_trajectory = JSONTextField(label="Expected steps", help_text="An object such as {steps: [{name}]}.")
+    scorer_keys = KeysField(
+        required=False, label="Scorers", help_text="Blank: those of the dataset. “none”: no scorer."
+    )
+    request_context = JSONTextField(help_text="A JSON object.")
+    metadata = JSONTextField(help_text="A JSON object.")
+
+    def __init__(self, *args: Any, version: ItemVersion | None = None, **kwargs: Any) -> None:
+        self.version = version
+        content = version.content if version else {}
+        initial = {name: content.get(name) for name in self.base_fields}
+        for name in ("input", "ground_truth"):
+            initial[name] = text_of_json(initial[name])
+        if initial["scorer_keys"] == []:
+            initial["scorer_keys"] = ["none"]
+        kwargs["initial"] = initial
+        super().__init__(*args, **kwargs)
+
+    def clean_input(self) -> Any:
+        value = self._edited("input")
+        if value is None and "input" in self.data and (self.version is None or self.version.input is not None):
+            raise ValidationError("The input is blank. Enter a text or JSON.")
+        return value
+
+    def clean_ground_truth(self) -> Any:
+        return self._edited("ground_truth")
+
+    def clean_scorer_keys(self) -> Any:
+        keys = self.cleaned_data["scorer_keys"]
+        return [] if keys == ["none"] else keys or None
+
+    def _edited(self, name: str) -> Any:
+        return edited_value(self.cleaned_data[name], getattr(self.version, name) if self.version else None)
+
+    @property
+    def body(self) -> JSONObject:
+        """The valid values of the fields that were sent, by wire name."""
+        values = {to_wire(name): value for name, value in self.cleaned_data.items() if name in self.data}
+        if "scorerKeys" in values:
+            values["scorerIds"] = values.pop("scorerKeys")
+        return values

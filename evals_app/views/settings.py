@@ -1,0 +1,119 @@
+"""Pages that change a dataset as a whole, and that show what its versions changed."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import ProtectedError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from access_app.role import Role
+from agentcms.web.dialogs import redirect_page, render_dialog
+from agents_app.configuration.schema import ConfigError
+from agents_app.views.access import GET_POST
+from evals_app.datasets.differences import describe_changes
+from evals_app.datasets.schema import parse_dataset_change
+from evals_app.datasets.settings import change_settings
+from evals_app.forms.datasets import DatasetForm
+from evals_app.models import ItemVersion
+from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset
+
+GATE_MESSAGE = "A release gate uses this dataset. Delete the gate first."
+
+
+@require_http_methods(GET_POST)
+@login_required
+def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
+    """Change the name, the description, the schemas, the scorers and the agents of a dataset."""
+    dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
+    initial = {name: getattr(dataset, name) for name in DatasetForm.base_fields}
+    form = DatasetForm(request.POST if request.method == "POST" else None, initial=initial)
+    if form.is_bound and form.is_valid():
+        try:
+            change_settings(dataset.pk, parse_dataset_change(form.body))
+            messages.success(request, "The settings were saved.")
+            return redirect("evals:dataset", dataset.pk)
+        except ConfigError as error:
+            form.add_issues(error)
+    context = {"nav": "evals", "dataset": dataset, "form": form}
+    return render(request, "evals/settings.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@login_required
+def archive(request: HttpRequest, dataset_id: str) -> HttpResponse:
+    """Archive a dataset: lists leave it out, and everything else stays."""
+    dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
+    change_settings(dataset.pk, {"archived": True})
+    undo = reverse("evals:unarchive", args=[dataset.pk])
+    messages.success(request, f"{dataset.name} was archived.", extra_tags=undo)
+    return redirect("evals:datasets")
+
+
+@require_POST
+@login_required
+def unarchive(request: HttpRequest, dataset_id: str) -> HttpResponse:
+    """List an archived dataset again."""
+    dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
+    change_settings(dataset.pk, {"archived": False})
+    messages.success(request, f"{dataset.name} was unarchived.")
+    return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
+
+
+@require_http_methods(GET_POST)
+@login_required
+def delete_dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
+    """Delete a dataset with its items and experiments, after a question."""
+    dataset = get_page_dataset(request, dataset_id, Role.PUBLISHER)
+    back = reverse("evals:dataset", args=[dataset.pk])
+    why_not = GATE_MESSAGE if dataset.gates.exists() else ""
+    if request.method == "POST" and not why_not:
+        try:
+            dataset.delete()
+        except ProtectedError:  # a gate was added meanwhile
+            why_not = GATE_MESSAGE
+        else:
+            messages.success(request, f"{dataset.name} was deleted.")
+            return redirect_page(request, reverse("evals:datasets"))
+    context = {
+        "nav": "evals",
+        "title": f"Delete “{dataset.name}”?",
+        "body": "evals/_delete_dataset.html",
+        "dataset": dataset,
+        "experiment_count": dataset.experiments.count(),
+        "why_not": why_not,
+        "buttons": [{"label": f"Delete {dataset.name}", "kind": "danger"}],
+        "back": back,
+    }
+    return render_dialog(request, context, 409 if request.method == "POST" else 200)
+
+
+@require_safe
+@login_required
+def version_list(request: HttpRequest, dataset_id: str) -> HttpResponse:
+    """List the versions of a dataset, newest first."""
+    dataset = get_page_dataset(request, dataset_id)
+    page = Paginator(dataset.versions.all(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "evals/versions.html", {"nav": "evals", "dataset": dataset, "page": page})
+
+
+@require_safe
+@login_required
+def version_changes(request: HttpRequest, dataset_id: str, number: int) -> HttpResponse:
+    """Show the items that a version of a dataset added, changed or deleted."""
+    dataset = get_page_dataset(request, dataset_id)
+    version = get_object_or_404(dataset.versions, version=number)
+    rows = ItemVersion.objects.filter(dataset=dataset, from_version=number).select_related("item").order_by("item_id")
+    page = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "nav": "evals",
+        "dataset": dataset,
+        "version": version,
+        "page": page,
+        "changes": describe_changes(dataset, list(page)),
+    }
+    return render(request, "evals/version.html", context)

@@ -1,0 +1,240 @@
+"""Pages of datasets: items edited in place, settings, versions, history, archive, deletion and purge."""
+
+import json
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from evals_app.datasets.changes import add_items, change_item, delete_items
+from evals_app.models import Dataset, ItemVersion, ReleaseGate
+from tests.evals_app.experiment_runs import make_dataset
+from tests.factories import AgentFactory, member
+
+pytestmark = pytest.mark.django_db
+
+ONE = "/datasets/support"
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def editor(client):
+    user = member("editor", "support")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def publisher(client):
+    user = member("publisher", "support")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def support():
+    return make_dataset(owner_id="support")
+
+
+def text(answer, status=200):
+    assert answer.status_code == status, answer.content.decode()[:500]
+    return answer.content.decode()
+
+
+def item():
+    return ItemVersion.objects.filter(to_version=None).select_related("item").latest("created_at")
+
+
+def test_a_dataset_is_created_and_its_items_edited_in_place(client, editor):
+    path = client.post("/datasets", {"name": "Support questions", "owner_id": "support"}).url
+    client.post(f"{path}/items/add", {"input": "When do you open?", "ground_truth": '{"hour": 9}'})
+    first = item()
+    edit = f"{path}/items/{first.item_id}/edit"
+    form = text(client.get(edit, headers=HTMX))
+    saved = client.post(edit, {"base": "1", "input": "When?\r\nNow?", "ground_truth": "At nine."}, headers=HTMX)
+    cancelled = text(client.get(f"{path}/items/{first.item_id}/row", headers=HTMX))
+
+    assert first.ground_truth == {"hour": 9}
+    assert 'name="ground_truth" rows="4"' in form
+    assert "At nine." in text(saved)
+    assert json.loads(saved.headers["HX-Trigger"])["item-saved"]["message"] == "Saved as version 2."
+    assert cancelled.lstrip().startswith(f'<tr id="item-{first.item_id}">')
+    assert (item().input, item().ground_truth) == ("When?\nNow?", "At nine.")
+    assert "When do you open?" in text(client.get(f"{path}?version=1"))
+    assert "earlier version" in text(client.get(f"{path}?version=1"))
+
+
+def test_all_fields_are_edited_without_scripts(client, editor, support):
+    add_items(support, [{"input": "One", "metadata": {"topic": "a"}}])
+    path = f"{ONE}/items/{item().item_id}/edit"
+    mocks = '[{"toolName": "clock", "args": {}, "output": 9}]'
+
+    page = text(client.get(path))
+    fields = {"tool_mocks": mocks, "unmocked_tool_policy": "deny", "scorer_keys": "none", "metadata": ""}
+    answer = client.post(path, {"base": "1", "input": "One", "ground_truth": "", **fields})
+
+    assert "&quot;topic&quot;: &quot;a&quot;" in page
+    assert answer.status_code == 302
+    assert (item().tool_mocks, item().unmocked_tool_policy) == (json.loads(mocks), "deny")
+    assert (item().scorer_keys, item().metadata, item().input) == ([], None, "One")
+    assert "none" in text(client.get(path))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"input": " "}, "The input is blank."),
+        ({"input": "x", "tool_mocks": "[{}"}, "line 1, column"),
+        ({"input": "x", "tool_mocks": '[{"toolName": "a"}]'}, "This is required."),
+        ({"input": "x", "metadata": "[]"}, "object"),
+        ({"input": "x", "ground_truth": "text"}, "is not of type"),
+    ],
+)
+def test_errors_stand_at_the_field_and_keep_what_was_typed(client, editor, support, fields, message):
+    Dataset.objects.update(ground_truth_schema={"type": "object"})
+
+    page = text(client.post(f"{ONE}/items/add", {**fields, "request_context": '{"typed": 1}'}), 422)
+
+    assert message in page
+    assert "{&quot;typed&quot;: 1}" in page
+    assert not ItemVersion.objects.exists()
+
+
+def test_an_edit_of_an_item_that_changed_meanwhile_is_refused(client, editor, support):
+    add_items(support, [{"input": "One"}])
+    path = f"{ONE}/items/{item().item_id}/edit"
+    change_item(support, item().item_id, {"input": "Two"})
+
+    page = text(client.post(path, {"base": "1", "input": "Mine"}, headers=HTMX), 422)
+
+    assert "Somebody changed this item meanwhile." in page
+    assert "Mine" in page
+    assert 'name="base" value="2"' in page
+    assert item().input == "Two"
+
+
+def test_a_deletion_is_undone_and_the_history_shows_words_that_differ(client, editor, support):
+    add_items(support, [{"input": "Open at nine"}])
+    change_item(support, item().item_id, {"input": "Open at ten"})
+    item_id = item().item_id
+    deleted = client.post(f"{ONE}/items/{item_id}/delete", follow=True)
+    undo = f"{ONE}/items/{item_id}/restore/2"
+    history = text(client.get(f"{ONE}/items/{item_id}/history"))
+    client.post(undo)
+
+    assert undo in text(deleted)
+    assert "<del>nine</del>" in history
+    assert "<ins>ten</ins>" in history
+    assert "Version 3: deleted" in history
+    assert "Purge" not in history
+    assert (item().input, item().from_version) == ("Open at ten", 4)
+    assert client.post(f"{ONE}/items/{item_id}/restore/0").status_code == 404
+    assert client.post(f"{ONE}/items/{item_id}/restore/{10**30}").status_code == 302
+
+
+def test_versions_list_what_they_changed(client, editor, support, django_assert_max_num_queries):
+    add_items(support, [{"input": f"Question {n}"} for n in range(60)])
+    first = ItemVersion.objects.order_by("item_id").first()
+    change_item(support, first.item_id, {"ground_truth": "New"})
+    delete_items(support, [first.item_id])
+
+    versions = text(client.get(f"{ONE}/versions"))
+    with django_assert_max_num_queries(12):
+        added = text(client.get(f"{ONE}/versions/1"))
+
+    assert "60 added" in versions
+    assert "Question 3" in added
+    assert "1–50 of 60" in added
+    assert "<ins>New</ins>" in text(client.get(f"{ONE}/versions/2"))
+    assert "Deleted" in text(client.get(f"{ONE}/versions/3"))
+    assert client.get(f"{ONE}/versions/9").status_code == 404
+
+
+def test_settings_are_changed_and_must_fit_the_items(client, editor, support):
+    add_items(support, [{"input": "text"}])
+    path = f"{ONE}/settings"
+    values = {"name": "Renamed", "description": "Of customers", "scorer_keys": "exact, tone", "target_ids": "clerk"}
+
+    saved = client.post(path, values)
+    stricter = text(client.post(path, {**values, "input_schema": '{"type": "object"}'}), 422)
+    broken = text(client.post(path, {**values, "input_schema": '{"type": "colour"}', "name": ""}), 422)
+
+    dataset = Dataset.objects.get()
+    assert saved.status_code == 302
+    assert (dataset.name, dataset.scorer_keys, dataset.target_ids) == ("Renamed", ["exact", "tone"], ["clerk"])
+    assert (dataset.description, dataset.input_schema) == ("Of customers", None)
+    assert "is not of type" in stricter
+    assert "colour" in broken
+    assert "This field is required" in broken
+    assert "exact, tone" in text(client.get(path))
+
+
+def test_a_dataset_is_archived_unarchived_and_deleted(client, publisher, support):
+    client.post(f"{ONE}/archive")
+    assert f'href="{ONE}"' not in text(client.get("/datasets"))
+    assert ONE in text(client.get("/datasets?archived=yes"))
+    client.post(f"{ONE}/unarchive")
+    assert Dataset.objects.get().archived_at is None
+
+    gate = ReleaseGate.objects.create(agent=AgentFactory(), dataset=support, scorer="exact", minimum=0.5)
+    assert "Delete the gate first." in text(client.get(f"{ONE}/delete"))
+    assert client.post(f"{ONE}/delete").status_code == 409
+    gate.delete()
+    assert "cannot be undone" in text(client.get(f"{ONE}/delete", headers=HTMX))
+    assert client.post(f"{ONE}/delete").url == "/datasets"
+    assert not Dataset.objects.exists()
+
+
+def test_a_purge_asks_first_and_is_logged(client, publisher, support):
+    add_items(support, [{"input": "My name is Ada"}])
+    path = f"{ONE}/items/{item().item_id}"
+
+    question = text(client.get(f"{path}/purge"))
+    client.post(f"{path}/purge")
+
+    assert "1 version" in question
+    history = text(client.get(f"{path}/history"))
+    assert "This item was purged." in history
+    assert "Ada" not in history
+    assert LogEntry.objects.count() == 1
+    assert "Purged" in text(client.get(ONE))
+
+
+def test_empty_pages_say_what_to_do(client, editor):
+    assert "No datasets yet" in text(client.get("/datasets"))
+    assert "No matching datasets" in text(client.get("/datasets?q=x"))
+    assert "No archived datasets" in text(client.get("/datasets?archived=yes"))
+    make_dataset(owner_id="support")
+    assert "import a file" in text(client.get(ONE))
+    assert "No matching items" in text(client.get(f"{ONE}?q=x"))
+    assert "No versions yet" in text(client.get(f"{ONE}/versions"))
+
+
+CHANGES = ["settings", "archive", "unarchive", "delete", "items/add", "ITEM/edit", "ITEM/delete", "ITEM/purge"]
+
+
+def test_strangers_and_viewers_change_nothing(client, support):
+    add_items(support, [{"input": "One"}])
+    base = f"items/{item().item_id}"
+    changes = [path.replace("ITEM", base) for path in [*CHANGES, "ITEM/restore/1"]]
+    for role, owner, status in (("viewer", "support", 403), ("manager", "elsewhere", 404)):
+        client.force_login(member(role, owner))
+        for path in changes:
+            assert client.post(f"{ONE}/{path}", {"input": "Mine", "name": "Mine"}).status_code == status, path
+        for path in ("versions", "versions/1", f"{base}/history"):
+            assert client.get(f"{ONE}/{path}").status_code == (200 if role == "viewer" else 404), path
+    assert (Dataset.objects.get().version, item().input) == (1, "One")
+    client.force_login(member("editor", "support"))
+    assert client.post(f"{ONE}/delete").status_code == 403
+    assert client.post(f"{ONE}/{base}/purge").status_code == 403
+
+
+def test_the_page_of_a_dataset_takes_a_constant_number_of_queries(
+    client, editor, support, django_assert_num_queries, django_assert_max_num_queries
+):
+    add_items(support, [{"input": "One"}])
+    client.get(ONE)
+    with django_assert_max_num_queries(16) as few:
+        client.get(ONE)
+    add_items(support, [{"input": f"Question {n}"} for n in range(49)])
+    with django_assert_num_queries(len(few)):
+        client.get(ONE)
