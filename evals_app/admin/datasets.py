@@ -1,0 +1,102 @@
+"""Admin of datasets: figures. Opening the items of one is recorded in the admin log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.html import format_html
+
+from access_app.admin_access import ReadOnlyAdmin
+from access_app.permissions import has_role
+from access_app.role import SHARED_LABEL, Role
+from evals_app.datasets.settings import change_settings
+from evals_app.models import Dataset
+from evals_app.views.items import item_row
+
+ITEMS_SHOWN = 200
+OPENED_MESSAGE = "Opened the items of this dataset."
+
+
+@admin.register(Dataset)
+class DatasetAdmin(ReadOnlyAdmin):
+    """Datasets without their items. Their pages change them, because each change is a version."""
+
+    list_display = ("name", "id", "owner", "item_count", "version", "is_archived", "updated_at")
+    list_filter = ("owner_id", "updated_at")
+    search_fields = ("id", "name", "description")
+    fields = (
+        *("name", "id", "description", "owner", "item_count", "version", "experiment_count", "scorer_keys"),
+        *("target_ids", "tags", "input_schema", "ground_truth_schema", "request_context_schema"),
+        *("archived_at", "created_at", "updated_at", "page", "items"),
+    )
+    readonly_fields = ("owner", "experiment_count", "page", "items")
+    actions = ("archive", "unarchive")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Dataset]:
+        return Dataset.objects.for_user(request.user)
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.items_view)
+        return [path("<path:object_id>/items/", view, name="evals_app_dataset_items"), *super().get_urls()]
+
+    def items_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the first items of a dataset, and record who opened them."""
+        dataset = self.get_object(request, unquote(object_id)) if self.has_view_permission(request) else None
+        if dataset is None:
+            raise Http404
+        LogEntry.objects.log_actions(request.user.pk or 0, [dataset], CHANGE, OPENED_MESSAGE, single_object=True)
+        rows = dataset.item_versions.current().select_related("item").order_by("item_id")[:ITEMS_SHOWN]
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Items of {dataset.name}",
+            "opts": self.opts,
+            "dataset": dataset,
+            "rows": [item_row(row) for row in rows],
+        }
+        return TemplateResponse(request, "admin/evals_app/dataset/items.html", context)
+
+    @admin.action(description="Archive selected datasets")
+    def archive(self, request: HttpRequest, datasets: QuerySet[Dataset]) -> None:
+        self._set_archived(request, datasets, archived=True)
+
+    @admin.action(description="Unarchive selected datasets")
+    def unarchive(self, request: HttpRequest, datasets: QuerySet[Dataset]) -> None:
+        self._set_archived(request, datasets, archived=False)
+
+    def _set_archived(self, request: HttpRequest, datasets: QuerySet[Dataset], *, archived: bool) -> None:
+        rows = [row for row in datasets if has_role(request.user, Role.EDITOR, row.owner_id)]
+        for row in rows:
+            change_settings(row.pk, {"archived": archived})
+        if rows:
+            verb = "Archived." if archived else "Unarchived."
+            LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, verb)
+        state = "archived" if archived else "unarchived"
+        messages.success(request, f"{len(rows)} of {len(datasets)} datasets were {state}.")
+
+    @admin.display(description="team", ordering="owner_id")
+    def owner(self, dataset: Dataset) -> str:
+        return dataset.owner_id or SHARED_LABEL
+
+    @admin.display(description="archived", boolean=True)
+    def is_archived(self, dataset: Dataset) -> bool:
+        return dataset.archived_at is not None
+
+    @admin.display(description="experiments")
+    def experiment_count(self, dataset: Dataset) -> int:
+        return dataset.experiments.count()
+
+    @admin.display(description="page")
+    def page(self, dataset: Dataset) -> str:
+        return format_html('<a href="{}">Open</a>', reverse("evals:dataset", args=[dataset.pk]))
+
+    @admin.display(description="items")
+    def items(self, dataset: Dataset) -> str:
+        url = reverse("admin:evals_app_dataset_items", args=[dataset.pk])
+        return format_html('<a href="{}">Open the items</a> This is recorded in the admin log.', url)

@@ -1,0 +1,88 @@
+"""Admin of experiments: progress, figures, and budgets with what is spent of them."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from access_app.admin_access import ReadOnlyAdmin
+from access_app.permissions import has_role
+from access_app.role import Role
+from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.summary import count_results
+from evals_app.experiments.walk import stop_runs
+from evals_app.models import Experiment
+
+BUDGET_LABELS = {
+    "maxCost": "${:.2f}",
+    "maxTokens": "{:,} tokens",
+    "maxFailures": "{} failures",
+    "maxConsecutiveFailures": "{} failures in a row",
+}
+
+
+@admin.register(Experiment)
+class ExperimentAdmin(ReadOnlyAdmin):
+    """Experiments without their results. They are records: only an unfinished one can be cancelled."""
+
+    list_display = ("title", "dataset", "status", "progress", "failed_count", "cost", "budget_text", "created_at")
+    list_filter = ("status", "verdict", "created_at")
+    list_select_related = ("dataset",)
+    search_fields = ("id__exact", "name", "target_id", "dataset__name")
+    ordering = ("-created_at", "-id")
+    fields = (
+        *("title", "dataset", "dataset_version", "target_type", "target_id", "version_number", "scorer_keys"),
+        *("status", "verdict", "error", "stop_reason", "progress", "succeeded_count", "failed_count"),
+        *("budget_text", "spent", "concurrency", "repeats", "memory", "bars", "has_submitted_results"),
+        *("created_by_name", "created_at", "started_at", "completed_at", "page"),
+    )
+    readonly_fields = ("title", "progress", "budget_text", "spent", "page")
+    actions = ("cancel",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Experiment]:
+        return Experiment.objects.for_user(request.user)
+
+    @admin.action(description="Cancel selected experiments")
+    def cancel(self, request: HttpRequest, experiments: QuerySet[Experiment]) -> None:
+        rows = [
+            row
+            for row in experiments.filter(status__in=Experiment.UNFINISHED).select_related("dataset")
+            if has_role(request.user, Role.EDITOR, row.dataset.owner_id)
+        ]
+        for row in rows:
+            request_cancel(row)
+            stop_runs(row)
+        if rows:
+            LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, "Cancelled.")
+        messages.success(request, f"{len(rows)} of {len(experiments)} experiments were cancelled. Results stay.")
+
+    @admin.display(description="items")
+    def progress(self, experiment: Experiment) -> str:
+        return f"{experiment.done_count} of {experiment.total_items}"
+
+    @admin.display(description="cost")
+    def cost(self, experiment: Experiment) -> str:
+        cost = experiment.summary.get("cost")
+        return "-" if cost is None else f"${cost:.4f}"
+
+    @admin.display(description="budget")
+    def budget_text(self, experiment: Experiment) -> str:
+        parts = [
+            label.format(experiment.budget[name])
+            for name, label in BUDGET_LABELS.items()
+            if experiment.budget.get(name)
+        ]
+        return ", ".join(parts) or "None"
+
+    @admin.display(description="spent")
+    def spent(self, experiment: Experiment) -> str:
+        counts = count_results(experiment)
+        return f"${counts['cost'] or 0:.4f}, {counts['tokens'] or 0:,} tokens, {counts['failed']} failures"
+
+    @admin.display(description="page")
+    def page(self, experiment: Experiment) -> str:
+        return format_html('<a href="{}">Open</a>', reverse("evals:experiment", args=[experiment.pk]))

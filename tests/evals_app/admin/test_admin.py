@@ -1,0 +1,99 @@
+"""Datasets, experiments and budgets in the admin, for staff of their teams."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from evals_app.models import Dataset, Experiment
+from tests.evals_app.experiment_runs import make_dataset
+from tests.factories import member
+
+pytestmark = pytest.mark.django_db
+
+DATASETS, EXPERIMENTS = "/admin/evals_app/dataset/", "/admin/evals_app/experiment/"
+
+
+@pytest.fixture
+def staff(client):
+    user = member("editor", "support", is_staff=True)
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def experiment():
+    dataset = make_dataset("When do you open?", owner_id="support")
+    budget = {"maxCost": 1.5, "maxTokens": 2000, "maxConsecutiveFailures": 3}
+    return Experiment.objects.create(dataset=dataset, dataset_version=1, name="Nightly", budget=budget, total_items=1)
+
+
+def text(answer):
+    assert answer.status_code == 200, answer.content.decode()[:500]
+    return answer.content.decode()
+
+
+def test_experiments_show_their_budget_and_what_is_spent(client, staff, experiment):
+    listed = text(client.get(EXPERIMENTS))
+    page = text(client.get(f"{EXPERIMENTS}{experiment.pk}/change/"))
+
+    assert "$1.50, 2,000 tokens, 3 failures in a row" in listed
+    assert "$0.0000, 0 tokens, 0 failures" in page
+    assert 'name="_save"' not in page
+    assert client.get(f"{EXPERIMENTS}add/").status_code == 403
+    assert client.post(f"{EXPERIMENTS}{experiment.pk}/delete/").status_code == 403
+
+
+def test_an_experiment_is_cancelled_and_logged(client, staff, experiment):
+    client.post(EXPERIMENTS, {"action": "cancel", "_selected_action": [str(experiment.pk)]})
+
+    assert Experiment.objects.get().cancel_requested_at is not None
+    assert LogEntry.objects.get().change_message == "Cancelled."
+
+
+def test_a_dataset_is_read_only_and_archived_by_an_action(client, staff, experiment):
+    page = text(client.get(f"{DATASETS}support/change/"))
+    client.post(DATASETS, {"action": "archive", "_selected_action": ["support"]})
+
+    assert 'name="_save"' not in page
+    assert "When do you open?" not in page
+    assert Dataset.objects.get().archived_at is not None
+    client.post(DATASETS, {"action": "unarchive", "_selected_action": ["support"]})
+    assert Dataset.objects.get().archived_at is None
+
+
+def test_opening_the_items_is_recorded(client, staff, experiment):
+    page = text(client.get(f"{DATASETS}support/items/"))
+
+    assert "When do you open?" in page
+    assert LogEntry.objects.get().change_message == "Opened the items of this dataset."
+
+
+def test_staff_see_their_teams_alone_and_viewers_change_nothing(client, experiment):
+    client.force_login(member("viewer", "support", is_staff=True))
+    client.post(EXPERIMENTS, {"action": "cancel", "_selected_action": [str(experiment.pk)]})
+    client.post(DATASETS, {"action": "archive", "_selected_action": ["support"]})
+    assert Experiment.objects.get().cancel_requested_at is None
+    assert Dataset.objects.get().archived_at is None
+
+    client.force_login(member("manager", "elsewhere", is_staff=True))
+    assert "Nightly" not in text(client.get(EXPERIMENTS))
+    assert f"{DATASETS}support/" not in text(client.get(DATASETS))
+    assert client.get(f"{DATASETS}support/items/").status_code == 404
+    assert not LogEntry.objects.exists()
+
+
+def test_the_lists_take_a_constant_number_of_queries(client, staff, experiment):
+    def count(path):
+        with CaptureQueriesContext(connection) as captured:
+            client.get(path)
+        return len(captured)
+
+    client.get(DATASETS)  # fills the cache of content types
+    client.get(EXPERIMENTS)
+    few = [count(path) for path in (DATASETS, EXPERIMENTS)]
+    for number in range(5):
+        dataset = make_dataset(pk=f"d{number}", owner_id="support")
+        Experiment.objects.create(dataset=dataset, dataset_version=0)
+
+    assert [count(path) for path in (DATASETS, EXPERIMENTS)] == few
