@@ -19,6 +19,7 @@ class ItemFigures:
     """The figures of an item in one experiment. Repeats are averaged."""
 
     scores: dict[str, list[float]] = field(default_factory=dict)
+    not_scorable: set[str] = field(default_factory=set)  # the scorers that could not score an answer
     durations: list[float] = field(default_factory=list)
     costs: list[float] = field(default_factory=list)
     failed: bool = False
@@ -39,6 +40,8 @@ def load_figures(experiment: Experiment) -> dict[UUID, ItemFigures]:
         for entry in scores:
             if entry["score"] is not None:
                 figures.scores.setdefault(entry["scorerId"], []).append(entry["score"])
+            elif not entry.get("error"):
+                figures.not_scorable.add(entry["scorerId"])
         figures.durations += [float(duration)] if duration is not None else []
         figures.costs += [float(cost)] if cost is not None else []
     return items
@@ -67,7 +70,10 @@ def _compare(
 ) -> JSONObject:
     pairs = [(before[item_id].score(key), after[item_id].score(key)) for item_id in both]
     scored = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return compare_pairs([a for a, _ in scored], [b for _, b in scored])
+    statistics = compare_pairs([a for a, _ in scored], [b for _, b in scored])
+    sides = (("baseline", before), ("candidate", after))
+    counts = {f"{name}NotScorable": sum(key in side[i].not_scorable for i in both) for name, side in sides}
+    return {**statistics, **counts}
 
 
 def _measures(before: list[list[float]], after: list[list[float]]) -> JSONObject:

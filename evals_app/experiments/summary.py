@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Count, Q, Sum
@@ -26,26 +27,41 @@ def count_results(experiment: Experiment) -> dict[str, Any]:
     )
 
 
+@dataclass
+class ScorerTally:
+    """The scores of one scorer. What is not scorable and errors of the scorer are counted apart."""
+
+    name: str = ""
+    values: list[float] = field(default_factory=list)
+    not_scorable: int = 0
+    errors: int = 0
+
+    def add(self, entry: JSONObject) -> None:
+        self.name = entry.get("scorerName") or entry["scorerId"]
+        if entry["score"] is not None:
+            self.values.append(entry["score"])
+        elif entry.get("error"):
+            self.errors += 1
+        else:
+            self.not_scorable += 1
+
+    @property
+    def figures(self) -> JSONObject:
+        return figures(self.name, self.values, self.not_scorable, self.errors)
+
+
 def summarize(experiment: Experiment) -> JSONObject:
     """Return the figures of each scorer over all results, with cost, tokens and durations."""
-    scores: dict[str, list[float]] = {}
-    names: dict[str, str] = {}
-    unscored: dict[str, int] = {}
+    tallies: dict[str, ScorerTally] = {}
     durations, cost, tokens = [], 0.0, 0
     rows = experiment.results.filter(state=ExperimentResult.State.DONE).values_list(*SUMMARY_COLUMNS)
     for entries, _, duration, used, price in rows.iterator(500):
         for entry in entries:
-            key = entry["scorerId"]
-            names[key] = entry.get("scorerName") or key
-            scores.setdefault(key, [])
-            if entry["score"] is None:
-                unscored[key] = unscored.get(key, 0) + 1
-            else:
-                scores[key].append(entry["score"])
+            tallies.setdefault(entry["scorerId"], ScorerTally()).add(entry)
         durations += [duration] if duration else []
         cost, tokens = cost + float(price or 0), tokens + (used or 0)
     return {
-        "scorers": {key: figures(names[key], values, unscored.get(key, 0)) for key, values in scores.items()},
+        "scorers": {key: tally.figures for key, tally in tallies.items()},
         "cost": cost,
         "tokens": tokens,
         "medianMs": percentile(durations, 0.5),
@@ -53,10 +69,14 @@ def summarize(experiment: Experiment) -> JSONObject:
     }
 
 
-def figures(name: str, values: Sequence[float], unscored: int) -> JSONObject:
-    """Return the figures of one scorer. `low` and `high` are a 95 % interval of the mean."""
+def figures(name: str, values: Sequence[float], not_scorable: int = 0, errors: int = 0) -> JSONObject:
+    """Return the figures of one scorer. `low` and `high` are a 95 % interval of the mean.
+
+    Answers that are not scorable and errors of the scorer are counted apart, and in no figure.
+    """
+    counts = {"unscored": not_scorable + errors, "notScorable": not_scorable, "errors": errors}
     if not values:
-        return {"name": name, "count": 0, "unscored": unscored, "mean": None, "min": None, "passRate": None}
+        return {"name": name, "count": 0, **counts, "mean": None, "min": None, "passRate": None}
     mean = math.fsum(values) / len(values)
     spread = 0.0
     if len(values) > 1:
@@ -65,7 +85,7 @@ def figures(name: str, values: Sequence[float], unscored: int) -> JSONObject:
     return {
         "name": name,
         "count": len(values),
-        "unscored": unscored,
+        **counts,
         "mean": mean,
         "low": mean - spread,
         "high": mean + spread,

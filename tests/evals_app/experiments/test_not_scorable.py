@@ -1,0 +1,45 @@
+"""Answers that are not scorable are counted apart: neither zeros nor failures, in figures and comparisons."""
+
+import pytest
+
+from evals_app.comparing.pairs import compute_statistics
+from evals_app.experiments.summary import count_results, summarize
+from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from tests.evals_app.experiment_runs import make_dataset
+
+pytestmark = pytest.mark.django_db
+
+
+def experiment_with(dataset, entries):
+    """Create an experiment whose results have these scores: a number, None for not scorable, or an error."""
+    experiment = Experiment.objects.create(dataset=dataset, dataset_version=1)
+    versions = ItemVersion.objects.filter(dataset=dataset).order_by("item_id")
+    for version, entry in zip(versions, entries, strict=True):
+        error = entry if isinstance(entry, str) else ""
+        score = {"scorerId": "exact", "scorerName": "Exact", "score": None if error else entry, "error": error}
+        ExperimentResult.objects.create(
+            experiment=experiment, item_id=version.item_id, item_version=version, state="done", scores=[score]
+        )
+    return experiment
+
+
+def test_figures_count_what_is_not_scorable_apart_from_errors():
+    experiment = experiment_with(make_dataset("One", "Two", "Three", "Four"), [1.0, 0.5, None, "No key"])
+
+    figures = summarize(experiment)["scorers"]["exact"]
+    counts = count_results(experiment)
+
+    assert (figures["count"], figures["notScorable"], figures["errors"], figures["unscored"]) == (2, 1, 1, 2)
+    assert (figures["mean"], figures["min"], figures["passRate"]) == (0.75, 0.5, 0.5)
+    assert (counts["succeeded"], counts["failed"]) == (4, 0)
+
+
+def test_a_comparison_counts_what_is_not_scorable_on_each_side():
+    dataset = make_dataset("One", "Two", "Three")
+    baseline = experiment_with(dataset, [1.0, None, None])
+    candidate = experiment_with(dataset, [1.0, 0.5, None])
+
+    statistics = compute_statistics(baseline, candidate)["scorers"]["exact"]
+
+    assert (statistics["baselineNotScorable"], statistics["candidateNotScorable"]) == (2, 1)
+    assert (statistics["baselineMean"], statistics["candidateMean"], statistics["same"]) == (1.0, 1.0, 1)
