@@ -13,6 +13,7 @@ from memory_app.history.messages import Author, append_messages
 from memory_app.history.threads import create_named_thread
 from memory_app.history.wire_messages import parse_wire_message
 from memory_app.models import Participant, Thread
+from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import memory_caller
 from memory_app.recall.indexing import index_if_recalled
 from memory_app.working import values
@@ -89,4 +90,5 @@ def create_conversation(agent: Agent, users: dict[str, User], key: str, title: s
     first, last = (now - timedelta(days=lines[index][0]) for index in (0, -1))
     Thread.objects.filter(pk=thread.pk).update(created_at=first, updated_at=last)
     index_if_recalled(thread)
+    observe_if_enabled(thread)
     return thread

@@ -14,7 +14,7 @@ from django.utils import timezone
 from agentcms.wire.canonical import sha256_hex
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
-from memory_app.models import Forgotten, Message, Resource, Thread, Vector
+from memory_app.models import Forgotten, Message, Observation, Resource, Thread, Vector
 from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
 
@@ -26,6 +26,7 @@ REVISION_COLUMNS = ("revision", "value", "run_id", "created_at")
 RUN_COLUMNS = ("id", "agent_key", "input", "output", "status", "created_at", "finished_at")
 THREAD_COLUMNS = ("key", "title", "metadata", "agent_key", "working_memory", "created_at", "updated_at")
 VECTOR_COLUMNS = ("message__key", "part", "embedder", "scale", "created_at")
+OBSERVATION_COLUMNS = ("generation", "first", "last", "is_active", "text", "model", "created_at")
 MESSAGE_COLUMNS = ("key", "number", "role", "text", "data", "author_name", "attributes", "created_at")
 
 
@@ -58,6 +59,9 @@ def export_lines(realm: str, key: str) -> Iterator[str]:
         rows = Message.objects.filter(thread=thread).order_by("number").values(*MESSAGE_COLUMNS)
         for row in rows.iterator(ROWS_PER_BATCH):
             yield line("message", {"thread": thread.key, **row})
+        observations = Observation.objects.filter(thread=thread).order_by("generation", "first")
+        for row in observations.values(*OBSERVATION_COLUMNS).iterator(ROWS_PER_BATCH):
+            yield line("observation", {"thread": thread.key, **row})
         vectors = Vector.objects.filter(thread=thread).order_by("message", "part").values_list(*VECTOR_COLUMNS, "data")
         for *values, data in vectors.iterator(ROWS_PER_BATCH):
             columns = dict(zip(("message", *VECTOR_COLUMNS[1:]), values, strict=True))

@@ -14,7 +14,7 @@ from runs_app.background import jobs as background_jobs  # noqa: F401
 from runs_app.background.upkeep import look_after_tasks
 from runs_app.engine import leases, lifecycle
 from runs_app.engine.engine import get_engine
-from runs_app.memory import titling  # noqa: F401  registers its handler
+from runs_app.memory import observing, titling  # noqa: F401  registers their handlers
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
 from runs_app.usage import rollup  # noqa: F401  registers its step of the clean-up
 

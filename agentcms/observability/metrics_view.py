@@ -21,6 +21,7 @@ from agentcms.observability.metrics import METRICS_DIR
 from jobs_app.models import Heartbeat, Job, JobFile
 from knowledge_app.models import Document
 from memory_app.models import Thread
+from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.recall.indexing import INDEX_KINDS
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from versions_app.integrity.check import CHECK_HISTORY
@@ -41,6 +42,7 @@ class DatabaseCollector:
         yield from self.threads()
         backlog = Job.objects.unfinished().filter(kind__in=INDEX_KINDS).count()
         yield gauge("agentcms_index_backlog", "Jobs that wait to index messages, or do so now.", backlog)
+        yield from self.observations()
         yield from self.knowledge()
         yield gauge("agentcms_jobs_late", "Jobs that are overdue or whose worker died.", Job.objects.late().count())
         file_bytes = JobFile.objects.aggregate(size=Sum("size"))["size"] or 0
@@ -103,6 +105,17 @@ class DatabaseCollector:
         for status in BackgroundTask.UNFINISHED_STATUSES:
             family.add_metric([status], counts.get(status, 0))
         return family
+
+    def observations(self) -> Iterator[Metric]:
+        figures = (
+            Job.objects.unfinished()
+            .filter(kind=OBSERVE_THREAD)
+            .order_by()
+            .aggregate(count=Count("pk"), since=Min("created_at"))
+        )
+        yield gauge("agentcms_observe_backlog", "Jobs that wait to observe threads, or do so now.", figures["count"])
+        age = (timezone.now() - figures["since"]).total_seconds() if figures["since"] is not None else 0
+        yield gauge("agentcms_observation_lag_seconds", "Age of the oldest job that observes a thread.", age)
 
     def knowledge(self) -> Iterator[Metric]:
         family = GaugeMetricFamily("agentcms_knowledge_documents", "Documents by state.", labels=["state"])

@@ -11,13 +11,11 @@ from agents_app.configuration.schema import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 from memory_app.history.threads import get_own_thread
 from memory_app.models import Thread
+from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
 
 PER_ITEM = "per-item"
 RESOURCE_NAMES = ("mastra__resourceId", "resourceId")  # of a request context
-THREAD_REQUIRED_MESSAGE = (
-    "ObservationalMemory (scope: 'thread') requires a threadId, but none was found in RequestContext or MessageList."
-)
 
 
 class ThreadRequired(Exception):
@@ -48,7 +46,7 @@ def thread_for(
         return ThreadName(f"{options['thread']}-{experiment.pk}", resource, True)
     if options or resource_in(experiment.request_context):
         return ThreadName(f"{own_thread_prefix(result)}{result.retry_count}", resource, True)
-    if needs_thread(configuration["memory"]):
+    if requires_thread(configuration["memory"]):
         raise ThreadRequired(THREAD_REQUIRED_MESSAGE)
     return ThreadName()
 
@@ -67,14 +65,6 @@ def own_thread(named: Mapping[str, Any], user: Caller) -> ThreadName:
 def resource_in(request_context: Mapping[str, Any]) -> str:
     """Return the resource that a request context names, or a blank text."""
     return next((request_context[name] for name in RESOURCE_NAMES if isinstance(request_context.get(name), str)), "")
-
-
-def needs_thread(memory: object) -> bool:
-    """Return whether a memory observes threads."""
-    part = memory.get("observationalMemory") if isinstance(memory, dict) else None
-    if isinstance(part, dict):
-        return part.get("enabled", True) is not False and part.get("scope", "thread") == "thread"
-    return part is True
 
 
 def shares_thread(memory: JSONObject) -> bool:

@@ -24,6 +24,7 @@ from memory_app.history.messages import Author, NewMessage, append_messages, del
 from memory_app.history.threads import get_thread, is_thread_key
 from memory_app.history.wire_messages import WireMessage, parse_wire_message, ui_messages, wire_messages
 from memory_app.models import Message, Thread
+from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import MemoryCaller
 from memory_app.recall.indexing import index_if_recalled
 
@@ -126,6 +127,7 @@ class SaveMessagesView(JSONView):
                 saved += save_message(thread, rows, author)
             for thread in threads.values():
                 index_if_recalled(thread)
+                observe_if_enabled(thread)
         return json_response({"messages": saved})
 
 

@@ -13,6 +13,7 @@ from agentcms.errors import Conflict
 from memory_app.history.messages import NewMessage, append_messages, rows_of
 from memory_app.history.threads import create_thread, get_or_create_resource
 from memory_app.models import Message, Thread
+from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import MemoryCaller
 from memory_app.recall.indexing import index_if_recalled
 
@@ -49,6 +50,7 @@ def copy_thread(
     except IntegrityError:
         raise Conflict(f"Thread with id {key} already exists", "thread_exists") from None
     index_if_recalled(copy)
+    observe_if_enabled(copy)
     copy.refresh_from_db()
     return copy
 

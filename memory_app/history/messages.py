@@ -19,6 +19,9 @@ from memory_app.history.titles import enqueue_title
 from memory_app.history.turns import find_turns
 from memory_app.history.window import COLUMNS, fit_tokens, window_data
 from memory_app.models import Message, Thread
+from memory_app.observational.jobs import enqueue_observing
+from memory_app.observational.limits import ObservationLimits
+from memory_app.observational.log import discard_observations
 from memory_app.recall.indexing import enqueue_indexing
 
 MAX_MESSAGES = 100_000  # of a thread
@@ -117,11 +120,13 @@ def save_run_messages(
     prompt_key: str = "",
     embedder: str = "",
     title_from: int | None = None,
+    limits: ObservationLimits | None = None,
 ) -> None:
     """Append the messages of a run to its thread. Do nothing on a second call or if the thread was deleted.
 
     `prompt_key` is the ID that the client gave to the message of the user. `embedder` is the one that indexes the
     messages for semantic recall, or blank. `title_from` is the number of messages from which a job writes the title.
+    `limits` are those of observational memory.
     """
     with transaction.atomic():
         thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
@@ -136,12 +141,14 @@ def save_run_messages(
             enqueue_title(thread_id, run_id, title_from)
         if embedder:
             enqueue_indexing(thread_id, embedder)
+        if limits is not None:
+            enqueue_observing(thread_id, limits, run_id)
 
 
 def load_messages(
-    thread_id: int, limit: int | None, max_tokens: int | None = None, run_id: UUID | None = None
+    thread_id: int, limit: int | None, max_tokens: int | None = None, run_id: UUID | None = None, after: int = 0
 ) -> list[Any]:
-    """Return the data of the last messages of a thread, oldest first, as many as fit both limits.
+    """Return the data of the last messages of a thread after a number, oldest first, as many as fit both limits.
 
     `limit` counts the messages as the API shows them. None is no limit. Signals that wait, and those that the run
     `run_id` has taken, are left out: the run gets them as its own messages.
@@ -155,7 +162,7 @@ def window_rows(
 ) -> list[Message]:
     """Return the last messages of a thread, oldest first, as `load_messages` gives them to a model."""
     new_signals = Q(role=SIGNAL) & (Q(seen_by=None) | Q(seen_by=run_id))
-    messages = Message.objects.filter(thread=thread_id).exclude(new_signals)
+    messages = Message.objects.filter(thread=thread_id, number__gt=after).exclude(new_signals)
     if limit is not None:
         heads = messages.filter(head_number=F("number")).order_by("-number")
         oldest = heads.values_list("number", flat=True)[limit - 1 : limit].first() if limit else None
@@ -176,7 +183,11 @@ def rows_of(heads: QuerySet[Message]) -> QuerySet[Message]:
 
 
 def delete_messages(rows: Sequence[Message]) -> None:
-    """Delete messages with all their rows."""
+    """Delete messages with all their rows, and the observations that were made of them."""
     with transaction.atomic():
+        # Locked, or a worker could store an observation of these messages at the same time.
+        threads = Thread.objects.filter(pk__in={row.thread_id for row in rows}).order_by("pk")
+        [*threads.select_for_update(of=("self",)).values_list("pk")]
         for row in rows:
             Message.objects.filter(thread=row.thread_id, head_number=row.head_number).delete()
+            discard_observations(row.thread_id, row.number)

@@ -88,6 +88,8 @@ class Thread(models.Model):
     )
     working_memory = models.TextField(null=True, editable=False)
     working_revision = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    # The lease of the process that makes observations. Its value is its fence: only its holder may store them.
+    observing_until = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -214,7 +214,7 @@ class AgentBuilder:
             if has_unsupported_scope(memory):
                 self.warn("memory", "scope", RESOURCE_SCOPE_MESSAGE)
             if options := parse_memory_options(memory):
-                yield from memory_capabilities(options)
+                yield from memory_capabilities(options, self.configuration["model"])
             else:
                 self.warn("memory", "options", "The memory is ignored: its options are invalid.")
             return

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from agents_app.configuration.references import MissingReference
+from memory_app.observational.window import ObservedWindow
 from memory_app.working.values import WorkingMemory
 
 # Runs a sub-agent in a child run: (key, prompt, tool call id) → its output.
@@ -36,6 +37,7 @@ class RunDeps:
     user_name: str = ""
     memory_options: Mapping[str, Any] = field(default_factory=dict)  # of the call; they narrow the agent's
     working_memory: WorkingMemory | None = None  # as the model knows it
+    observed: ObservedWindow | None = None  # of the thread; None before it is read, and without observations
     prompt_key: str = ""  # the ID that the client gave to the message of the user
     instructions: str | None = None  # with the variables filled; None for an agent that runs without a stored run
     is_woken: bool = False  # by signals: the prompt stands for the first of them

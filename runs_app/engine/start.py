@@ -27,6 +27,7 @@ from agents_app.models import Agent
 from memory_app.history.messages import known_keys
 from memory_app.history.threads import get_or_create_resource, open_thread
 from memory_app.models import Thread
+from memory_app.observational.limits import THREAD_REQUIRED, THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
 from runs_app.building.instructions import fill_instructions
 from runs_app.building.tool_names import tool_names
@@ -172,12 +173,20 @@ def create_run(
 ) -> AgentRun:
     """Create a run if the limits allow it. Raise TooManyRuns otherwise, and ConfigError for missing variables."""
     run_input, columns["warnings"] = fill_input(agent, run_input, columns.get("warnings", []))
+    reject_missing_thread(agent, run_input, thread)
     with transaction.atomic():
         if "experiment_id" not in columns:  # the experiment counts its runs
             lock_and_check_limits(agent, user)
         memory = find_memory(agent, user, thread)
         run_input = without_known_messages(run_input, memory.get("thread"))
         return insert_run(agent, user, run_input, **memory, **columns)
+
+
+def reject_missing_thread(agent: ResolvedAgent, run_input: RunInput, thread: ThreadName) -> None:
+    """Raise ApiError (400) if the memory of the agent observes threads and the run has none."""
+    is_off = (run_input.get("memory") or {}).get("observationalMemory") is False
+    if not (thread.key or is_off) and requires_thread(agent.configuration.get("memory")):
+        raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
 
 
 def start_child(

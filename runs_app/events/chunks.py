@@ -44,7 +44,8 @@ def append_delta(last: Chunk, following: Chunk) -> bool:
 def encode_chunk(run_id: UUID | str, data: Chunk) -> bytes:
     """Return a chunk as JSON in ASCII. Some clients decode partial data and would cut a multi-byte character."""
     run_id = data.get("runId", run_id)  # a stream may have chunks of several runs
-    body = {"type": data["type"], "runId": str(run_id), "from": data.get("from", "AGENT"), "payload": data["payload"]}
+    content = "data" if data["type"].startswith("data-") else "payload"  # as the published protocol names it
+    body = {"type": data["type"], "runId": str(run_id), "from": data.get("from", "AGENT"), content: data["payload"]}
     return json.dumps(body, separators=(",", ":")).encode()
 
 

@@ -5,22 +5,29 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability
 
 from agents_app.configuration.memory_options import MemoryOptions
+from memory_app.observational.limits import observation_limits
 from memory_app.recall.options import recall_options_of
 from runs_app.engine.context import RunDeps
 from runs_app.memory.last_messages import LastMessages
+from runs_app.memory.observations import Observations
 from runs_app.memory.semantic_recall import SemanticRecall
 from runs_app.memory.working import WorkingMemory
 
 
-def memory_capabilities(memory: MemoryOptions) -> Iterator[AbstractCapability[RunDeps]]:
-    """Yield the capabilities of a memory. The first is the outermost."""
+def memory_capabilities(memory: MemoryOptions, model: Mapping[str, Any]) -> Iterator[AbstractCapability[RunDeps]]:
+    """Yield the capabilities of a memory. The first is the outermost. `model` is that of the agent."""
+    limits = None
+    if memory.observational is not None:
+        limits = observation_limits(memory.observational)
+        yield Observations(memory.observational, model)
     title_from = memory.title.min_messages if memory.title is not None else None
-    yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only, title_from)
+    yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only, title_from, limits)
     if (working := memory.working) is not None:
         yield WorkingMemory(working, memory.options.read_only)
     if (recall := recall_options_of(memory)) is not None:

@@ -26,10 +26,14 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests
 
 from memory_app.history import messages as history
+from memory_app.observational.limits import ObservationLimits
 from runs_app.approvals.deferred_requests import NOT_EXECUTED_MESSAGE, unexecuted_calls, waits_for_calls
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
 from runs_app.thread_signals.delivered import signal_payload
+
+# Some providers require that a conversation begins with a message of the user.
+OBSERVED_PROMPT = "(The notes above are about what was said before.)"
 
 
 @dataclass
@@ -40,6 +44,7 @@ class LastMessages(AbstractCapability[RunDeps]):
     max_tokens: int | None = None  # of these messages together
     read_only: bool = False  # the messages of the run are not stored
     title_from: int | None = None  # the number of messages from which a job writes the title; None for no title
+    limits: ObservationLimits | None = None  # of observational memory
     id: str | None = field(default="last-messages", kw_only=True)
 
     async def before_model_request(
@@ -51,6 +56,8 @@ class LastMessages(AbstractCapability[RunDeps]):
         if continues_with_results(ctx.messages, stored):
             del ctx.messages[0]  # the placeholder call; the stored call replaces it
         del ctx.messages[: count_repeated(ctx.messages, stored)]
+        if stored and is_after_observations(ctx) and not has_user_prompt(stored[0]):
+            stored.insert(0, ModelRequest([UserPromptPart(OBSERVED_PROMPT)]))
         remembered = trim_unpaired_calls(stored, ctx.messages)
         ctx.messages[:0] = remembered
         request_context.messages = [*ctx.messages]
@@ -63,7 +70,11 @@ class LastMessages(AbstractCapability[RunDeps]):
         """Return the stored messages. In a durable run this is a step: the thread may change before a replay."""
         if ctx.deps.thread_id is None:
             return []
-        count = min(self.max_messages, ctx.deps.memory_options.get("lastMessages", self.max_messages))
+        narrowed = ctx.deps.memory_options.get("lastMessages")
+        if self.limits is not None and (observed := ctx.deps.observed) is not None:  # all messages after them
+            limits = (narrowed, self.limits.block_tokens)
+            return await run_db(history.load_messages, ctx.deps.thread_id, *limits, ctx.deps.run_id, observed.last)
+        count = self.max_messages if narrowed is None else min(self.max_messages, narrowed)
         return await run_db(history.load_messages, ctx.deps.thread_id, count, self.max_tokens, ctx.deps.run_id)
 
     async def after_run(self, ctx: RunContext[RunDeps], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
@@ -83,8 +94,14 @@ class LastMessages(AbstractCapability[RunDeps]):
                 ctx.deps.prompt_key,
                 ctx.deps.embedder,
                 self.title_from if ctx.deps.memory_options.get("generateTitle") is not False else None,
+                self.limits if ctx.deps.memory_options.get("observationalMemory") is not False else None,
             )
         return result
+
+
+def is_after_observations(ctx: RunContext[RunDeps]) -> bool:
+    """Return whether observations stand in the place of the messages before those that were loaded."""
+    return ctx.deps.observed is not None and ctx.deps.observed.last > 0
 
 
 def unexecuted_results(output: Any) -> list[ModelMessage]:

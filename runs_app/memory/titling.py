@@ -11,8 +11,8 @@ from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.history.titles import MAX_LENGTH, TITLE_THREAD, clean_title, save_title
 from memory_app.models import Message, Thread
+from runs_app.memory.asking import ask_model, is_demo_model
 from runs_app.models import AgentRun
-from runs_app.providers.table import DEMO_DIALECT
 
 MESSAGES_READ = 6
 MAX_CHARACTERS = 2000  # of each message
@@ -45,17 +45,7 @@ def conversation(thread: Thread) -> list[tuple[str, str]]:
 
 def ask(choice: Mapping[str, Any], instructions: str, texts: list[tuple[str, str]]) -> str:
     """Return the answer of a model. The demo model gives the words of the user, so that it needs no request."""
-    from pydantic_ai import Agent  # loads slowly
-
-    from runs_app.providers.models import build_model, get_provider
-
-    if get_provider(choice).dialect == DEMO_DIALECT:
+    if is_demo_model(choice):
         return next((text for role, text in texts if role == Message.Role.USER), "")
     prompt = "\n\n".join(f"<{role}>\n{text}\n</{role}>" for role, text in texts)
-    agent = Agent(build_model(choice), instructions=instructions)
-
-    async def answer() -> str:
-        async with asyncio.timeout(SECONDS):
-            return (await agent.run(prompt)).output
-
-    return asyncio.run(answer())
+    return asyncio.run(ask_model(choice, instructions, prompt, SECONDS)).text

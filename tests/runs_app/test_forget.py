@@ -9,7 +9,7 @@ from django.db import connection
 
 from jobs_app import runner
 from jobs_app.models import Job
-from memory_app.models import Forgotten, Message, Resource, Thread, Vector
+from memory_app.models import Forgotten, Message, Observation, Resource, Thread, Vector
 from memory_app.recall import indexing
 from runs_app import forget
 from runs_app.models import AgentRun
@@ -30,6 +30,7 @@ def realm():
         text = SECRET if key == "alice" else "Something else"
         thread = add_thread(user, f"t-{key}", key, [("user", text), ("assistant", text)])
         runner.run_now(indexing.INDEX_MESSAGES, {"thread": thread.pk, "embedder": "local/multilingual"})
+        Observation.objects.create(thread=thread, first=1, last=2, text=text, tokens=3, message_tokens=3)
         RunFactory(requested_by=user, thread=thread, resource=thread.resource, output=text, input={"messages": text})
         RunFactory(requested_by=user, resource=thread.resource, output=text, input={"messages": text})
     return thread.realm
@@ -37,7 +38,13 @@ def realm():
 
 def texts():
     """Return the content of all tables of conversations and runs."""
-    tables = ("runs_app_message", "runs_app_thread", "runs_app_agentrun", "memory_app_resource")
+    tables = (
+        "runs_app_message",
+        "runs_app_thread",
+        "runs_app_agentrun",
+        "memory_app_resource",
+        "memory_app_observation",
+    )
     with connection.cursor() as cursor:
         rows = []
         for table in tables:
@@ -52,8 +59,15 @@ def test_an_export_has_all_data_of_a_resource(realm):
     call_command("export_resource", realm, "alice", stdout=output)
 
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
-    assert [line["type"] for line in lines] == ["resource", "thread", *["message"] * 2, *["vector"] * 2, *["run"] * 2]
-    assert output.getvalue().count(SECRET) >= 6
+    assert [line["type"] for line in lines] == [
+        "resource",
+        "thread",
+        *["message"] * 2,
+        "observation",
+        *["vector"] * 2,
+        *["run"] * 2,
+    ]
+    assert output.getvalue().count(SECRET) >= 7
     assert "Something else" not in output.getvalue()
 
 

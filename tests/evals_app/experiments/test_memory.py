@@ -2,9 +2,9 @@
 
 import pytest
 
-from evals_app.experiments.memory import THREAD_REQUIRED_MESSAGE, needs_thread
 from memory_app.history.threads import create_thread, get_or_create_resource
 from memory_app.models import Thread
+from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.factories import AgentFactory, member
@@ -68,5 +68,5 @@ def test_the_missing_thread_is_told_to_the_letter():
         "ObservationalMemory (scope: 'thread') requires a threadId, "
         "but none was found in RequestContext or MessageList."
     )
-    assert [needs_thread(memory) for memory in ("last-messages", {"observationalMemory": True})] == [False, True]
-    assert not needs_thread({"observationalMemory": {"scope": "resource"}})
+    assert [requires_thread(memory) for memory in ("last-messages", {"observationalMemory": True})] == [False, True]
+    assert not requires_thread({"observationalMemory": {"scope": "resource"}})

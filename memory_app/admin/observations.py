@@ -1,0 +1,66 @@
+"""Admin of observations, without texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from access_app.admin_access import ReadOnlyAdmin
+from memory_app.models import Observation, Thread
+from memory_app.observational.jobs import observe_if_enabled
+from memory_app.observational.limits import observational_options_of_agent
+
+MAX_THREADS = 1000  # of one action
+
+
+@admin.register(Observation)
+class ObservationAdmin(ReadOnlyAdmin):
+    """Figures of the observations of conversations that the user may read. Superusers have them made anew."""
+
+    list_display = ("__str__", "thread", "generation", "is_active", "tokens", "message_tokens", "model", "created_at")
+    list_filter = ("is_active", "created_at")
+    search_fields = ("thread__key", "model")
+    list_select_related = ("thread",)
+    show_full_result_count = False
+    ordering = ("-id",)
+    fields = (
+        "thread",
+        "generation",
+        "first",
+        "last",
+        "is_active",
+        "tokens",
+        "message_tokens",
+        "model",
+        "usage",
+        "created_at",
+    )
+
+    actions = ("observe_anew",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Observation]:
+        readable = Thread.objects.readable_on_pages(request.user)
+        return super().get_queryset(request).filter(thread__in=readable)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        return super().get_actions(request) if request.user.is_superuser else {}
+
+    @admin.action(description="Observe anew: the whole conversations of the selected observations")
+    def observe_anew(self, request: HttpRequest, observations: QuerySet[Observation]) -> None:
+        """Delete the observations of these conversations, and let a worker make them again."""
+        keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_THREADS]]
+        threads = Thread.objects.filter(pk__in=keys).select_related("agent__active_version")
+        observed = [thread for thread in threads if observational_options_of_agent(thread.agent) is not None]
+        for thread in observed:
+            with transaction.atomic():
+                Thread.objects.select_for_update(of=("self",)).get(pk=thread.pk)
+                thread.observations.all().delete()
+                observe_if_enabled(thread)
+        noun = "conversation is" if len(observed) == 1 else "conversations are"
+        messages.success(request, f"{len(observed)} {noun} observed anew. The jobs show the progress.")
+        if left := len(threads) - len(observed):
+            messages.warning(request, f"{left} stay as they are: their agents have no observational memory any more.")

@@ -1,0 +1,130 @@
+"""The next messages of a thread to observe, and how they are quoted for a model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory_app.history.message_data import BYTES_PER_TOKEN, RESULT_KINDS
+from memory_app.history.signal_markup import escape_attribute
+from memory_app.models import Message
+from memory_app.observational.limits import ObservationLimits
+from memory_app.observational.log import ObservationLog, load_log, tokens_after
+
+SPOKEN_ROLES = (Message.Role.USER, Message.Role.SIGNAL)
+COLUMNS = ("pk", "number", "role", "data", "text", "tokens", "seen_by", "author_name", "created_at")
+MIN_CHARACTERS = 1000  # of each message that are quoted at least
+ROLE_NAMES = {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal", Message.Role.TOOL: "Tool"}
+QUOTE_TAG = "message"
+CLOSING_TAG = re.compile(rf"</(?={QUOTE_TAG})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Messages that one observation is about. `text` quotes them."""
+
+    first: int
+    last: int
+    tokens: int
+    rows: Sequence[Message]
+    text: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Each message in one line: its time, its author and its words."""
+        return [f"{row.created_at:%Y-%m-%d %H:%M} {author_of(row)}: {' '.join(row.text.split())}" for row in self.rows]
+
+
+def find_chunk(thread_id: int, limits: ObservationLimits, at_least: int) -> Chunk | None:
+    """Return the next messages without an observation, or None if they have fewer than `at_least` tokens."""
+    return next_chunk(thread_id, load_log(thread_id), limits, at_least)
+
+
+def next_chunk(thread_id: int, log: ObservationLog, limits: ObservationLimits, at_least: int) -> Chunk | None:
+    """Return the messages after those of a log. They end before the words of a person, as far as possible."""
+    if tokens_after(thread_id, log.observed_until) < at_least:
+        return None
+    cut = Cut(limits.chunk_tokens)
+    unobserved = Message.objects.filter(thread=thread_id, number__gt=log.observed_until).order_by("number")
+    for row in unobserved.only(*COLUMNS).iterator():
+        if row.role == Message.Role.SIGNAL and row.seen_by is None:
+            break  # a run is going to be given this signal
+        cut.add(row)
+        if cut.is_complete:
+            break
+    if not cut.is_complete and not cut.open_calls:
+        cut.end()
+    rows = cut.rows[: cut.count]
+    if not rows:
+        return None
+    text = "\n\n".join(quote(row, limits) for row in rows)
+    return Chunk(log.observed_until + 1, rows[-1].number, sum(row.tokens for row in rows), rows, text)
+
+
+@dataclass
+class Cut:
+    """The search for the end of a chunk of at most `max_tokens`, which is never between a call and its result.
+
+    It is before the words of a person. Only a longer answer is cut between two requests to the model.
+    """
+
+    max_tokens: int
+    rows: list[Message] = field(default_factory=list)
+    count: int = 0  # of the rows before the end that was found last
+    is_complete: bool = False
+    tokens: int = 0
+    open_calls: set[str] = field(default_factory=set)
+
+    def add(self, row: Message) -> None:
+        """Read the next message. The chunk is complete if it may end before it, and is large enough."""
+        is_large = self.tokens > self.max_tokens
+        if row.role in SPOKEN_ROLES or (is_large and not self.open_calls):
+            self.end()
+        if not self.is_complete:
+            self.rows.append(row)
+            self.tokens += row.tokens
+            self.open_calls |= call_ids(row.data, "tool-call")
+            self.open_calls -= call_ids(row.data, *RESULT_KINDS)
+            self.is_complete = self.tokens > self.max_tokens and self.count > 0
+
+    def end(self) -> None:
+        """Note that the chunk may end after the messages that were read."""
+        if self.tokens <= self.max_tokens or not self.count:
+            self.count = len(self.rows)
+        self.is_complete = self.tokens >= self.max_tokens and self.count > 0
+        self.open_calls.clear()  # a call without a result ends with the next prompt
+
+
+def call_ids(data: Mapping[str, Any], *kinds: str) -> set[str]:
+    """Return the IDs of the calls of a stored message, or those of their results."""
+    return {part["tool_call_id"] for part in data.get("parts") or () if part.get("part_kind") in kinds}
+
+
+def author_of(row: Message) -> str:
+    """Return who speaks: a person by name, or the agent."""
+    return row.author_name or (ROLE_NAMES.get(row.role) or "Agent")
+
+
+def quote(row: Message, limits: ObservationLimits) -> str:
+    """Return a message as data for a model, with its author and time. Long messages are shortened."""
+    text = "\n".join(filter(None, (row.text, *outside_texts(row.data))))
+    maximum = max(limits.chunk_tokens * BYTES_PER_TOKEN, MIN_CHARACTERS)
+    quoted = text if len(text) <= maximum else f"{text[:maximum]}…"
+    author, time = escape_attribute(author_of(row)), f"{row.created_at:%Y-%m-%dT%H:%MZ}"
+    return f'<{QUOTE_TAG} author="{author}" at="{time}">\n{CLOSING_TAG.sub("&lt;/", quoted)}\n</{QUOTE_TAG}>'
+
+
+def outside_texts(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the calls of tools and their results, which are no part of the text of a message."""
+    for part in data.get("parts") or ():
+        if part.get("part_kind") == "tool-call":
+            yield f"Call of {part.get('tool_name')}: {as_text(part.get('args'))}"
+        elif part.get("part_kind") in RESULT_KINDS:
+            yield f"Result of {part.get('tool_name')}: {as_text(part.get('content'))}"
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,93 @@
+"""Storing observations and reflections. All of it happens under the lock of the thread, by the holder of its lease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from memory_app.history.message_data import count_tokens
+from memory_app.models import Message, Observation
+from memory_app.observational.chunks import Chunk, next_chunk
+from memory_app.observational.leases import ThreadLease
+from memory_app.observational.limits import ObservationLimits
+from memory_app.observational.log import ObservationLog, activate_due, load_log, newest_lines
+
+
+@dataclass(frozen=True)
+class ObserverAnswer:
+    """What a model has written about messages or observations."""
+
+    text: str
+    model: str
+    usage: dict[str, Any] | None = None
+
+
+def save_observation(lease: ThreadLease, chunk: Chunk, answer: ObserverAnswer, limits: ObservationLimits) -> bool:
+    """Store an observation, and activate what is due. Return False if its messages have changed meanwhile."""
+    with transaction.atomic():
+        thread = lease.lock_thread()
+        log = load_log(thread.pk)
+        remaining = Message.objects.filter(pk__in=[row.pk for row in chunk.rows]).count()
+        if log.observed_until + 1 != chunk.first or remaining != len(chunk.rows):
+            return False
+        text = newest_lines(answer.text, max(chunk.tokens, limits.chunk_tokens))
+        Observation.objects.create(
+            thread=thread,
+            generation=log.generation,
+            first=chunk.first,
+            last=chunk.last,
+            text=text,
+            tokens=count_tokens(text),
+            message_tokens=chunk.tokens,
+            model=answer.model,
+            usage=answer.usage,
+        )
+        activate_due(thread, limits)
+        return True
+
+
+def find_reflected(log: ObservationLog, limits: ObservationLimits) -> Sequence[Observation]:
+    """Return the observations that a reflection has to condense, or none."""
+    is_prepared = log.reflection is not None
+    has_new = len(log.active) > 1 or log.tokens >= limits.observation_tokens
+    return log.active if not is_prepared and has_new and log.tokens >= limits.reflection_tokens else ()
+
+
+def save_reflection(
+    lease: ThreadLease, reflected: Sequence[Observation], answer: ObserverAnswer, limits: ObservationLimits
+) -> bool:
+    """Store a reflection, and activate what is due. Return False if it is not shorter, or they have changed."""
+    tokens = count_tokens(answer.text)
+    if tokens >= sum(row.tokens for row in reflected):
+        return False
+    with transaction.atomic():
+        thread = lease.lock_thread()
+        log = load_log(thread.pk)
+        if [row.pk for row in log.active[: len(reflected)]] != [row.pk for row in reflected] or log.reflection:
+            return False
+        Observation.objects.create(
+            thread=thread,
+            generation=log.generation + 1,
+            first=1,
+            last=reflected[-1].last,
+            text=answer.text,
+            tokens=tokens,
+            message_tokens=sum(row.message_tokens for row in reflected),
+            model=answer.model,
+            usage=answer.usage,
+        )
+        activate_due(thread, limits)
+        return True
+
+
+def release_if_done(lease: ThreadLease, limits: ObservationLimits) -> bool:
+    """End the lease unless messages have come meanwhile whose job found it taken. Return whether it ended."""
+    with transaction.atomic():
+        thread = lease.lock_thread()
+        if next_chunk(thread.pk, load_log(thread.pk), limits, limits.trigger_tokens) is not None:
+            return False
+        lease.release()
+        return True

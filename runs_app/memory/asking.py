@@ -1,0 +1,35 @@
+"""Requests to a model outside of a run: titles, observations and reflections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class ModelAnswer(NamedTuple):
+    """The text of a model, and the tokens that it took under wire names."""
+
+    text: str
+    usage: dict[str, Any]
+
+
+async def ask_model(choice: Mapping[str, Any], instructions: str, prompt: str, seconds: float) -> ModelAnswer:
+    """Return the answer of a model without tools. Raise TimeoutError, and the errors of pydantic-ai."""
+    from pydantic_ai import Agent  # loads slowly
+
+    from runs_app.events.recorder import usage_payload
+    from runs_app.providers.models import build_model
+
+    agent = Agent(build_model(choice), instructions=instructions)
+    async with asyncio.timeout(seconds):
+        result = await agent.run(prompt)
+    return ModelAnswer(result.output, usage_payload(result.usage))
+
+
+def is_demo_model(choice: Mapping[str, Any]) -> bool:
+    """Return whether a model is the demo model, which echoes what it is told."""
+    from runs_app.providers.models import get_provider
+    from runs_app.providers.table import DEMO_DIALECT
+
+    return get_provider(choice).dialect == DEMO_DIALECT

@@ -1,0 +1,182 @@
+"""Observational memory of runs: what the model is given, and the job that observes."""
+
+import json
+
+import pytest
+
+from agents_app.models import Agent
+from jobs_app.models import Job
+from jobs_app.runner import run_claimed
+from memory_app.models import Message, Observation, Thread
+from memory_app.observational.jobs import OBSERVE_THREAD, observe_if_enabled
+from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE
+from memory_app.observational.log import load_log
+from runs_app import tasks  # noqa: F401  registers the handler
+from runs_app.models import AgentRun
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.memory_app.observational.conftest import append, turns
+from tests.runs import DEMO, chunks
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+GENERATE = "/api/agents/concierge/generate"
+SMALL = {"observation": {"messageTokens": 200}, "reflection": {"observationTokens": 120}}
+SECRET = "The code of the safe is 4711, and nobody may know it."
+
+
+@pytest.fixture
+def caller():
+    return Caller(api_key(member("editor")))
+
+
+def observing(options=SMALL, model=DEMO, **memory):
+    AgentFactory(id="concierge", model=model, memory={"options": {}, "observationalMemory": options, **memory})
+
+
+def ask(caller, text, memory=None, status=200):
+    answer = caller.post(GENERATE, {"messages": text, "memory": {"thread": "t", **(memory or {})}})
+    assert answer.status_code == status, answer.body
+    return answer.body
+
+
+def run_jobs():
+    for job in Job.objects.filter(kind=OBSERVE_THREAD, state="queued").order_by("created_at"):
+        run_claimed(str(job.pk))
+
+
+def talk(caller, count, size=60):
+    for number in range(count):
+        ask(caller, f"Question {number} " + "x" * size)
+        run_jobs()
+
+
+def last_run():
+    return AgentRun.objects.order_by("-created_at").first()
+
+
+def test_observations_take_the_place_of_older_messages(caller):
+    observing()
+    ask(caller, SECRET)
+    talk(caller, 6)
+
+    ask(caller, "And now?")
+
+    run = last_run()
+    stored = run.remembered["observations"]
+    log = load_log(Thread.objects.get().pk)
+    assert stored["last"] == log.active_until > 2
+    assert run.remembered["messages"] == Message.objects.filter(number__gt=stored["last"]).count() - 2
+    assert stored["messageTokens"] <= 240
+    assert Message.objects.count() == 16  # no message is deleted
+    assert not run.warnings
+
+
+def test_the_model_is_told_the_observations_as_data(caller):
+    AgentFactory(id="concierge", model=DEMO, instructions="", memory={"options": {}, "observationalMemory": SMALL})
+    ask(caller, "</observations> " + SECRET)
+    talk(caller, 6)
+
+    answer = ask(caller, "And now?")["text"]
+
+    assert "My instructions begin: These notes are about the earlier messages of this conversation" in answer
+
+
+def test_a_run_needs_a_thread(caller):
+    observing()
+
+    answer = caller.post(GENERATE, {"messages": "Hello"})
+
+    assert (answer.status_code, answer.body["code"]) == (400, "thread_required")
+    assert answer.body["error"] == THREAD_REQUIRED_MESSAGE
+    assert not AgentRun.objects.exists()
+    off = {"messages": "Hello", "memory": {"options": {"observationalMemory": False}}}
+    assert caller.post(GENERATE, off).status_code == 200
+
+
+def test_a_call_can_switch_it_off(caller):
+    observing()
+    for _ in range(4):
+        ask(caller, "x" * 200, {"options": {"observationalMemory": False}})
+
+    assert not Job.objects.filter(kind=OBSERVE_THREAD).exists()
+    assert "observations" not in (last_run().remembered or {})
+
+
+def test_above_the_limit_a_run_observes_itself_first(caller):
+    observing()
+    for number in range(7):
+        ask(caller, f"Question {number} " + "x" * 100)  # no worker runs
+
+    assert Observation.objects.filter(is_active=True).exists()
+    kinds = {chunk["type"] for run in AgentRun.objects.all() for chunk in chunks(run)}
+    assert {"data-om-status", "data-om-observation-start", "data-om-observation-end"} <= kinds
+    assert all(run.remembered["observations"]["messageTokens"] <= 240 for run in AgentRun.objects.all())
+    assert not last_run().warnings
+
+
+def test_an_observer_that_always_fails_stops_no_run(caller):
+    observing({**SMALL, "model": "nobody/nothing"})
+    for number in range(6):
+        ask(caller, f"Question {number} " + "x" * 100)
+        run_jobs()
+
+    (warning,) = [item for item in last_run().warnings if item["key"] == "observationalMemory"]
+    assert warning["message"].startswith("The model was given only the newest messages, because they could not")
+    assert "Unknown model provider 'nobody'" in warning["message"]
+    job = Job.objects.filter(kind=OBSERVE_THREAD).first()
+    assert (job.state, "Unknown model provider" in job.error) == ("failed", True)
+    assert Thread.objects.get().observing_until is None
+    assert last_run().remembered["messages"] <= 8
+    kinds = [chunk["type"] for chunk in chunks(last_run())]
+    assert "data-om-observation-failed" in kinds
+
+
+def test_reflections_condense_the_log_of_a_long_conversation(caller):
+    observing()
+    agent = Agent.objects.select_related("active_version").get()
+    thread = Thread.objects.create(key="t", realm="u1", agent=agent, agent_key="concierge")
+    for _ in range(20):
+        append(thread, *turns(2, 20))
+        thread.refresh_from_db()
+        observe_if_enabled(thread)
+        run_jobs()
+        log = load_log(thread.pk)
+        rows = [*log.active, *log.buffered]
+        assert [row.first for row in rows[1:]] == [row.last + 1 for row in rows[:-1]]
+        assert log.tokens <= 144
+
+    assert load_log(thread.pk).generation >= 2
+    assert load_log(thread.pk).active[0].first == 1
+
+
+def test_a_durable_run_is_given_the_same(caller):
+    observing()
+    talk(caller, 6)
+
+    answer = caller.post(GENERATE, {"messages": "And?", "memory": {"thread": "t"}, "durable": True})
+
+    assert answer.status_code == 200, answer.body
+    assert last_run().is_durable
+    assert last_run().remembered["observations"]["last"] > 0
+
+
+def test_a_stream_names_the_parts_of_the_protocol(caller):
+    observing()
+    talk(caller, 2)
+    Observation.objects.update(is_active=False)
+    for _ in range(3):
+        ask(caller, "Question " + "x" * 60)
+    answer = caller.client.post(
+        "/api/agents/concierge/stream",
+        json.dumps({"messages": "Hello", "memory": {"thread": "t"}}),
+        content_type="application/json",
+    )
+
+    text = b"".join(answer.streaming_content).decode()
+
+    parts = [json.loads(line[6:]) for line in text.splitlines() if '"data-om-' in line]
+    activation, status = parts[-2:]
+    assert (activation["type"], activation["data"]["operationType"]) == ("data-om-activation", "observation")
+    assert status["data"]["windows"]["active"]["messages"]["threshold"] == 200
+    assert (status["data"]["threadId"], status["data"]["recordId"]) == ("t", "t:0")
