@@ -14,7 +14,7 @@ from memory_app.models import Observation, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.observational.limits import observational_options_of_agent
 
-MAX_THREADS = 1000  # of one action
+MAX_OBSERVED_ANEW = 1000  # of one action
 
 
 @admin.register(Observation)
@@ -52,7 +52,7 @@ class ObservationAdmin(ReadOnlyAdmin):
     @admin.action(description="Observe anew: the whole conversations of the selected observations")
     def observe_anew(self, request: HttpRequest, observations: QuerySet[Observation]) -> None:
         """Delete the observations of these conversations, and let a worker make them again."""
-        keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_THREADS]]
+        keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_OBSERVED_ANEW]]
         threads = Thread.objects.filter(pk__in=keys).select_related("agent__active_version")
         observed = [thread for thread in threads if observational_options_of_agent(thread.agent) is not None]
         for thread in observed:

@@ -11,7 +11,7 @@ from memory_app.models.thread import Thread
 
 
 class Observation(models.Model):
-    """What a model has noted about the messages `first` to `last` of a thread.
+    """The notes of a model about the messages `first` to `last` of a thread.
 
     The rows of a generation cover the messages without a gap. A reflection condenses the rows of a generation, and
     begins the next one.

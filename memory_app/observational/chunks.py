@@ -15,7 +15,7 @@ from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import ObservationLog, load_log, tokens_after
 
 SPOKEN_ROLES = (Message.Role.USER, Message.Role.SIGNAL)
-COLUMNS = ("pk", "number", "role", "data", "text", "tokens", "seen_by", "author_name", "created_at")
+QUOTED_COLUMNS = ("pk", "number", "role", "data", "text", "tokens", "seen_by", "author_name", "created_at")
 MIN_CHARACTERS = 1000  # of each message that are quoted at least
 ROLE_NAMES = {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal", Message.Role.TOOL: "Tool"}
 QUOTE_TAG = "message"
@@ -49,7 +49,7 @@ def next_chunk(thread_id: int, log: ObservationLog, limits: ObservationLimits, a
         return None
     cut = Cut(limits.chunk_tokens)
     unobserved = Message.objects.filter(thread=thread_id, number__gt=log.observed_until).order_by("number")
-    for row in unobserved.only(*COLUMNS).iterator():
+    for row in unobserved.only(*QUOTED_COLUMNS).iterator():
         if row.role == Message.Role.SIGNAL and row.seen_by is None:
             break  # a run is going to be given this signal
         cut.add(row)

@@ -18,7 +18,7 @@ from memory_app.observational.log import ObservationLog, activate_due, load_log,
 
 @dataclass(frozen=True)
 class ObserverAnswer:
-    """What a model has written about messages or observations."""
+    """The answer of a model about messages or observations."""
 
     text: str
     model: str

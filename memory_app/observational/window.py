@@ -24,7 +24,7 @@ from memory_app.observational.log import (
 
 
 class ObservedWindow(NamedTuple):
-    """What a run knows of the observations: their text, and the last message that they cover."""
+    """The observations of a run: their text, and the last message that they cover."""
 
     text: str = ""
     last: int = 0

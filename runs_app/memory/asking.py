@@ -14,7 +14,7 @@ class ModelAnswer(NamedTuple):
     usage: dict[str, Any]
 
 
-async def ask_model(choice: Mapping[str, Any], instructions: str, prompt: str, seconds: float) -> ModelAnswer:
+async def request_answer(choice: Mapping[str, Any], instructions: str, prompt: str, seconds: float) -> ModelAnswer:
     """Return the answer of a model without tools. Raise TimeoutError, and the errors of pydantic-ai."""
     from pydantic_ai import Agent  # loads slowly
 

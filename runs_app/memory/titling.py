@@ -11,7 +11,7 @@ from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.history.titles import MAX_LENGTH, TITLE_THREAD, clean_title, save_title
 from memory_app.models import Message, Thread
-from runs_app.memory.asking import ask_model, is_demo_model
+from runs_app.memory.asking import is_demo_model, request_answer
 from runs_app.models import AgentRun
 
 MESSAGES_READ = 6
@@ -48,4 +48,4 @@ def ask(choice: Mapping[str, Any], instructions: str, texts: list[tuple[str, str
     if is_demo_model(choice):
         return next((text for role, text in texts if role == Message.Role.USER), "")
     prompt = "\n\n".join(f"<{role}>\n{text}\n</{role}>" for role, text in texts)
-    return asyncio.run(ask_model(choice, instructions, prompt, SECONDS)).text
+    return asyncio.run(request_answer(choice, instructions, prompt, SECONDS)).text

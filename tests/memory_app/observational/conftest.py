@@ -41,4 +41,5 @@ def append(thread, *messages):
 
 def turns(count, size=10):
     """Return this number of questions with their answers."""
-    return [message for number in range(count) for message in (question(f"Q{number}", size), answered(f"A{number}", size))]
+    pairs = [(question(f"Q{number}", size), answered(f"A{number}", size)) for number in range(count)]
+    return [message for pair in pairs for message in pair]
