@@ -11,16 +11,10 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agents_app.models import Agent
 from memory_app.api.lookups import agent_of_query
+from memory_app.api.observations import status_of
+from memory_app.observational.limits import observational_options
+from memory_app.observational.records import config_of
 
-NO_OBSERVATIONS = {
-    "enabled": False,
-    "hasRecord": False,
-    "lastObservedAt": None,
-    "tokenCount": 0,
-    "observationTokenCount": 0,
-    "isObserving": False,
-    "isReflecting": False,
-}
 DEFAULT_LAST_MESSAGES = 20  # of the registered memory
 DEFAULT_LAST_MESSAGES_OF_OPTIONS = 10
 
@@ -42,6 +36,8 @@ class MemoryConfigView(JSONView):
             config: dict[str, Any] = {"key": memory, "lastMessages": DEFAULT_LAST_MESSAGES}
         else:
             config = {"lastMessages": DEFAULT_LAST_MESSAGES_OF_OPTIONS, **(memory.get("options") or {})}
+            if (options := observational_options(memory)) is not None:
+                config["observationalMemory"] = config_of(options)
         return json_response({"memoryType": "local", "config": config})
 
 
@@ -49,6 +45,6 @@ class MemoryStatusView(JSONView):
     """The state of the memory of an agent."""
 
     def get(self, request: Request) -> HttpResponse:
-        has_memory = memory_of(agent_of_query(request)) is not None
-        body = {"result": has_memory, "memoryType": "local", "observationalMemory": NO_OBSERVATIONS}
-        return json_response(body)
+        agent = agent_of_query(request)
+        body = {"result": memory_of(agent) is not None, "memoryType": "local"}
+        return json_response({**body, "observationalMemory": status_of(request, agent)})

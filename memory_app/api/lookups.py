@@ -62,8 +62,11 @@ def agent_of_query(request: Request) -> Agent | None:
     """Return the agent of `agentId`, or None without one. Raise NotFound if the user may not see it."""
     with QueryParams(request) as query:
         agent_id = query.text("agentId") or query.text("networkId") or ""
-    if agent_id in NOT_GIVEN:
-        return None
+    return None if agent_id in NOT_GIVEN else get_visible_agent(request, agent_id)
+
+
+def get_visible_agent(request: Request, agent_id: str) -> Agent:
+    """Return an agent with its live version. Raise NotFound if the user may not see it."""
     agent = Agent.objects.for_user(request.user).filter(pk=agent_id).select_related("active_version").first()
     if agent is None:
         raise NotFound(f"Agent with id {agent_id} not found")

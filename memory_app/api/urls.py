@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory_app.api import agents, messages, participants, search, threads, working
+from memory_app.api import agents, messages, observations, participants, search, threads, working
 
 THREAD_PATH = "memory/threads/<str:thread_id>"
 NETWORK_PATH = "memory/network"  # an older name of the same routes
@@ -24,6 +24,16 @@ urlpatterns = [
     path("memory/messages/delete", messages.DeleteMessagesView.as_view(), name="api-delete-messages"),
     path("memory/config", agents.MemoryConfigView.as_view(), name="api-memory-config"),
     path("memory/status", agents.MemoryStatusView.as_view(), name="api-memory-status"),
+    path(
+        "memory/observational-memory",
+        observations.ObservationalMemoryView.as_view(),
+        name="api-observational-memory",
+    ),
+    path(
+        "memory/observational-memory/buffer-status",
+        observations.BufferStatusView.as_view(),
+        name="api-observation-buffer-status",
+    ),
     path("memory/search", search.SearchView.as_view(), name="api-memory-search"),
     path(f"{NETWORK_PATH}/threads", threads.ThreadsView.as_view(), name="api-network-threads"),
     path(f"{NETWORK_PATH}/threads/<str:thread_id>", threads.ThreadView.as_view(), name="api-network-thread"),

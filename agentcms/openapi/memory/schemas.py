@@ -102,6 +102,12 @@ def state_schemas() -> dict[str, JSON]:
     return {
         "MemoryConfig": {**optional(memoryType=STRING, config=nullable(OBJECT)), "required": ["config"]},
         "MemoryStatus": object_of(result=BOOLEAN, memoryType=STRING, observationalMemory=OBJECT),
+        "ObservationalMemory": object_of(record=nullable(OBJECT), history=array_of(OBJECT)),
+        "BufferStatus": object_of(record=nullable(OBJECT)),
+        "BufferStatusQuery": {
+            **optional(agentId=STRING, resourceId=STRING, threadId=STRING),
+            "required": ["threadId"],
+        },
         "MemoryResults": object_of(
             results=array_of(OBJECT), count=INTEGER, query=STRING, searchScope=STRING, searchType=STRING
         ),
@@ -126,6 +132,8 @@ MEMORY_FIELDS: dict[str, str] = {
     "Participant.name": "The name in the thread.",
     "ParticipantCreate.name": "The name in the thread. The default is the username.",
     "MemoryStatus.result": "Whether the agent has a memory.",
+    "record": "The observations as they are now.",
+    "history": "The observations of earlier generations.",
     "threads": "The threads of the page.",
     "title": "The title of the thread.",
     "role": "Who speaks: user or assistant.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentcms.openapi.json_schema import (
+    DATE_TIME,
     JSON,
     OBJECT,
 )
@@ -13,6 +14,7 @@ from agentcms.openapi.section import Section, own_parameters
 THREADS_PATH = "/api/memory/threads"
 THREAD = f"{THREADS_PATH}/{{threadId}}"
 RESOURCE = "/api/memory/resources/{resourceId}"
+OBSERVATIONS = "/api/memory/observational-memory"
 NETWORK = "/api/memory/network"
 PARTICIPANT = f"{THREAD}/participants/{{userId}}"
 LIST_QUERY = (*PAGING, "agentId", "resourceId", "threadMetadata", "threadOrder")
@@ -126,6 +128,23 @@ MEMORY_OPERATIONS = (
     ),
     Operation(
         "get",
+        OBSERVATIONS,
+        "getObservationalMemory",
+        "Get the observations of a thread",
+        "ObservationalMemory",
+        "",
+        ("agentId", "resourceId", "threadId", "observedFrom", "observedTo", "offset", "historyLimit"),
+    ),
+    Operation(
+        "post",
+        f"{OBSERVATIONS}/buffer-status",
+        "awaitBufferStatus",
+        "Wait for the observations of a thread",
+        "BufferStatus",
+        "BufferStatusQuery",
+    ),
+    Operation(
+        "get",
         "/api/memory/search",
         "searchMemory",
         "Search in conversations",
@@ -223,7 +242,10 @@ MEMORY_DESCRIPTIONS: dict[str, str] = {
     "saveMessages": "The threads must exist. All are stored or none. File parts are a 400.",
     "deleteMessages": "All or none: if one ID is not found, nothing is deleted.",
     "getMemoryConfig": "Of the live version. Null for an agent without memory.",
-    "getMemoryStatus": "Says whether the agent has a memory.",
+    "getMemoryStatus": "Says whether the agent has a memory, and how far the thread is observed.",
+    "getObservationalMemory": "The record is null if nothing was observed yet. The history has the observations that "
+    "reflections have replaced, the latest first.",
+    "awaitBufferStatus": "Responds when no job of the thread makes observations, after 30 seconds at the latest.",
     "searchMemory": "Finds messages in a thread or in all threads of a resource. If the agent has semantic recall, "
     "the most similar ones come first, with scores. Otherwise the messages contain all words. The agent is that of "
     "`agentId`, or of the thread.",
@@ -256,6 +278,9 @@ THREAD_PARAMETERS: dict[str, JSON] = {
     "include": {"description": "Further messages: [{id, threadId?, withPreviousMessages?, withNextMessages?}]."},
     "includeSystemReminders": {"description": "Accepted for the published client."},
     "searchQuery": {"description": "The words to find."},
+    "from": {"description": "Only earlier observations made from this time on."},
+    "to": {"description": "Only earlier observations made until this time."},
+    "offset": {"description": "The number of earlier observations to leave out."},
     "limit": {"description": "The highest number of results."},
     "memoryConfig": {"description": "As JSON: messageRange is the number of messages around each result."},
 }
@@ -276,6 +301,9 @@ MEMORY_QUERY: dict[str, JSON] = {
     },
     "messageOrder": {"name": "orderBy", "content": {"application/json": {"schema": ORDER}}},
     "limit": {"schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}},
+    "observedFrom": {"name": "from", "schema": DATE_TIME},
+    "observedTo": {"name": "to", "schema": DATE_TIME},
+    "historyLimit": {"name": "limit", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
 }
 MEMORY_EXAMPLES: dict[str, JSON] = {
     "createThread": {"threadId": "trip", "resourceId": "alice", "title": "A trip to Lisbon"},
@@ -283,6 +311,7 @@ MEMORY_EXAMPLES: dict[str, JSON] = {
     "cloneThread": {"newThreadId": "trip-2", "options": {"messageLimit": 10}},
     "transferThread": {"resourceId": "bob"},
     "updateWorkingMemory": {"workingMemory": "# Person\n- Name: Ann"},
+    "awaitBufferStatus": {"agentId": "concierge", "threadId": "trip", "resourceId": "alice"},
     "addParticipant": {"username": "ann", "functionalRole": "editor"},
     "saveMessages": {
         "messages": [{"threadId": "trip", "resourceId": "alice", "role": "user", "content": "I like blue."}]

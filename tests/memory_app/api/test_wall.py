@@ -39,6 +39,12 @@ def bodies(thread, secret_id):
         "api-delete-messages": ("POST", "/api/memory/messages/delete", {"messageIds": [secret_id]}),
         "api-memory-config": ("GET", "/api/memory/config?agentId=concierge", None),
         "api-memory-status": ("GET", "/api/memory/status?agentId=concierge&resourceId=alice", None),
+        "api-observational-memory": ("GET", f"/api/memory/observational-memory?threadId={thread}", None),
+        "api-observation-buffer-status": (
+            "POST",
+            "/api/memory/observational-memory/buffer-status",
+            {"threadId": thread, "agentId": "concierge"},
+        ),
         "api-memory-search": ("GET", f"/api/memory/search?searchQuery={SECRET}&resourceId=alice", None),
         "api-network-threads": ("GET", "/api/memory/network/threads?resourceId=alice", None),
         "api-network-thread": ("GET", f"/api/memory/network/threads/{thread}", None),

@@ -1,0 +1,110 @@
+"""API views of observational memory, as the published client calls them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import ApiError
+from agents_app.models import Agent
+from memory_app.api.lookups import NOT_GIVEN, BodyFields, agent_of_query, caller_of, get_visible_agent, read_resource
+from memory_app.history.threads import get_thread
+from memory_app.models import Thread
+from memory_app.observational.limits import (
+    THREAD_REQUIRED,
+    THREAD_REQUIRED_MESSAGE,
+    observational_options_of_agent,
+)
+from memory_app.observational.records import (
+    JSONRecord,
+    earlier_records,
+    is_observed_soon,
+    observation_record,
+    observation_status,
+)
+
+HISTORY_LIMIT = 5  # records, unless the request says another number
+MAX_HISTORY = 100
+WAIT_SECONDS = 30.0
+POLL_SECONDS = 0.5
+
+
+class ObservationalMemoryView(JSONView):
+    """The observations of a thread, with those of earlier generations."""
+
+    def get(self, request: Request) -> HttpResponse:
+        agent = agent_of_query(request)
+        with QueryParams(request) as query:
+            start, end = query.timestamp("from"), query.timestamp("to")
+            offset = query.integer("offset", 0)
+            limit = query.integer("limit", HISTORY_LIMIT, 1, MAX_HISTORY)
+        thread = thread_of_query(request)
+        history: Sequence[JSONRecord] = [
+            record
+            for record in earlier_records(thread, observed_options(agent, thread))
+            if (start is None or record.created_at >= start) and (end is None or record.created_at <= end)
+        ]
+        return json_response(
+            {
+                "record": observation_record(thread, observed_options(agent, thread)),
+                "history": [record.body for record in history[offset : offset + limit]],
+            }
+        )
+
+
+class BufferStatusView(JSONView):
+    """The observations of a thread after the job that makes them. Wait for it for 30 seconds at most."""
+
+    def post(self, request: Request) -> HttpResponse:
+        body = json_object_body(request)
+        with BodyFields(body) as fields:
+            key, resource = fields.thread_key("threadId"), fields.resource()
+            agent_id = str(body.get("agentId") or "")
+        agent = get_visible_agent(request, agent_id) if agent_id not in NOT_GIVEN else None
+        if not key:
+            raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
+        thread = get_thread(caller_of(request), key, resource)
+        wait_until_observed(thread)
+        return json_response({"record": observation_record(thread, observed_options(agent, thread))})
+
+
+def thread_of_query(request: Request) -> Thread:
+    """Return the thread that a query names. Raise ApiError without one, and NotFound."""
+    with QueryParams(request) as query:
+        key, resource = query.text("threadId") or "", read_resource(query)
+    if key in NOT_GIVEN:
+        raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
+    return get_thread(caller_of(request), key, resource)
+
+
+def observed_options(agent: Agent | None, thread: Thread) -> Any:
+    """Return the options of the agent of a request, or of the agent of the thread."""
+    return observational_options_of_agent(agent or thread.agent)
+
+
+def wait_until_observed(thread: Thread) -> None:
+    """Wait until no process observes a thread or is going to, for 30 seconds at most."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while is_observed_soon(thread) and time.monotonic() < deadline:
+        if not connection.in_atomic_block:
+            connection.close()  # other requests need it meanwhile
+        time.sleep(POLL_SECONDS)
+    thread.refresh_from_db()
+
+
+def status_of(request: Request, agent: Agent | None) -> dict[str, Any]:
+    """Return the state of the observations of the thread that a query names, or of none."""
+    options = observational_options_of_agent(agent)
+    with QueryParams(request) as query:
+        key = query.text("threadId") or ""
+    thread = thread_of_query(request) if key not in NOT_GIVEN else None
+    return observation_status(thread, options)

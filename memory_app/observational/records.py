@@ -1,0 +1,164 @@
+"""The observations of a thread under wire names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+
+from agentcms.wire.timestamps import format_timestamp
+from agents_app.configuration.memory_options import ObservationalOptions
+from jobs_app.models import Job
+from memory_app.models import Observation, Thread
+from memory_app.observational.jobs import OBSERVE_THREAD
+from memory_app.observational.limits import ObservationLimits, observation_limits
+from memory_app.observational.log import ObservationLog, load_log, tokens_after
+from memory_app.observational.storing import find_reflected
+from memory_app.observational.window import join_texts, record_id
+
+INITIAL, OBSERVED, REFLECTED = "initial", "observation", "reflection"
+
+
+class JSONRecord(NamedTuple):
+    """The observations of a generation with the time of the first."""
+
+    created_at: datetime
+    body: dict[str, Any]
+
+
+def observation_status(thread: Thread | None, options: ObservationalOptions | None) -> dict[str, Any]:
+    """Return figures of the observations of a thread."""
+    log = load_log(thread.pk) if thread is not None else ObservationLog()
+    working = work_in_progress(thread, log, options)
+    rows = [*log.active, *log.buffered]
+    return {
+        "enabled": options is not None,
+        "hasRecord": bool(rows),
+        "lastObservedAt": format_timestamp(rows[-1].created_at) if rows else None,
+        "tokenCount": tokens_after(thread.pk, log.active_until) if thread is not None else 0,
+        "observationTokenCount": log.tokens,
+        **working,
+    }
+
+
+def observation_record(thread: Thread, options: ObservationalOptions | None) -> dict[str, Any] | None:
+    """Return the observations of a thread as they are now, or None without any."""
+    log = load_log(thread.pk)
+    rows = [*log.active, *log.buffered]
+    if not rows:
+        return None
+    state = {
+        **work_in_progress(thread, log, options),
+        "bufferedObservations": join_texts(log.buffered),
+        "bufferedObservationChunks": [buffered_chunk(row) for row in log.buffered],
+        "pendingMessageTokens": tokens_after(thread.pk, log.active_until),
+    }
+    if log.reflection is not None:
+        state["bufferedReflection"] = log.reflection.text
+    return {**record_body(thread, log.generation, log.active, rows, options), **state}
+
+
+def earlier_records(thread: Thread, options: ObservationalOptions | None) -> list[JSONRecord]:
+    """Return the observations of earlier generations, the latest first."""
+    log = load_log(thread.pk)
+    rows = Observation.objects.filter(thread=thread, generation__lt=log.generation).order_by("-generation", "first")
+    records = []
+    for generation, group in groupby(rows, attrgetter("generation")):
+        members = [*group]
+        idle = {"isObserving": False, "isReflecting": False, "pendingMessageTokens": 0}
+        body = {**record_body(thread, generation, members, members, options), **idle}
+        records.append(JSONRecord(members[0].created_at, body))
+    return records
+
+
+def record_body(
+    thread: Thread,
+    generation: int,
+    active: Sequence[Observation],
+    rows: Sequence[Observation],
+    options: ObservationalOptions | None,
+) -> dict[str, Any]:
+    """Return the members that the records of all generations have. `rows` are all of a generation."""
+    return {
+        "id": record_id(thread.key, generation),
+        "scope": "thread",
+        "resourceId": thread.resource_key,
+        "threadId": thread.key,
+        "activeObservations": join_texts(active),
+        "originType": REFLECTED if rows[0].is_reflection else OBSERVED if active else INITIAL,
+        "generationCount": generation,
+        "lastObservedAt": format_timestamp(rows[-1].created_at),
+        "totalTokensObserved": sum(row.message_tokens for row in rows),
+        "observationTokenCount": sum(row.tokens for row in active),
+        "config": config_of(options),
+        "createdAt": format_timestamp(rows[0].created_at),
+        "updatedAt": format_timestamp(rows[-1].created_at),
+    }
+
+
+def buffered_chunk(row: Observation) -> dict[str, Any]:
+    """Return an observation that waits. `firstMessage` and `lastMessage` are numbers of messages in the thread."""
+    at = format_timestamp(row.created_at)
+    return {
+        "id": str(row.pk),
+        "cycleId": str(row.pk),
+        "observations": row.text,
+        "tokenCount": row.tokens,
+        "messageTokens": row.message_tokens,
+        "firstMessage": row.first,
+        "lastMessage": row.last,
+        "lastObservedAt": at,
+        "createdAt": at,
+    }
+
+
+def config_of(options: ObservationalOptions | None) -> dict[str, Any]:
+    """Return the thresholds of an agent, or nothing if it has no observational memory any more."""
+    if options is None:
+        return {}
+    limits = observation_limits(options)
+    models = {
+        "observationModel": model_text(options.observation.model or options.model),
+        "reflectionModel": model_text(options.reflection.model or options.model),
+    }
+    return {
+        "enabled": True,
+        "scope": "thread",
+        "messageTokens": limits.message_tokens,
+        "observationTokens": limits.observation_tokens,
+        **{name: text for name, text in models.items() if text},
+    }
+
+
+def model_text(choice: Any) -> str:
+    """Return a model as `provider/name`, or a blank text for that of the agent."""
+    return f"{choice['provider']}/{choice['name']}" if isinstance(choice, dict) else choice or ""
+
+
+# --- Work in progress
+
+
+def work_in_progress(
+    thread: Thread | None, log: ObservationLog, options: ObservationalOptions | None
+) -> dict[str, bool]:
+    """Return whether a process observes a thread now, or reflects. It reflects after all observations."""
+    is_working = thread is not None and thread.observing_until is not None and thread.observing_until > timezone.now()
+    if thread is None or not is_working:
+        return {"isObserving": False, "isReflecting": False}
+    reflects = options is not None and is_reflecting(thread, log, observation_limits(options))
+    return {"isObserving": not reflects, "isReflecting": reflects}
+
+
+def is_reflecting(thread: Thread, log: ObservationLog, limits: ObservationLimits) -> bool:
+    waiting = tokens_after(thread.pk, log.observed_until)
+    return waiting < limits.trigger_tokens and bool(find_reflected(log, limits))
+
+
+def is_observed_soon(thread: Thread) -> bool:
+    """Return whether a process observes a thread now, or a job waits to do so."""
+    jobs = Job.objects.unfinished().filter(kind=OBSERVE_THREAD, parameters__thread=thread.pk)
+    return jobs.exists() or Thread.objects.filter(pk=thread.pk, observing_until__gt=timezone.now()).exists()

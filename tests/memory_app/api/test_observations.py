@@ -1,0 +1,113 @@
+"""The routes of observational memory."""
+
+import pytest
+
+from jobs_app.models import Job
+from jobs_app.runner import enqueue
+from memory_app.api import observations
+from memory_app.models import Observation
+from memory_app.observational.jobs import OBSERVE_THREAD
+from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.memory_app.conftest import add_thread
+
+pytestmark = pytest.mark.django_db
+
+ROUTE = "/api/memory/observational-memory"
+MEMORY = {"options": {}, "observationalMemory": {"model": "demo/echo", "observation": {"messageTokens": 400}}}
+
+
+@pytest.fixture
+def user():
+    return member("editor")
+
+
+@pytest.fixture
+def caller(user):
+    return Caller(api_key(user))
+
+
+@pytest.fixture
+def thread(user):
+    agent = AgentFactory(id="concierge", memory=MEMORY)
+    texts = [("user", "x" * 40), ("assistant", "y" * 40), ("user", "z" * 40)]
+    return add_thread(user, "t", "alice", texts, agent=agent, agent_key=agent.pk)
+
+
+def observed(thread, first, last, text, **columns):
+    return Observation.objects.create(
+        thread=thread, first=first, last=last, text=text, tokens=5, message_tokens=10, **columns
+    )
+
+
+def test_a_record_has_the_observations_and_those_before_a_reflection(caller, thread):
+    observed(thread, 1, 1, "old", is_active=True)
+    observed(thread, 1, 1, "new", is_active=True, generation=1)
+    observed(thread, 2, 2, "waiting", generation=1)
+
+    body = caller.get(f"{ROUTE}?agentId=concierge&threadId=t&resourceId=alice").body
+
+    record = body["record"]
+    assert (record["activeObservations"], record["bufferedObservations"]) == ("new", "waiting")
+    assert (record["originType"], record["generationCount"], record["pendingMessageTokens"]) == ("reflection", 1, 20)
+    assert (record["resourceId"], record["threadId"], record["scope"]) == ("alice", "t", "thread")
+    assert record["config"]["messageTokens"] == 400
+    assert record["bufferedObservationChunks"][0]["observations"] == "waiting"
+    assert [item["activeObservations"] for item in body["history"]] == ["old"]
+    assert caller.get(f"{ROUTE}?threadId=t&offset=1").body["history"] == []
+    assert caller.get(f"{ROUTE}?threadId=t&to=2001-01-01T00:00:00Z").body["history"] == []
+
+
+def test_without_observations_the_record_is_null(caller, thread):
+    assert caller.get(f"{ROUTE}?threadId=t").body == {"record": None, "history": []}
+
+
+@pytest.mark.parametrize("query", ["", "?threadId=undefined"])
+def test_a_thread_is_required(caller, thread, query):
+    answers = [caller.get(f"{ROUTE}{query}"), caller.post(f"{ROUTE}/buffer-status", {"agentId": "concierge"})]
+
+    assert {(answer.status_code, answer.body["code"]) for answer in answers} == {(400, "thread_required")}
+    assert answers[0].body["error"] == THREAD_REQUIRED_MESSAGE
+
+
+def test_invalid_parameters_are_named(caller, thread):
+    answer = caller.get(f"{ROUTE}?threadId=t&limit=0&from=yesterday")
+
+    assert answer.status_code == 400
+    assert {issue["field"] for issue in answer.body["issues"]} == {"limit", "from"}
+
+
+def test_the_status_has_figures_of_a_thread(caller, thread):
+    observed(thread, 1, 1, "one", is_active=True)
+
+    state = caller.get("/api/memory/status?agentId=concierge&threadId=t").body["observationalMemory"]
+
+    assert (state["enabled"], state["hasRecord"], state["isObserving"]) == (True, True, False)
+    assert (state["tokenCount"], state["observationTokenCount"]) == (20, 5)
+    config = caller.get("/api/memory/config?agentId=concierge").body["config"]["observationalMemory"]
+    assert (config["observationModel"], config["observationTokens"]) == ("demo/echo", 40000)
+
+
+def test_the_buffer_status_waits_for_the_job_of_the_thread(caller, thread, monkeypatch):
+    job = enqueue(OBSERVE_THREAD, {"thread": thread.pk, "run": None})
+    waits = []
+
+    def finish(seconds):
+        waits.append(seconds)
+        observed(thread, 1, 2, "done")
+        Job.objects.filter(pk=job.pk).update(state=Job.State.DONE)
+
+    monkeypatch.setattr(observations.time, "sleep", finish)
+
+    answer = caller.post(f"{ROUTE}/buffer-status", {"agentId": "concierge", "threadId": "t", "resourceId": "alice"})
+
+    assert answer.body["record"]["bufferedObservations"] == "done"
+    assert waits == [0.5]
+
+
+def test_a_stranger_finds_nothing(thread):
+    stranger = Caller(api_key(member("editor")))
+
+    assert stranger.get(f"{ROUTE}?threadId=t").status_code == 404
+    assert stranger.post(f"{ROUTE}/buffer-status", {"threadId": "t"}).status_code == 404
