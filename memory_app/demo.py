@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from django.contrib.auth.models import User
+from django.db.models import Sum
 from django.utils import timezone
 
 from agents_app.models import Agent
+from memory_app.history.message_data import count_tokens
 from memory_app.history.messages import Author, append_messages
 from memory_app.history.threads import create_named_thread
 from memory_app.history.wire_messages import parse_wire_message
-from memory_app.models import Participant, Thread
+from memory_app.models import Observation, Participant, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import memory_caller
 from memory_app.recall.indexing import index_if_recalled
@@ -57,6 +59,25 @@ OFFSITE: list[Line] = [
     (5, ANSWER, "An hour to Lucerne, then twenty minutes by boat, which leaves every hour."),
     (4, "tom", "I book it if nobody objects by Friday."),
 ]
+# First and last message, whether its text stands in their place, text.
+NOTED = [
+    (
+        1,
+        6,
+        True,
+        "- Tom travels to Lisbon with Lena, his daughter, who is seven.\n"
+        "- Five nights from the 14th to the 19th of April, flights after ten: Lena is unbearable before nine.\n"
+        "- Tom is allergic to shellfish: no seafood restaurants. Taverns in Alfama were suggested.",
+    ),
+    (
+        7,
+        12,
+        False,
+        "- Lena likes trams and has a wooden one. Suggested: the Oceanarium and the tram museum.\n"
+        "- Tom's knee hurts, so the hotel needs a lift. Two near Rossio cost about 130 euros a night.\n"
+        "- He takes the cheaper one. The budget for everything is 1,400 euros.",
+    ),
+]
 NOTES = (
     "# Traveller\n- Name: Tom\n- Travels with: Lena, his daughter, seven years old\n"
     "- Likes: trams, late mornings, short walks\n- Avoids: shellfish (allergy), flights before nine, stairs (knee)"
@@ -68,11 +89,29 @@ def create_conversations(agent: Agent, users: dict[str, User]) -> int:
     if not {"tom", "maya"} <= users.keys():
         return 0
     trip = create_conversation(agent, users, "lisbon", "A spring trip to Lisbon", TRIP)
+    create_observations(trip)
+    observe_if_enabled(trip)
     offsite = create_conversation(agent, users, "team-meeting", "The team meeting in June", OFFSITE)
     Participant.objects.create(thread=offsite, user=users["maya"], name="Maya", functional_role="organizer")
     if trip.resource is not None:
         values.replace_text(trip.resource, NOTES, values.Origin(user_id=users["tom"].pk))
     return 2
+
+
+def create_observations(thread: Thread) -> None:
+    """Store the observations of the conversation about the trip, as a model would write them."""
+    for first, last, is_active, text in NOTED:
+        tokens = thread.messages.filter(number__range=(first, last)).aggregate(total=Sum("tokens"))["total"] or 0
+        Observation.objects.create(
+            thread=thread,
+            first=first,
+            last=last,
+            is_active=is_active,
+            text=text,
+            tokens=count_tokens(text),
+            message_tokens=tokens,
+            model="demo/echo",
+        )
 
 
 def create_conversation(agent: Agent, users: dict[str, User], key: str, title: str, lines: Sequence[Line]) -> Thread:
@@ -90,5 +129,4 @@ def create_conversation(agent: Agent, users: dict[str, User], key: str, title: s
     first, last = (now - timedelta(days=lines[index][0]) for index in (0, -1))
     Thread.objects.filter(pk=thread.pk).update(created_at=first, updated_at=last)
     index_if_recalled(thread)
-    observe_if_enabled(thread)
     return thread

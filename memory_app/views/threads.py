@@ -26,6 +26,7 @@ from memory_app.models import Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.live import MESSAGES_ON_PAGE, messages_context
+from memory_app.views.observed import observed_context
 from memory_app.views.recall import recall_context
 from memory_app.views.sending import SendForm
 from memory_app.views.window import find_window
@@ -101,6 +102,7 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         "is_own": thread.realm == own_realm(request),
         "delete_url": thread_url(request, thread, "delete"),
         **rail_context(request, thread),
+        **observed_context(request, thread),
         "export_url": thread_url(request, thread, "export"),
     }
     return render(request, "threads/view.html", context)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from memory_app.models import WorkingRevision
+from access_app.caller import Caller
+from memory_app.models import Observation, Thread, WorkingRevision
 from runs_app.models import AgentRun
 
 
@@ -19,16 +21,35 @@ class RunMemory(NamedTuple):
     scope: str
     revision: int | None
     text: str
+    observed_until: int | None  # the last message in whose place an observation stood
+    observations: str
 
 
-def build_memory(run: AgentRun) -> RunMemory | None:
+def build_memory(run: AgentRun, user: Caller) -> RunMemory | None:
     """Return the memory of a run, or None if it had none."""
     stored: dict[str, Any] = run.remembered if isinstance(run.remembered, dict) else {}
-    if not {"messages", "workingMemory"} & stored.keys():
+    if not {"messages", "workingMemory", "observations"} & stored.keys():
         return None
     working: dict[str, Any] = stored.get("workingMemory") or {}
     scope, revision = str(working.get("scope", "")), working.get("revision")
-    return RunMemory(thread_url(run), stored.get("messages"), scope, revision, find_text(run, scope, revision))
+    observed: dict[str, Any] = stored.get("observations") or {}
+    return RunMemory(
+        thread_url(run),
+        stored.get("messages"),
+        scope,
+        revision,
+        find_text(run, scope, revision),
+        observed.get("last"),
+        find_observations(run, observed.get("ids") or [], user),
+    )
+
+
+def find_observations(run: AgentRun, ids: Sequence[int], user: Caller) -> str:
+    """Return the observations that a run was given, if the user may read their thread."""
+    if not ids or not Thread.objects.readable_on_pages(user).filter(pk=run.thread_id).exists():
+        return ""
+    rows = Observation.objects.filter(pk__in=ids, thread=run.thread_id).order_by("first")
+    return "\n".join(rows.values_list("text", flat=True))
 
 
 def thread_url(run: AgentRun) -> str:

@@ -176,7 +176,7 @@ def details_context(request: HttpRequest, run_view: RunView) -> dict[str, Any]:
     return {
         "total_cost": total_cost(run),
         "trace_url": trace_url(run.traceparent),
-        "remembered": build_memory(run),
+        "remembered": build_memory(run, request.user),
         "scores": run.scores.select_related("created_by"),
         "recalled": [recalled_row(request, *item) for item in messages],
         "hidden_recalled": hidden,

@@ -89,6 +89,7 @@ def test_an_assistant_remembers_a_conversation_of_three_weeks():
     trip, meeting = Thread.objects.filter(agent="travel-assistant").order_by("key")
     times = trip.messages.order_by("number").values_list("created_at", flat=True)
     assert (times[len(times) - 1] - times[0]).days >= 19
+    assert [(row.first, row.last) for row in trip.observations.all()] == [(1, 6), (7, 12)]
     assert "shellfish" in trip.resource.working_memory
     assert {*meeting.messages.exclude(author=None).values_list("author_name", flat=True)} == {"tom", "maya"}
     assert [participant.user.username for participant in meeting.participants.all()] == ["maya"]

@@ -1,0 +1,76 @@
+"""Observations on the pages of a thread and of a run."""
+
+import pytest
+from django.urls import reverse
+
+from memory_app.models import Observation
+from runs_app.models import AgentRun
+from tests.factories import AgentFactory, UserFactory, member
+from tests.memory_app.conftest import add_thread
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+NOTES = "Ann likes tea and long walks."
+MEMORY = {"options": {}, "observationalMemory": {"observation": {"messageTokens": 400}}}
+
+
+@pytest.fixture
+def user():
+    return member("publisher")
+
+
+@pytest.fixture
+def thread(user):
+    agent = AgentFactory(id="concierge", memory=MEMORY)
+    return add_thread(user, "t", f"u{user.pk}", agent=agent, agent_key=agent.pk)
+
+
+@pytest.fixture
+def observation(thread):
+    return Observation.objects.create(thread=thread, first=1, last=2, text=NOTES, tokens=8, message_tokens=20)
+
+
+def open_page(client, user, url):
+    client.force_login(user)
+    return client.get(url)
+
+
+def test_the_page_of_a_thread_shows_its_window_and_what_each_observation_covers(client, user, observation):
+    page = open_page(client, user, reverse("threads:view", args=["t"])).content.decode()
+
+    assert "Messages 1 to 2" in page
+    assert "waits" in page
+    assert NOTES in page
+    assert "of 400 tokens" in page
+    assert "?message=2#message-2" in page
+
+
+def test_an_agent_without_observations_has_no_section(client, user):
+    add_thread(user, "plain", f"u{user.pk}")
+
+    assert b"Observations" not in open_page(client, user, reverse("threads:view", args=["plain"])).content
+
+
+def test_the_page_of_a_run_shows_the_observations_that_it_was_given(client, user, thread, observation):
+    remembered = {"messages": 1, "observations": {"ids": [observation.pk], "last": 2}}
+    run = RunFactory(requested_by=user, thread=thread, remembered=remembered)
+
+    page = open_page(client, user, reverse("runs:view", args=[run.pk])).content.decode()
+
+    assert "of the messages up to number 2" in page
+    assert NOTES in page
+
+
+def test_the_admin_has_figures_without_texts_and_observes_anew(client, thread, observation):
+    staff = UserFactory(is_staff=True, is_superuser=True)
+    url = reverse("admin:memory_app_observation_changelist")
+    assert NOTES not in open_page(client, staff, url).content.decode()
+    detail = open_page(client, staff, reverse("admin:memory_app_observation_change", args=[observation.pk]))
+    assert NOTES not in detail.content.decode()
+
+    page = client.post(url, {"action": "observe_anew", "_selected_action": [observation.pk]}, follow=True)
+
+    assert "1 conversation is observed anew." in page.content.decode()
+    assert not Observation.objects.exists()
+    assert not AgentRun.objects.exists()
