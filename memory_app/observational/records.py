@@ -51,7 +51,7 @@ def observation_record(thread: Thread, options: ObservationalOptions | None) -> 
     rows = [*log.active, *log.buffered]
     if not rows:
         return None
-    state = {
+    state: dict[str, Any] = {
         **work_in_progress(thread, log, options),
         "bufferedObservations": join_texts(log.buffered),
         "bufferedObservationChunks": [buffered_chunk(row) for row in log.buffered],
@@ -66,7 +66,7 @@ def earlier_records(thread: Thread, options: ObservationalOptions | None) -> lis
     """Return the observations of earlier generations, the latest first."""
     log = load_log(thread.pk)
     rows = Observation.objects.filter(thread=thread, generation__lt=log.generation).order_by("-generation", "first")
-    records = []
+    records: list[JSONRecord] = []
     for generation, group in groupby(rows, attrgetter("generation")):
         members = [*group]
         idle = {"isObserving": False, "isReflecting": False, "pendingMessageTokens": 0}

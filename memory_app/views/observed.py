@@ -36,7 +36,7 @@ def observed_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
     entries = [*log_entries(request, thread, log)]
     if options is None and not entries:
         return {"observed": None}
-    gauges = []
+    gauges: list[WindowGauge] = []
     if options is not None:
         limits = observation_limits(options)
         raw_tokens = tokens_after(thread.pk, log.active_until)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,7 +165,7 @@ def find_observer(thread_id: int, run_id: str | None) -> Observer | None:
     return Observer(options, configuration["model"], asyncio.run)
 
 
-def work_off(lease: ThreadLease, observer: Observer) -> Any:
+def work_off(lease: ThreadLease, observer: Observer) -> Iterator[int]:
     """Observe a thread until too few messages are left, then reflect once. Yield the number of answers so far.
 
     Raise ObservingElsewhere if another process took the lease, and ObserverFailed.
