@@ -62,8 +62,24 @@ assert.deepEqual([blank.workingMemory, blank.workingMemoryTemplate.content], [nu
 assert.deepEqual(await client.updateWorkingMemory({ ...noted, workingMemory: "# Ann" }), { success: true });
 assert.equal((await client.getWorkingMemory(noted)).workingMemory, "# Ann");
 
+// --- Observations
+
+const observational = { options: {}, observationalMemory: { observation: { messageTokens: 100 } } };
+assert.deepEqual((await stored.update({ memory: observational })).memory, observational);
+await assert.rejects(client.getAgent(agentId).generate("Hello"), /requires a threadId/);
+const long = { memory: { thread: threadId, resource: resourceId } };
+for (const word of ["One", "Two", "Three"]) await client.getAgent(agentId).generate(word.repeat(40), long);
+if (newest) {
+  const { record } = await client.awaitBufferStatus({ agentId, threadId, resourceId });
+  assert.equal(record.threadId, threadId);
+  const observed = await client.getObservationalMemory({ agentId, threadId, resourceId, limit: 2 });
+  assert.equal(observed.record.id, record.id);
+}
+const state = (await client.getMemoryStatus(agentId, undefined, { threadId, resourceId })).observationalMemory;
+assert.equal(state.enabled, true);
+
 const copy = await thread.clone({ newThreadId: `c-${agentId}` });
-assert.equal(copy.clonedMessages.length, 4);
+assert.equal(copy.clonedMessages.length, 10);
 const removed = await thread.deleteMessages([`user-${agentId}`, { id: `assistant-${agentId}` }]);
 assert.deepEqual(removed, { success: true, message: "2 messages deleted successfully" });
 if (newest) assert.equal((await thread.transfer({ resourceId: `bob-${agentId}` })).resourceId, `bob-${agentId}`);

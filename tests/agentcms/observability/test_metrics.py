@@ -15,6 +15,7 @@ from agentcms.observability import metrics
 from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
 from jobs_app.models import Heartbeat, Job, JobFile
+from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.recall.indexing import INDEX_MESSAGES
 from memory_app.recall.recall_signal import messages_recalled
 from runs_app.approvals.approval_signals import approval_decided
@@ -253,6 +254,14 @@ def test_a_start_removes_the_metrics_of_ended_processes(monkeypatch, tmp_path):
     metrics.remove_files_of_dead_processes()
 
     assert list(tmp_path.iterdir()) == [living]
+
+
+def test_the_lag_of_observations_is_measured(staff):
+    Job.objects.create(kind=OBSERVE_THREAD, created_at=timezone.now() - timedelta(minutes=5))
+    Job.objects.create(kind=OBSERVE_THREAD, state=Job.State.DONE)
+
+    assert read_metric(staff, "agentcms_observe_backlog") == 1
+    assert 300 <= read_metric(staff, "agentcms_observation_lag_seconds") < 400
 
 
 def test_recalls_and_the_index_backlog_are_measured(staff):
