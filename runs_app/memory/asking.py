@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from runs_app.providers.table import DEMO_DIALECT
+
 
 class ModelAnswer(NamedTuple):
     """The text of a model, and the tokens that it took under wire names."""
@@ -30,6 +32,5 @@ async def request_answer(choice: Mapping[str, Any], instructions: str, prompt: s
 def is_demo_model(choice: Mapping[str, Any]) -> bool:
     """Return whether a model is the demo model, which echoes what it is told."""
     from runs_app.providers.models import get_provider
-    from runs_app.providers.table import DEMO_DIALECT
 
     return get_provider(choice).dialect == DEMO_DIALECT

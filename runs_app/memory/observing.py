@@ -33,6 +33,7 @@ from memory_app.observational.storing import (
     save_reflection,
 )
 from runs_app.display.formats import model_name
+from runs_app.exceptions import AgentBuildError
 from runs_app.memory.asking import ModelAnswer, is_demo_model, request_answer
 from runs_app.models import AgentRun
 
@@ -110,8 +111,6 @@ class Observer:
 
 def is_demo(choice: Mapping[str, Any]) -> bool:
     """Return whether the demo model is chosen. Raise ObserverFailed for a model that is not available."""
-    from runs_app.exceptions import AgentBuildError
-
     try:
         return is_demo_model(choice)
     except AgentBuildError as error:
