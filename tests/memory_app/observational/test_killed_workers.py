@@ -20,7 +20,7 @@ from tests.conftest import DRILL
 from tests.factories import AgentFactory
 from tests.memory_app.observational.conftest import append, turns
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.drill]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 KILLS = 50 if DRILL else 6
 TURNS = 24 if DRILL else 4  # in each round

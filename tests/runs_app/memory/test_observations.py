@@ -104,8 +104,8 @@ def test_a_call_can_switch_it_off(caller):
 
 
 def test_above_the_limit_a_run_observes_itself_first(caller):
-    observing()
-    for number in range(7):
+    observing({"observation": {"messageTokens": 200}})
+    for number in range(5):
         ask(caller, f"Question {number} " + "x" * 100)  # no worker runs
 
     assert Observation.objects.filter(is_active=True).exists()
