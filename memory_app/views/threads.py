@@ -101,11 +101,15 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         "permissions": thread_permissions(thread.pk),
         "is_own": thread.realm == own_realm(request),
         "delete_url": thread_url(request, thread, "delete"),
-        **rail_context(request, thread),
-        **observed_context(request, thread),
+        **memory_context(request, thread),
         "export_url": thread_url(request, thread, "export"),
     }
     return render(request, "threads/view.html", context)
+
+
+def memory_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
+    """Return the context of what is remembered beside a thread: its working memory and its observations."""
+    return {**rail_context(request, thread), **observed_context(request, thread)}
 
 
 @require_safe

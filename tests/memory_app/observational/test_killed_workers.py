@@ -46,18 +46,18 @@ def die_after_the_commit():
     Job.report_progress = die
 
 
-MOMENTS = (die_before_the_answer, die_before_the_commit, die_after_the_commit)
+WAYS_TO_DIE = (die_before_the_answer, die_before_the_commit, die_after_the_commit)
 
 
-def run_and_kill(job, moment):
-    """Run a job in another process, which dies at a moment."""
+def run_and_kill(job, arm):
+    """Run a job in another process, which dies when `arm` says."""
     connections.close_all()
     if connection.vendor == "postgresql":
         connection.close_pool()
     process_id = os.fork()
     if process_id == 0:
         try:
-            moment()
+            arm()
             run_claimed(str(job.pk))
         finally:
             os._exit(0)
@@ -81,7 +81,7 @@ def test_nothing_is_lost_and_nothing_is_observed_twice():
         append(Thread.objects.get(), *turns(TURNS, 20))
         Job.objects.filter(pk=job.pk).update(state=Job.State.QUEUED, attempts=1)
 
-        assert run_and_kill(job, choose.choice(MOMENTS)) == -signal.SIGKILL
+        assert run_and_kill(job, choose.choice(WAYS_TO_DIE)) == -signal.SIGKILL
 
         assert_contiguous(thread)
         assert Thread.objects.get().observing_until > timezone.now()  # as the process has left it
