@@ -17,7 +17,7 @@ from memory_app.observational.log import ObservationLog, load_log, tokens_after
 SPOKEN_ROLES = (Message.Role.USER, Message.Role.SIGNAL)
 QUOTED_COLUMNS = ("pk", "number", "role", "data", "text", "tokens", "seen_by", "author_name", "created_at")
 MIN_CHARACTERS = 1000  # of each message that are quoted at least
-ROLE_NAMES = {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal", Message.Role.TOOL: "Tool"}
+ROLE_NAMES: dict[str, str] = {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal", Message.Role.TOOL: "Tool"}
 QUOTE_TAG = "message"
 CLOSING_TAG = re.compile(rf"</(?={QUOTE_TAG})", re.IGNORECASE)
 
