@@ -153,12 +153,12 @@ def load_messages(
     `limit` counts the messages as the API shows them. None is no limit. Signals that wait, and those that the run
     `run_id` has taken, are left out: the run gets them as its own messages.
     """
-    rows = window_rows(thread_id, limit, max_tokens, run_id)
+    rows = window_rows(thread_id, limit, max_tokens, run_id, after)
     return window_data(rows, find_turns(Thread.objects.only("realm").get(pk=thread_id))) if rows else []
 
 
 def window_rows(
-    thread_id: int, limit: int | None, max_tokens: int | None = None, run_id: UUID | None = None
+    thread_id: int, limit: int | None, max_tokens: int | None = None, run_id: UUID | None = None, after: int = 0
 ) -> list[Message]:
     """Return the last messages of a thread, oldest first, as `load_messages` gives them to a model."""
     new_signals = Q(role=SIGNAL) & (Q(seen_by=None) | Q(seen_by=run_id))
