@@ -46,7 +46,7 @@ def build_memory(run: AgentRun, user: Caller) -> RunMemory | None:
 
 def find_observations(run: AgentRun, ids: Sequence[int], user: Caller) -> str:
     """Return the observations that a run was given, if the user may read their thread."""
-    if not ids or not Thread.objects.readable_on_pages(user).filter(pk=run.thread_id).exists():
+    if not ids or run.thread is None or not Thread.objects.readable_on_pages(user).filter(pk=run.thread.pk).exists():
         return ""
     rows = Observation.objects.filter(pk__in=ids, thread=run.thread_id).order_by("first")
     return "\n".join(rows.values_list("text", flat=True))
