@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from rest_framework.request import Request
 
+from agentcms.api.etags import named_etags
 from agentcms.errors import PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api import representation
@@ -17,8 +17,6 @@ from versions_app.compare.merge import merge_snapshots
 from versions_app.history.earlier_state import EarlierState
 from versions_app.models import Activation, AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
-
-_ETAG = re.compile(r'(?:W/)?"([^"]*)"')
 
 
 class ProposedEdit(NamedTuple):
@@ -44,7 +42,7 @@ def validate_if_match(request: Request, agent: Agent, edit: ProposedEdit | None 
     # A blank header is a mismatch: the server passes invalid bytes as blank.
     if header is None or header.strip() == "*":
         return
-    states = {tag.rpartition(".")[0] for tag in _ETAG.findall(header)}
+    states = {tag.rpartition(".")[0] for tag in named_etags(header)}
     if agent.etag in states:
         return
     outlook = find_merge_outlook(agent, edit, states) if edit else None
@@ -117,9 +115,3 @@ def describe_save(agent: Agent, version: AgentVersion) -> str:
     """Describe whether a version was published with its save, and what it changed."""
     state = " and published it" if version.pk == agent.active_version_id else " as a draft" if agent.has_draft else ""
     return f"{state}, changing {', '.join(version.changed_fields)}" if version.changed_fields else state
-
-
-def is_not_modified(request: Request, etag: str) -> bool:
-    """Return whether `If-None-Match` names this state."""
-    header = request.META.get("HTTP_IF_NONE_MATCH", "").strip()
-    return bool(header) and (header == "*" or etag.strip('"') in _ETAG.findall(header))

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, owner_ids_for, require_role
 from access_app.role import Role
+from agentcms.api.etags import is_not_modified
 from agentcms.api.pagination import cursor_page_json, page_json, with_warnings
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
@@ -19,7 +20,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden
 from agentcms.ids import parse_uuid
 from agents_app.api import list_query, representation, representation_cache
-from agents_app.api.conditional import ProposedEdit, is_not_modified
+from agents_app.api.conditional import ProposedEdit
 from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATES
 from agents_app.api.lookups import (

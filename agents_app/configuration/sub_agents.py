@@ -49,9 +49,14 @@ def dependents_payload(
     dependents = find_dependents(agent, new_owner_id)
     if without:
         dependents = dependents.exclude(pk__in=without)
-    visible = dependents.for_user(user)
+    return listed_agents(user, dependents)
+
+
+def listed_agents(user: Caller, agents: AgentQuerySet) -> dict[str, Any]:
+    """Return those of the agents that the user may see, and the number of the others."""
+    visible = agents.for_user(user)
     rows = visible.order_by("name", "pk").values("id", "name", "owner_id")[:MAX_LISTED_DEPENDENTS]
-    total = dependents.count()
+    total = agents.count()
     return {
         "dependents": [{"id": row["id"], "name": row["name"], "ownerId": row["owner_id"]} for row in rows],
         "total": total,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from agentcms.api.etags import named_etags
 from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
@@ -21,7 +21,6 @@ from memory_app.working import values
 from memory_app.working.options import working_options_of
 from memory_app.working.values import Holder, Origin, WorkingMemory
 
-_ETAG = re.compile(r'(?:W/)?"([^"]*)"')
 EMPTY = WorkingMemory(None, 0)
 
 
@@ -132,6 +131,6 @@ def expected_revision(request: Request, holder: Holder) -> int | None:
     if header is None or header.strip() == "*":
         return None
     current = values.read_memory(holder)
-    if etag_of(current).strip('"') not in _ETAG.findall(header):
+    if etag_of(current).strip('"') not in named_etags(header):
         raise PreconditionFailed(values.MOVED_MESSAGE, etag_of(current))
     return current.revision

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -20,8 +21,9 @@ from access_app.permissions import can_have_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
 from tools_app.admin.mcp_server_form import McpServerForm
-from tools_app.mcp.definitions import find_differences
+from tools_app.admin.mcp_server_page import tool_rows, usage_context, version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing
+from tools_app.mcp.versions import Restored, find_version, restore_version
 from tools_app.models import McpServer
 
 
@@ -79,6 +81,7 @@ class McpServerAdmin(StaffAccessMixin, admin.ModelAdmin):
             path("<int:pk>/list/", posted(McpServerAdmin.list_tools), name="tools_app_mcpserver_list"),
             path("<int:pk>/accept/", posted(McpServerAdmin.accept), name="tools_app_mcpserver_accept"),
             path("<int:pk>/switch/", posted(McpServerAdmin.switch), name="tools_app_mcpserver_switch"),
+            path("<int:pk>/restore/", posted(McpServerAdmin.restore), name="tools_app_mcpserver_restore"),
         ]
         return [*own, *super().get_urls()]
 
@@ -88,9 +91,23 @@ class McpServerAdmin(StaffAccessMixin, admin.ModelAdmin):
         row = self.get_object(request, unquote(object_id))
         context: dict[str, Any] = {}
         if row is not None:
-            context = {"tools": tool_rows(row), "versions": row.versions.all()[:10], "may_change": False}
+            context = {"tools": tool_rows(row), "versions": version_rows(row), **usage_context(request.user, row)}
             context["may_change"] = self.has_change_permission(request, row)
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Delete a server, after a question that names the agents that use it."""
+        row = self.get_object(request, unquote(object_id))
+        context = usage_context(request.user, row) if row is not None else {}
+        return super().delete_view(request, object_id, {**(extra_context or {}), **context})
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions without Django's own deletion, which names no agents."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
 
     def list_tools(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Test the connection and list the tools in a job, whose page shows the result."""
@@ -120,6 +137,23 @@ class McpServerAdmin(StaffAccessMixin, admin.ModelAdmin):
         row.save()
         words = "enabled" if row.is_enabled else "disabled. Agents cannot use its tools any more"
         messages.success(request, f"{row.title} is {words}.")
+        return redirect("admin:tools_app_mcpserver_change", pk)
+
+    def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Give a server the configuration of an earlier version, as a new version."""
+        self.get_changeable(request, pk)
+        try:
+            with transaction.atomic():
+                row = McpServer.objects.select_for_update().get(pk=pk)
+                restored = restore_version(row, find_version(row, request.POST.get("version", "")))
+                if row.is_enabled and restored.is_moved:
+                    enqueue_listing(row, request.user)
+        except ApiError as error:
+            messages.error(request, error.error)
+        except ValidationError as error:
+            messages.error(request, f"This version cannot be restored: {' '.join(error.messages)}")
+        else:
+            report_restored(request, restored)
         return redirect("admin:tools_app_mcpserver_change", pk)
 
     def get_changeable(self, request: HttpRequest, pk: int) -> McpServer:
@@ -177,12 +211,11 @@ class McpServerAdmin(StaffAccessMixin, admin.ModelAdmin):
         return format_html("<span>{}</span>", ", ".join(row.header_names) or "None")
 
 
-def tool_rows(row: McpServer) -> list[dict[str, Any]]:
-    """Return the tools of a server for its page, with what changed in each."""
-    listed, accepted = row.definitions, row.accepted_definitions
-    rows = []
-    for name in sorted({*listed, *accepted}):
-        item, before = listed.get(name), accepted.get(name)
-        differences = find_differences(before, item) if item and before and item.hash != before.hash else []
-        rows.append({"name": name, "item": item or before, "is_gone": item is None, "differences": differences})
-    return rows
+def report_restored(request: HttpRequest, restored: Restored) -> None:
+    number = restored.server.last_version_number
+    messages.success(request, f"Version {number} has the restored configuration.")
+    if restored.deleted_headers:
+        names = ", ".join(restored.deleted_headers)
+        messages.warning(
+            request, f"The address changed, so the stored headers were deleted: {names}. Enter them again."
+        )

@@ -1,4 +1,4 @@
-"""API views of stored MCP clients: the configuration of MCP servers, with versions."""
+"""API views of stored MCP clients: the configuration of MCP servers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.permissions import SHARED_OWNER
+from agentcms.api.etags import is_not_modified, with_etag
 from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
-from agentcms.api.responses import json_response
+from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Conflict
+from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_keys import warning_payloads
-from tools_app.api.lookups import get_changeable_server, get_server, require_manager
-from tools_app.api.representation import client_body, version_body
+from agents_app.configuration.sub_agents import listed_agents
+from tools_app.api.lookups import get_server, lock_changeable_server, require_manager
+from tools_app.api.representation import client_body, etag
 from tools_app.api.schemas import apply_client, parse_client_change, parse_new_client
 from tools_app.mcp.listing import enqueue_listing
+from tools_app.mcp.usage import find_users
 from tools_app.models import McpServer
+
+
+def client_response(row: McpServer, status: int = 200) -> HttpResponse:
+    return with_etag(json_response(client_body(row), status), etag(row))
 
 
 class ClientsView(JSONView):
@@ -36,6 +44,7 @@ class ClientsView(JSONView):
         payload = page_payload("mcpClients", page, rows.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))
 
+    @idempotent
     def post(self, request: Request) -> HttpResponse:
         fields = parse_new_client(json_object_body(request))
         row = McpServer(key=fields["id"], owner_id=fields.get("owner_id") or SHARED_OWNER)
@@ -47,41 +56,41 @@ class ClientsView(JSONView):
             row.save()
             if row.is_enabled:
                 enqueue_listing(row, request.user)
-        return json_response(client_body(row), 201)
+        return client_response(row, 201)
 
 
 class ClientView(JSONView):
     """An MCP server: read, change and delete."""
 
     def get(self, request: Request, server_id: str) -> HttpResponse:
-        return json_response(client_body(get_server(request, server_id)))
+        row = get_server(request, server_id)
+        if is_not_modified(request, etag(row)):
+            return json_text_response("", 304, etag(row))
+        return client_response(row)
 
     def patch(self, request: Request, server_id: str) -> HttpResponse:
-        row = get_changeable_server(request, server_id)
-        fields = parse_client_change(json_object_body(request), row)
         with transaction.atomic():
-            row = McpServer.objects.select_for_update().get(pk=row.pk)
-            address = (row.transport, row.url, row.command_key, row.encrypted_headers)
+            row = lock_changeable_server(request, server_id)
+            fields = parse_client_change(json_object_body(request), row)
+            address = (row.address, row.encrypted_headers)
             apply_client(row, fields)
             require_manager(request, row)  # also of the new team
             row.save()
-            if row.is_enabled and address != (row.transport, row.url, row.command_key, row.encrypted_headers):
+            if row.is_enabled and address != (row.address, row.encrypted_headers):
                 enqueue_listing(row, request.user)
-        return json_response(client_body(row))
+        return client_response(row)
 
     def delete(self, request: Request, server_id: str) -> HttpResponse:
-        get_changeable_server(request, server_id).delete()
-        return json_response({"success": True, "message": f"MCP server {server_id} deleted"})
+        with transaction.atomic():
+            row = lock_changeable_server(request, server_id)
+            count = find_users(row).count()
+            row.delete()
+        users = f". {count} agent{'s run' if count > 1 else ' runs'} without its tools" if count else ""
+        return json_response({"success": True, "message": f"MCP server {server_id} deleted{users}"})
 
 
-class ClientVersionsView(JSONView):
-    """The versions of an MCP server, newest first."""
+class ClientDependentsView(JSONView):
+    """The agents that use the tools of an MCP server."""
 
     def get(self, request: Request, server_id: str) -> HttpResponse:
-        with QueryParams(request) as query:
-            paging = query.paging(20)
-            unknown = query.check_unknown_names()
-        versions = get_server(request, server_id).versions.all()
-        page = [version_body(version) for version in versions[paging.start : paging.stop]]
-        payload = page_payload("versions", page, versions.count(), paging.page, paging.per_page)
-        return json_response(payload | warning_payloads(unknown))
+        return json_response(listed_agents(request.user, find_users(get_server(request, server_id))))

@@ -6,7 +6,11 @@ from rest_framework.request import Request
 
 from access_app.permissions import SHARED_OWNER, has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role, RoleRequired
-from agentcms.errors import NotFound
+from agentcms.api.etags import allows_change
+from agentcms.errors import NotFound, PreconditionFailed
+from agentcms.wire.timestamps import format_timestamp
+from agents_app.api.required_role import note_required_role
+from tools_app.api.representation import etag
 from tools_app.mcp.definitions import Definition
 from tools_app.models import McpServer
 
@@ -15,8 +19,13 @@ def get_server(request: Request, key: str) -> McpServer:
     """Return a server that the user may see. Raise NotFound for any other."""
     row = McpServer.objects.for_user(request.user).filter(key=key).first()
     if row is None:
-        raise NotFound(f"MCP server with id {key} not found")
+        raise server_not_found(key)
     return row
+
+
+def server_not_found(key: str) -> NotFound:
+    """Return the same error for a server that does not exist and for one that the caller may not see."""
+    return NotFound(f"MCP server with id {key} not found")
 
 
 def get_changeable_server(request: Request, key: str) -> McpServer:
@@ -26,11 +35,27 @@ def get_changeable_server(request: Request, key: str) -> McpServer:
     return row
 
 
+def lock_changeable_server(request: Request, key: str) -> McpServer:
+    """Lock a server for a change, inside a transaction.
+
+    Raise NotFound and RoleRequired, and PreconditionFailed if `If-Match` names another state.
+    """
+    row = McpServer.objects.for_user(request.user).select_for_update(of=("self",)).filter(key=key).first()
+    if row is None:
+        raise server_not_found(key)
+    require_manager(request, row)
+    if not allows_change(request, etag(row)):
+        message = f"The MCP server '{row.title}' was changed at {format_timestamp(row.updated_at)}. Read it again."
+        raise PreconditionFailed(message, etag(row))
+    return row
+
+
 def require_manager(request: Request, row: McpServer) -> None:
     """Raise RoleRequired unless the user may change a server."""
     if not row.editable_by(request.user):
         hint = "Only members of staff change shared servers." if row.owner_id == SHARED_OWNER else ""
         raise RoleRequired(Role.MANAGER, row.owner_id, hint)
+    note_required_role(Role.MANAGER, row.owner_id)
 
 
 def require_editor(request: Request, row: McpServer) -> None:

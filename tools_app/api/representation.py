@@ -9,6 +9,11 @@ from tools_app.models import AcpAgentVersion, McpServer, McpServerVersion
 from tools_app.programs.environment import MASK
 
 
+def etag(row: McpServer) -> str:
+    """Return the ETag of a server, which changes with its configuration and with the list of its tools."""
+    return f'"{row.pk}.{row.updated_at:%Y%m%d%H%M%S%f}"'
+
+
 def client_body(row: McpServer) -> dict[str, Any]:
     """Return a stored MCP client: the configuration of a server, without the values of its headers."""
     return {

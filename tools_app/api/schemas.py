@@ -114,7 +114,7 @@ def apply_client(row: McpServer, fields: JSONObject) -> None:
 
 def apply_server(row: McpServer, server: dict[str, Any]) -> list[Issue]:
     """Set how a server is reached. Return what is wrong with its headers."""
-    before = (row.transport, row.url, row.command_key)
+    before = row.address
     row.transport, row.url = server["type"], server.get("url") or ""
     row.command_key = server.get("commandKey") or ""
     if server.get("timeout") is not None:
@@ -123,7 +123,7 @@ def apply_server(row: McpServer, server: dict[str, Any]) -> list[Issue]:
         row.connect_timeout = server["connectTimeout"] // 1000
     path = f"servers.{row.key}.headers"
     if "headers" not in server:
-        is_moved = bool(row.encrypted_headers) and before != (row.transport, row.url, row.command_key)
+        is_moved = bool(row.encrypted_headers) and before != row.address
         # Otherwise a user could read the stored headers by sending them to a server of their own.
         message = "The address changed. Send the headers again, or null to delete the stored ones."
         return [Issue(path, message)] if is_moved else []

@@ -14,7 +14,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import ApiError, BadRequest, Conflict
+from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agents_app.api.unknown_keys import warning_payloads
 from jobs_app.api.representation import job_response
 from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_editor
@@ -35,7 +35,9 @@ class ServersView(JSONView):
 
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
-            limit, offset = query.integer("limit", 100, 1, 1000), query.integer("offset", 0)
+            paging = query.paging(100)
+            limit = query.integer("limit", paging.per_page, 1, 1000)
+            offset = query.integer("offset", paging.start)
             unknown = query.check_unknown_names()
         rows = McpServer.objects.for_user(request.user).filter(is_enabled=True)
         count = rows.count()
@@ -52,7 +54,13 @@ class ServerView(JSONView):
     """One server of the directory."""
 
     def get(self, request: Request, server_id: str) -> HttpResponse:
-        return json_response(directory_entry(get_server(request, server_id)))
+        with QueryParams(request) as query:
+            version = query.text("version")
+            unknown = query.check_unknown_names()
+        row = get_server(request, server_id)
+        if version is not None and version != str(row.last_version_number):
+            raise NotFound(f"Only version {row.last_version_number} of MCP server {server_id} is in use")
+        return json_response(directory_entry(row) | warning_payloads(unknown))
 
 
 class ToolsView(JSONView):

@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from tools_app.api import acp_agents, clients, servers
+from tools_app.api import acp_agents, client_versions, clients, servers
 
 CLIENT_PATH = "stored/mcp-clients/<str:server_id>"
+CLIENT_VERSION_PATH = f"{CLIENT_PATH}/versions/<str:number>"
 SERVER_PATH = "mcp/<str:server_id>"
 TOOL_PATH = f"{SERVER_PATH}/tools/<str:tool_id>"
 ACP_AGENT_PATH = "stored/acp-agents/<str:acp_id>"
@@ -12,7 +13,10 @@ ACP_AGENT_PATH = "stored/acp-agents/<str:acp_id>"
 urlpatterns = [
     path("stored/mcp-clients", clients.ClientsView.as_view(), name="api-mcp-clients"),
     path(CLIENT_PATH, clients.ClientView.as_view(), name="api-mcp-client"),
-    path(f"{CLIENT_PATH}/versions", clients.ClientVersionsView.as_view(), name="api-mcp-client-versions"),
+    path(f"{CLIENT_PATH}/dependents", clients.ClientDependentsView.as_view(), name="api-mcp-client-dependents"),
+    path(f"{CLIENT_PATH}/versions", client_versions.ClientVersionsView.as_view(), name="api-mcp-client-versions"),
+    path(CLIENT_VERSION_PATH, client_versions.ClientVersionView.as_view(), name="api-mcp-client-version"),
+    path(f"{CLIENT_VERSION_PATH}/restore", client_versions.ClientRestoreView.as_view(), name="api-mcp-client-restore"),
     path("mcp/v0/servers", servers.ServersView.as_view(), name="api-mcp-servers"),
     path("mcp/v0/servers/<str:server_id>", servers.ServerView.as_view(), name="api-mcp-server"),
     path(f"{SERVER_PATH}/tools", servers.ToolsView.as_view(), name="api-mcp-tools"),

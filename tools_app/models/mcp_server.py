@@ -136,6 +136,11 @@ class McpServer(VersionedConfiguration):
             command.require_sandbox()
 
     @property
+    def address(self) -> tuple[str, str, str]:
+        """What decides where the headers are sent."""
+        return self.transport, self.url, self.command_key
+
+    @property
     def headers(self) -> dict[str, str] | None:
         """The headers of each request, or None if they were encrypted with another secret."""
         if not self.encrypted_headers:

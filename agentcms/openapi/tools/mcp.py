@@ -24,6 +24,7 @@ from agents_app.editing.change_context import Source
 from tools_app.api.schemas import McpClientBody
 from tools_app.models import McpServer
 
+MCP_VERSION = f"{MCP_CLIENT}/versions/{{number}}"
 MCP_OPERATIONS = (
     Operation(
         "get",
@@ -45,9 +46,22 @@ MCP_OPERATIONS = (
     ),
     Operation("get", MCP_CLIENT, "getMcpClient", "Get an MCP server with its configuration", "McpClient"),
     Operation(
-        "patch", MCP_CLIENT, "updateMcpClient", "Change an MCP server", "McpClient", "McpClientChange", errors=(422,)
+        "patch",
+        MCP_CLIENT,
+        "updateMcpClient",
+        "Change an MCP server",
+        "McpClient",
+        "McpClientChange",
+        errors=(412, 422),
     ),
-    Operation("delete", MCP_CLIENT, "deleteMcpClient", "Delete an MCP server with its versions", "Done"),
+    Operation("delete", MCP_CLIENT, "deleteMcpClient", "Delete an MCP server", "Done", errors=(412,)),
+    Operation(
+        "get",
+        f"{MCP_CLIENT}/dependents",
+        "listMcpClientDependents",
+        "List the agents that use an MCP server",
+        "Dependents",
+    ),
     Operation(
         "get",
         f"{MCP_CLIENT}/versions",
@@ -56,15 +70,31 @@ MCP_OPERATIONS = (
         "McpClientVersionPage",
         query=(*PAGING, "strict"),
     ),
+    Operation("get", MCP_VERSION, "getMcpClientVersion", "Get a version of an MCP server", "McpClientVersion"),
+    Operation(
+        "post",
+        f"{MCP_VERSION}/restore",
+        "restoreMcpClientVersion",
+        "Restore a version of an MCP server",
+        "McpClient",
+        errors=(412,),
+    ),
     Operation(
         "get",
         "/api/mcp/v0/servers",
         "listMcpServers",
         "List the enabled MCP servers",
         "McpServers",
-        query=("limit", "offset", "strict"),
+        query=("limit", "offset", *PAGING, "strict"),
     ),
-    Operation("get", "/api/mcp/v0/servers/{serverId}", "getMcpServer", "Get an MCP server", "McpServer"),
+    Operation(
+        "get",
+        "/api/mcp/v0/servers/{serverId}",
+        "getMcpServer",
+        "Get an MCP server",
+        "McpServer",
+        query=("version", "strict"),
+    ),
     Operation("get", f"{MCP_SERVER}/tools", "listMcpTools", "List the tools of an MCP server", "McpTools"),
     Operation("get", MCP_TOOL, "getMcpTool", "Get a tool with its schema", "McpTool"),
     Operation(
@@ -108,10 +138,13 @@ MCP_OPERATIONS = (
 MCP_DESCRIPTIONS: dict[str, str] = {
     "listMcpClients": "Those of your teams and the shared ones, without the values of headers.",
     "createMcpClient": "A job lists its tools. Commands are not taken from a request: send a key of MCP_COMMANDS.",
-    "getMcpClient": "Without the values of headers.",
-    "updateMcpClient": "Send the headers again, or null, if the address changes.",
-    "deleteMcpClient": "Agents that use its tools run without them.",
+    "getMcpClient": "Without the values of headers. Send If-None-Match to get a 304 while nothing changed.",
+    "updateMcpClient": "Send the headers again, or null, if the address changes. If-Match is optional.",
+    "deleteMcpClient": "Agents that use its tools run without them. The message has their number.",
+    "listMcpClientDependents": "Those whose live version or draft names one of its tools.",
     "listMcpClientVersions": "Newest first, without the values of headers.",
+    "getMcpClientVersion": "Without the values of headers.",
+    "restoreMcpClientVersion": "Makes a new version. The stored headers are deleted if the address changes.",
     "listMcpServers": "In the form of the registry protocol of MCP.",
     "getMcpServer": "In the form of the registry protocol of MCP.",
     "listMcpTools": "As the server listed them last. No request is sent to the server.",
@@ -121,6 +154,13 @@ MCP_DESCRIPTIONS: dict[str, str] = {
     "refreshMcpServer": "Starts a job. Its result names what was added, removed and changed.",
     "listMcpResources": "Resources of MCP servers are not supported.",
     "readMcpResource": "Resources of MCP servers are not supported.",
+}
+VERSION_NUMBER: JSON = {"number": {"description": "The number of a version of the server.", "example": "1"}}
+MCP_PARAMETERS: dict[str, dict[str, JSON]] = {
+    "getMcpClientVersion": VERSION_NUMBER,
+    "restoreMcpClientVersion": VERSION_NUMBER,
+    "listMcpServers": {"perPage": {"default": 100}},
+    "getMcpServer": {"version": {"description": "Answers with 404 if another version is in use.", "example": "1"}},
 }
 MCP_EXAMPLES: dict[str, JSON] = {
     "createMcpClient": {
@@ -146,7 +186,7 @@ def mcp_schemas() -> dict[str, JSON]:
             createdAt=DATE_TIME,
         ),
         "McpClientVersionPage": page_of("versions", "McpClientVersion"),
-        "McpServer": server_schema(),
+        "McpServer": with_optional_warnings(server_schema()),
         "McpServers": with_optional_warnings(
             object_of(servers=array_of(ref("McpServer")), total_count=INTEGER, next=nullable(STRING))
         ),
@@ -202,5 +242,6 @@ MCP_SECTION = Section(
     mcp_schemas,
     bodies={"McpClientCreate": McpClientBody, "McpClientChange": as_partial(McpClientBody)},
     descriptions=MCP_DESCRIPTIONS,
+    parameters=MCP_PARAMETERS,
     examples=MCP_EXAMPLES,
 )

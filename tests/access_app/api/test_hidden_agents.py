@@ -25,6 +25,7 @@ from tests.access_app.api.test_permissions import AGENT_CASES, NEW
 from tests.api_client import AGENTS, Caller, agent_path
 from tests.factories import AgentFactory, api_key, member
 from tests.knowledge_app.conftest import make_base
+from tools_app.models import McpServer
 from versions_app.models import Activation, AgentVersion
 
 YOURS, THEIRS, NOBODYS = "it-is-yours", "it-is-theirs", "it-is-nobody"  # the last two of one length
@@ -162,6 +163,9 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
     ids |= {"scorer_id": "bobs-scorer", "base_id": base.key, "document_id": document.pk, "key": base.key}
     ids |= {"vector_id": base.key, "index_id": base.key, "trace_id": run.pk, "span_id": "model", "result_id": item.pk}
     ids |= {"task_id": run.pk, "entity_type": "agent", "entity_id": "bobs", "revision": 1, "permission_id": 1}
+    server = McpServer(key="bobs-server", title=HIDDEN_TEXT, owner_id="bob", url="https://mcp.example.org/mcp")
+    server.save()
+    ids |= {"server_id": server.key, "tool_id": "add"}
     whole = {"duplicate": {"id": "copy"}}  # the body is invalid without these
     of_run = {"runId": str(run.pk), "toolCallId": "c", "resumeData": {}, "name": "Ann was here"}
     of_run |= {"resourceId": "r", "threadId": "t", "approved": True}
@@ -191,7 +195,17 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
 def stored_rows():
     """Return everything that a request could have changed."""
     models = (Agent, AgentVersion, Activation, Job, ApiKey, Membership, AgentRun, SavedInput)
-    models += (Dataset, ItemVersion, Experiment, ExperimentResult, ReleaseGate, Scorer, KnowledgeBase, Document)
+    models += (
+        Dataset,
+        ItemVersion,
+        Experiment,
+        ExperimentResult,
+        ReleaseGate,
+        Scorer,
+        KnowledgeBase,
+        Document,
+        McpServer,
+    )
     return [list(model.objects.order_by("pk").exclude(**own(model)).values()) for model in models]
 
 

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from access_app.role import Role
 from jobs_app.models import Job
-from tests.factories import UserFactory, member
+from tests.factories import AgentFactory, UserFactory, member
 from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
@@ -151,6 +151,8 @@ def test_only_managers_change_the_servers_of_their_teams(client):
     assert client.post(page(ours, "switch")).status_code == 302
     assert client.post(page(shared, "switch")).status_code == 403
     assert client.post(page(theirs, "switch")).status_code == 404
+    assert client.post(page(shared, "restore"), {"version": "1"}).status_code == 403
+    assert client.post(page(theirs, "restore"), {"version": "1"}).status_code == 404
     refused = client.post(ADD, {**FIELDS, "owner_id": "legal"})
     assert "owner_id" in errors(refused)
     client.post(ADD, {**FIELDS, "owner_id": "support"})
@@ -158,3 +160,41 @@ def test_only_managers_change_the_servers_of_their_teams(client):
     assert McpServer.objects.get(key="office").owner_id == "support"
     client.force_login(member(Role.PUBLISHER, "support", is_staff=True))
     assert client.post(page(ours, "switch")).status_code == 403
+
+
+def test_an_earlier_version_is_restored_by_a_button(staff):
+    staff.post(ADD, FIELDS)
+    row = McpServer.objects.get()
+    moved = {**FIELDS, "url": "https://new.example.org/mcp", "headers": "Authorization: Bearer new", "title": "Bureau"}
+    staff.post(page(row), moved)
+
+    text = staff.get(page(row)).content.decode()
+    staff.post(page(row, "restore"), {"version": "9"})
+    answer = staff.post(page(row, "restore"), {"version": "1"}, follow=True).content.decode()
+
+    row.refresh_from_db()
+    assert "Restore version 1" in text
+    assert "Restore version 2" not in text
+    assert "name, url, headerNames" in text
+    assert (row.title, row.url, row.headers) == ("Office", FIELDS["url"], {})
+    assert [version.source for version in row.versions.all()] == ["restore", "admin", "admin"]
+    assert "the stored headers were deleted: Authorization. Enter them again." in answer
+    assert staff.get(page(row, "restore")).status_code == 405
+
+
+def test_the_page_names_the_agents_that_use_a_server_and_deletion_warns(client):
+    row = McpServer.objects.create(key="office", title="Office", url="https://mcp.example.org/mcp")
+    used = {"office": {"tools": {"add": {}}}}
+    AgentFactory(id="clerk", name="Clerk <b>", owner_id="support", mcp_clients=used)
+    AgentFactory(name="Secret", owner_id="legal", mcp_clients=used)
+    client.force_login(member(Role.VIEWER, "support", is_staff=True))
+    seen = client.get(page(row)).content.decode()
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    question = client.get(page(row, "delete")).content.decode()
+    listing_page = client.get(reverse("admin:tools_app_mcpserver_changelist")).content.decode()
+
+    assert "Clerk &lt;b&gt;" in seen
+    assert "Secret" not in seen
+    assert "1 more agent uses it in teams that you are not a member of." in seen
+    assert "Agents use it</strong> and will run without its tools: Clerk &lt;b&gt;, Secret." in question
+    assert "delete_selected" not in listing_page

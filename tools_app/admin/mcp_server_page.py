@@ -1,0 +1,66 @@
+"""What the admin page of an MCP server shows besides its form: its tools, who uses it, and its versions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from access_app.caller import Caller
+from agents_app.models import Agent
+from tools_app.mcp.definitions import Definition, Difference, find_differences
+from tools_app.mcp.usage import find_users
+from tools_app.mcp.versions import changed_members
+from tools_app.models import McpServer, McpServerVersion
+
+MAX_VERSIONS = 20
+MAX_USERS = 20
+
+
+class ToolRow(NamedTuple):
+    """A tool of a server. It is gone if the server no longer lists it."""
+
+    name: str
+    item: Definition
+    is_gone: bool
+    differences: list[Difference]
+
+
+class VersionRow(NamedTuple):
+    """A version with what it changed, and whether it can be restored."""
+
+    version: McpServerVersion
+    changed: list[str]
+    is_current: bool
+
+
+def tool_rows(row: McpServer) -> list[ToolRow]:
+    """Return the tools of a server, with what changed in each."""
+    listed, accepted = row.definitions, row.accepted_definitions
+    rows = []
+    for name in sorted({*listed, *accepted}):
+        item, before = listed.get(name), accepted.get(name)
+        differences = find_differences(before, item) if item and before and item.hash != before.hash else []
+        rows.append(ToolRow(name, item or accepted[name], item is None, differences))
+    return rows
+
+
+def version_rows(row: McpServer) -> list[VersionRow]:
+    """Return the newest versions of a server."""
+    versions: list[McpServerVersion | None] = [*row.versions.all()[: MAX_VERSIONS + 1]]
+    pairs = pairwise([*versions, None] if len(versions) <= MAX_VERSIONS else versions)
+    return [
+        VersionRow(version, changed_members(version, before), version.version_number == row.last_version_number)
+        for version, before in pairs
+        if version is not None
+    ]
+
+
+def usage_context(user: Caller, row: McpServer) -> dict[str, Any]:
+    """Return the agents that use a server and that the user may see, and the number of the others."""
+    users = find_users(row)
+    visible: list[Agent] = [*users.for_user(user).order_by("name", "pk")[:MAX_USERS]]
+    return {
+        "used_by": visible,
+        "more_users": users.count() - len(visible),
+        "effect_on_users": "will run without its tools",
+    }

@@ -1,0 +1,61 @@
+"""API views of the versions of stored MCP clients."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import Unprocessable
+from agents_app.api.idempotency import idempotent
+from agents_app.api.unknown_keys import warning_payloads
+from tools_app.api.clients import client_response
+from tools_app.api.lookups import get_server, lock_changeable_server
+from tools_app.api.representation import version_body
+from tools_app.mcp.listing import enqueue_listing
+from tools_app.mcp.versions import find_version, restore_version
+
+
+class ClientVersionsView(JSONView):
+    """The versions of an MCP server, newest first."""
+
+    def get(self, request: Request, server_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(20)
+            unknown = query.check_unknown_names()
+        versions = get_server(request, server_id).versions.all()
+        page = [version_body(version) for version in versions[paging.start : paging.stop]]
+        payload = page_payload("versions", page, versions.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
+
+
+class ClientVersionView(JSONView):
+    """One version of an MCP server, which its number names."""
+
+    def get(self, request: Request, server_id: str, number: str) -> HttpResponse:
+        return json_response(version_body(find_version(get_server(request, server_id), number)))
+
+
+class ClientRestoreView(JSONView):
+    """A new version with the configuration of an earlier one."""
+
+    @idempotent
+    def post(self, request: Request, server_id: str, number: str) -> HttpResponse:
+        json_object_body(request)
+        with transaction.atomic():
+            row = lock_changeable_server(request, server_id)
+            version = find_version(row, number)
+            try:
+                restored = restore_version(row, version)
+            except ValidationError as error:
+                message = f"This version cannot be restored: {' '.join(error.messages)}"
+                raise Unprocessable(message, "not_restorable") from None
+            if row.is_enabled and restored.is_moved:
+                enqueue_listing(row, request.user)
+        return client_response(restored.server)

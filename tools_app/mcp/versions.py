@@ -1,0 +1,69 @@
+"""The versions of MCP servers: what changed in each, and how an earlier one is restored."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.db import transaction
+
+from agentcms.errors import NotFound
+from agentcms.wire.canonical import json_equal
+from agents_app.editing.change_context import Source, change
+from tools_app.models import McpServer, McpServerVersion
+
+# The column of each member of a snapshot. The values of headers are in no snapshot.
+SNAPSHOT_COLUMNS = {
+    "name": "title",
+    "description": "description",
+    "transport": "transport",
+    "url": "url",
+    "commandKey": "command_key",
+    "connectTimeout": "connect_timeout",
+    "callTimeout": "call_timeout",
+    "prefix": "prefix",
+    "approval": "approval",
+    "enabled": "is_enabled",
+}
+
+
+class Restored(NamedTuple):
+    """A restored server. It is `moved` if its address changed, and then its headers were deleted."""
+
+    server: McpServer
+    is_moved: bool
+    deleted_headers: list[str]
+
+
+def find_version(server: McpServer, number: int | str) -> McpServerVersion:
+    """Return a version of a server. Raise NotFound."""
+    is_number = isinstance(number, int) or (number.isascii() and number.isdigit() and len(number) < 10)
+    version = server.versions.filter(version_number=int(number)).first() if is_number else None
+    if version is None:
+        raise NotFound(f"Version {number} of MCP server {server.key} not found")
+    return version
+
+
+def restore_version(server: McpServer, version: McpServerVersion) -> Restored:
+    """Give a locked server the configuration of an earlier version, as a new version.
+
+    Stored headers stay unless the address changes: they were entered for another one. Raise ValidationError by field
+    if the configuration is not valid any more.
+    """
+    address, names = server.address, list(server.header_names)
+    for member, column in SNAPSHOT_COLUMNS.items():
+        setattr(server, column, version.snapshot.get(member, getattr(server, column)))
+    is_moved = server.address != address
+    if is_moved:
+        server.set_headers({})
+    server.full_clean()
+    with change(source=Source.RESTORE), transaction.atomic():
+        server.save()
+    return Restored(server, is_moved, names if is_moved else [])
+
+
+def changed_members(version: McpServerVersion, before: McpServerVersion | None) -> list[str]:
+    """Return the members of the snapshot in which a version differs from the one before. The first has none."""
+    if before is None:
+        return []
+    old, new = before.snapshot, version.snapshot
+    return [name for name in new if not json_equal(old.get(name), new[name])]
