@@ -4,6 +4,8 @@
 """
 
 import os
+import resource
+import subprocess
 import sys
 from pathlib import Path
 from urllib.request import urlopen
@@ -20,10 +22,26 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+waits = {"waiting": 0, "cancelled": 0}
+
+
+@server.tool()
+def calls() -> dict[str, int]:
+    """Return how many calls of `wait` are in progress, and how many were cancelled."""
+    return waits
+
+
 @server.tool()
 async def wait(seconds: float) -> str:
     """Wait for some seconds."""
-    await anyio.sleep(seconds)
+    waits["waiting"] += 1
+    try:
+        await anyio.sleep(seconds)
+    except anyio.get_cancelled_exc_class():
+        waits["cancelled"] += 1
+        raise
+    finally:
+        waits["waiting"] -= 1
     return f"Waited {seconds} seconds."
 
 
@@ -68,6 +86,21 @@ def probe(path: str, url: str) -> dict[str, str]:
 def environment() -> list[str]:
     """Return the names of the environment variables."""
     return sorted(os.environ)
+
+
+@server.tool()
+def limits() -> dict[str, int]:
+    """Return the limits of the process."""
+    return {
+        name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0] for name in ("DATA", "NPROC", "CPU", "CORE")
+    }
+
+
+@server.tool()
+def leave_behind() -> int:
+    """Start a process that ignores signals and outlives this one. Return its ID."""
+    program = "import signal, time; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(120)"
+    return subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stdin=subprocess.DEVNULL).pid
 
 
 @server.tool()

@@ -5,21 +5,19 @@ Imports the HTTP client and pydantic-ai, which are heavy. Import this module onl
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
-from typing import TextIO
 
 import httpx2
-from fastmcp.client.transports import StdioTransport
 from pydantic_ai.mcp import MCPToolset
 
 from agentcms.outbound.transport import CheckedTransport
 from tools_app.mcp.errors import AnswerTooLarge, McpError, OtherOrigin, RedirectRefused, RequestRefused
+from tools_app.mcp.program_transport import ProgramTransport
 from tools_app.mcp.table import Server
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
+from tools_app.programs.limited import limited_argv
 
 MAX_ANSWER = 4 * 1024 * 1024  # bytes of one response; the list of all tools is the largest
 
@@ -28,9 +26,9 @@ SERVER_ERROR = 500
 
 
 class Toolset(MCPToolset[None]):
-    """A client of a server. Its HTTP transport knows why it stopped reading, which the library may hide."""
+    """A client of a server. Its transport knows why it stopped reading, which the library may hide."""
 
-    server_transport: ServerTransport | None = None
+    server_transport: ServerTransport | ProgramTransport | None = None
 
     @property
     def refusal(self) -> Exception | None:
@@ -45,12 +43,15 @@ def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
     """
     options = {"id": server.key, "tool_error_behavior": "error", "cache_tools": False}
     if server.transport == McpServer.Transport.STDIO:
-        return Toolset(
-            program_transport(server),
+        program = program_transport(server)
+        toolset = Toolset(
+            program,
             init_timeout=server.connect_timeout,
             read_timeout=server.call_timeout,
             **options,  # type: ignore[arg-type]
         )
+        toolset.server_transport = program
+        return toolset
     transport = ServerTransport(server.url, headers)
     client = httpx2.AsyncClient(
         transport=transport,
@@ -68,18 +69,11 @@ def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
     return toolset
 
 
-def program_transport(server: Server) -> StdioTransport:
+def program_transport(server: Server) -> ProgramTransport:
     """Return the transport that starts the program of a server. Raise ValidationError if it may not be started."""
     command = MCP_COMMANDS.get(server.command_key)
     command.require_sandbox()
-    program, *arguments = command.full_argv
-    return StdioTransport(program, arguments, env=command.environment, keep_alive=False, log_file=discarded_output())
-
-
-@cache
-def discarded_output() -> TextIO:
-    """Return where programs write their errors. They may quote what agents sent."""
-    return open(os.devnull, "w") if not sys.flags.dev_mode else sys.stderr
+    return ProgramTransport(limited_argv(command), command.environment)
 
 
 class ServerTransport(httpx2.AsyncBaseTransport):

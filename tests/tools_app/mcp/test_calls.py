@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -75,11 +76,13 @@ def test_twenty_calls_at_once_share_one_connection(server):
     assert count == 1
 
 
-def test_an_answer_that_no_client_should_read_is_refused(http_server):
-    (error,) = call_all(server_from_row(http_server), ("repeat", {"text": "x" * 1000, "times": 5000}))
+def test_an_answer_that_no_client_should_read_is_refused(server):
+    (error,) = call_all(server, ("repeat", {"text": "x" * 1000, "times": 6000}))
+    (again,) = call_all(server, ("add", {"a": 1, "b": 2}))
 
     assert isinstance(error, McpError)
-    assert "too large" in str(error)
+    assert str(error) == f"The answer of the MCP server '{server.title}' is too large. Ask for less data."
+    assert again == 3
 
 
 def test_a_server_that_is_down_is_named_without_its_address(http_server):
@@ -105,6 +108,54 @@ def test_a_program_that_ends_during_a_call_fails_that_call_alone(program_server)
 
     assert message == "The program of the MCP server 'Printer' could not be started, or it ended."
     assert again == 3
+
+
+@pytest.mark.parametrize("command", ["boxed", "bare"])
+def test_a_program_has_limits_and_ends_with_its_connection(program_server, command):
+    """Without a sandbox, the process that it left behind would go on."""
+    program_server.command_key = command
+    server = server_from_row(program_server)
+
+    async def run():
+        limits, child = await asyncio.gather(
+            call_tool(server, "limits", {}, CallerNames()), call_tool(server, "leave_behind", {}, CallerNames())
+        )
+        was_running = command == "boxed" or is_running(child)
+        await session_pool().close_all()
+        return limits, child, was_running
+
+    limits, child, was_running = asyncio.run(run())
+
+    assert limits == {"DATA": 2048 * 1024 * 1024, "NPROC": 64, "CPU": 600, "CORE": 0}
+    assert was_running
+    assert command == "boxed" or not is_running(child)
+
+
+def is_running(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("name", ["http_server", "program_server"])
+def test_a_cancelled_call_is_cancelled_on_the_server_and_the_connection_stays(request, name):
+    server = server_from_row(request.getfixturevalue(name))
+
+    async def run():
+        calling = asyncio.create_task(call_tool(server, "wait", {"seconds": 60}, CallerNames()))
+        while not (waiting := await call_tool(server, "calls", {}, CallerNames()))["waiting"]:
+            await asyncio.sleep(0.01)
+        calling.cancel()
+        await asyncio.wait([calling])
+        async with asyncio.timeout(20):
+            while (ended := await call_tool(server, "calls", {}, CallerNames()))["waiting"]:
+                await asyncio.sleep(0.01)
+        count = len(session_pool().sessions)
+        await session_pool().close_all()
+        return calling.cancelled(), ended["cancelled"] - waiting["cancelled"], count
+
+    assert asyncio.run(run()) == (True, 1, 1)
 
 
 def test_a_disabled_server_is_not_asked(http_server):

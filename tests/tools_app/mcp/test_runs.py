@@ -4,14 +4,16 @@ import socket
 
 import pytest
 
+from runs_app.engine import start
 from runs_app.models import PendingCall
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.served import wait_until
+from tests.tools_app.mcp.test_calls import call_all
 from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import accept_definition, store_listing
-from tools_app.mcp.table import load_servers, server_table
+from tools_app.mcp.table import load_servers, server_from_row, server_table
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +63,23 @@ def test_a_run_calls_a_tool_and_its_event_says_where_it_comes_from(idle_engine, 
         "definitionHash": listing().definitions["add"].hash,
     }
     assert (result["payload"]["isError"], result["payload"]["result"]) == (False, 2 * call["payload"]["args"]["a"])
+
+
+def test_a_cancelled_run_cancels_its_call_on_the_server(idle_engine, http_server):
+    def calls():
+        return call_all(server_from_row(http_server), ("calls", {}))[0]
+
+    seconds = {"type": "object", "properties": {"seconds": {"type": "number"}}, "required": ["seconds"]}
+    store_listing(http_server.pk, Listing({"wait": Definition("wait", "", seconds)}, []))
+    http_server.refresh_from_db()
+    before = calls()["cancelled"]
+    run = start_run(agent_with({"office": {}}), member("editor"), "office_wait 60")
+    wait_until(lambda: calls()["waiting"], 60, "the call")
+
+    start.cancel_run(run)
+
+    assert wait_for_end(run).status == run.Status.CANCELLED
+    wait_until(lambda: calls() == {"waiting": 0, "cancelled": before + 1}, 30, "the end of the call")
 
 
 def test_a_run_without_a_call_connects_to_no_server(idle_engine, office):

@@ -1,0 +1,34 @@
+"""Command lines of programs whose resources are limited."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tools_app.programs import launcher
+from tools_app.programs.commands import Command
+from tools_app.programs.sandbox import sandboxed_argv
+
+SCRIPT_INSIDE = "/run/launcher.py"  # in the sandbox
+MEGABYTE = 1024 * 1024
+LIMITS = {"DATA": 2048 * MEGABYTE, "NPROC": 64, "CPU": 600, "CORE": 0}  # of one process; CPU in seconds
+
+
+def limited_argv(command: Command, limits: Mapping[str, int] = LIMITS) -> list[str]:
+    """Return the command line of a command: the sandbox if it has one, the launcher, and the program.
+
+    `limits` are values of `setrlimit` by the name of the resource. A program without a sandbox ends with this process.
+    """
+    python, script = os.path.realpath(sys.executable), launcher.__file__
+    options = {"folder": "/tmp", "limits": dict(limits), "proxy": "", "parent": 0}  # noqa: S108  inside the sandbox
+    if not command.is_sandboxed:
+        options |= {"folder": "/", "parent": os.getpid()}
+        return [python, "-I", "-S", script, json.dumps(options), *command.argv]
+    mounts = ["--ro-bind", script, SCRIPT_INSIDE]
+    if not Path(sys.base_prefix).is_relative_to("/usr"):
+        mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
+    launched = [python, "-I", "-S", SCRIPT_INSIDE, json.dumps(options), *command.argv]
+    return sandboxed_argv(command.argv, mounts, launched)
