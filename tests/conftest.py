@@ -19,6 +19,8 @@ from tests.emptying import delete_rows_after_tests
 from tests.runs import wait_for_engine
 from tests.served import Served
 from tests.served_accounts import drop_template_database, serving_with_accounts
+from tests.shop_server import running_shop
+from tools_app.demo.address import HOST
 
 # The duration of an example depends on the machine.
 hypothesis_settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -156,9 +158,20 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Start a copy that all tests of a worker share. It has one account per role and no demo data."""
-    with serving_with_accounts(tmp_path_factory.mktemp("served") / "var") as copy:
+    """Start a copy that all tests of a worker share. It has one account per role and no demo data.
+
+    It may connect to the address of `shop_url`, and to no other private one.
+    """
+    folder = tmp_path_factory.mktemp("served") / "var"
+    with serving_with_accounts(folder, OUTBOUND_NETWORKS=f"{HOST}/32") as copy:
         yield copy
+
+
+@pytest.fixture(scope="session")
+def shop_url() -> Iterator[str]:
+    """Start the MCP server of the demo, and return its URL."""
+    with running_shop() as url:
+        yield url
 
 
 @pytest.fixture

@@ -79,6 +79,7 @@ def seed_demo_data() -> bool:
     call_command("seed_demo_runs")
     call_command("seed_demo_knowledge")
     call_command("seed_demo_evaluations")
+    call_command("seed_demo_mcp")
     return True
 
 

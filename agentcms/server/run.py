@@ -20,6 +20,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
+from agentcms.server.demo_mcp import demo_mcp_process, demo_mcp_variables
 from agentcms.server.processes import PROJECT, Child, Watchdog, stop_with_parent
 from agentcms.server.supervisor import Log, StopRequested, Supervisor
 from agentcms.server.valkey import Valkey, remove_stale_socket
@@ -98,13 +99,17 @@ def serve(config: ServerConfig, supervisor: Supervisor) -> None:
     """Start the processes in order and keep them running until a stop signal."""
     variables = {**os.environ, "DATA_DIR": str(config.data), "PYTHONUNBUFFERED": "1"}
     with start_broker(config, supervisor, variables) as address:
-        variables |= address
+        variables |= address | demo_mcp_variables(config.data)
         if supervisor.run_to_end(Child("prepare", python("-m", "agentcms.server.prepare"), variables)):
             raise CannotStart("The database, the static files or the demo data could not be prepared: see above.")
+        demo = demo_mcp_process(config.data, variables)
+        variables |= demo[1] if demo else {}
         supervisor.keep_running(web_process(config, variables))
         # Start the worker later: the web server alone starts a second faster.
         is_ready = wait_for_first_page(config, supervisor, timeout=FIRST_PAGE_TIMEOUT)
         supervisor.keep_running(worker_process(variables))
+        if demo:
+            supervisor.keep_running(demo[0])
         while not is_ready:
             is_ready = wait_for_first_page(config, supervisor, timeout=60)
         for line in startup_lines(config):

@@ -58,6 +58,11 @@ def test_it_listens_on_localhost_only(running):
     assert listening == {"127.0.0.1"}
 
 
+def test_without_demo_data_there_is_no_mcp_server(running):
+    assert running.processes_matching("agentcms.server.worker")
+    assert not running.processes_matching("tools_app.demo.server")
+
+
 def test_a_second_start_on_the_same_data_names_the_running_process(running):
     second = Served(running.data_dir)
     environment = {**second.environment, "DATA_DIR": str(running.data_dir)}

@@ -34,6 +34,17 @@ def all_ended(processes: list[psutil.Process]) -> bool:
     return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
 
 
+def test_the_demo_data_has_an_mcp_server_of_its_own(started_copy):
+    part = "tools_app.demo.server"
+    wait_until(lambda: started_copy.processes_matching(part), what="the MCP server of the demo")
+
+    (process,) = started_copy.processes_matching(part)
+
+    assert process in started_copy.processes()
+    wait_until(lambda: [listener.laddr.ip for listener in process.net_connections()], what="its address")
+    assert {listener.laddr.ip for listener in process.net_connections()} == {"127.0.0.77"}
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_every_process(started_copy, number):
     processes, sockets = started_copy.processes(), socket_folder(started_copy)
