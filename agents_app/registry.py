@@ -97,6 +97,7 @@ class Entry:
     owner_id: str = ""
     definition_hash: str = ""
     accepted_hash: str = ""
+    differences: tuple[tuple[str, Any, Any], ...] = ()  # from the accepted definition: part, before and after
     unavailable_reason: str = ""  # a message for users if the entry cannot be used now
 
     @property

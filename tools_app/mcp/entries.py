@@ -8,6 +8,7 @@ from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind
+from tools_app.mcp.definitions import Definition, Difference, find_differences
 from tools_app.mcp.table import Server, server_table
 
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
@@ -41,8 +42,16 @@ def tool_entries(server: Server) -> Iterator[Entry]:
             tool_name=f"{server.prefix}_{name}",
             definition_hash=listed.hash if listed else "",
             accepted_hash=accepted.hash if accepted else "",
+            differences=differences_from(accepted, listed),
             unavailable_reason=server.reason or missing_reason(server, name),
         )
+
+
+def differences_from(accepted: Definition | None, listed: Definition | None) -> tuple[Difference, ...]:
+    """Return what a server changed in a tool since its definition was accepted."""
+    if accepted is None or listed is None or accepted.hash == listed.hash:
+        return ()
+    return (*find_differences(accepted, listed),)
 
 
 def missing_reason(server: Server, name: str) -> str:

@@ -19,7 +19,10 @@ from typing import Any
 
 from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_problem, selected_tools
 from agents_app.forms.object_field import get_list
+from agents_app.forms.tools.definition_difference import PartDifference, part_differences
 from agents_app.registry import Entry, Kind, registry
+
+MAX_SEARCHED = 500  # characters of a description
 
 is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 
@@ -39,6 +42,22 @@ class ToolRow:
     def is_changed(self) -> bool:
         entry = self.entry
         return bool(self.problem and entry and entry.definition_hash and not entry.unavailable_reason)
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the server does not list the tool any more."""
+        return self.is_selected and (self.entry is None or not self.entry.definition_hash)
+
+    @property
+    def differences(self) -> list[PartDifference]:
+        """What changed since the definition was accepted."""
+        return [*part_differences(self.entry)] if self.entry and self.is_changed else []
+
+    @property
+    def search_text(self) -> str:
+        """The words by which the search finds the tool, in lower case."""
+        texts = [self.key, self.entry.title, self.entry.description[:MAX_SEARCHED]] if self.entry else [self.key]
+        return " ".join(texts).lower()
 
     @property
     def schema_text(self) -> str:

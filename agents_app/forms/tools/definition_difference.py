@@ -1,0 +1,33 @@
+"""What a server changed in the definition of a tool since it was accepted, line by line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+from agents_app.registry import Entry
+from versions_app.compare.diff import FieldDiff
+from versions_app.compare.sections import CompareOptions, RowBlock, build_text_blocks
+
+PART_LABELS = {"description": "Description", "schema": "Schema", "title": "Title", "annotations": "Annotations"}
+
+
+class PartDifference(NamedTuple):
+    """A part of a definition with the lines that differ."""
+
+    label: str
+    blocks: Sequence[RowBlock]
+
+
+def part_differences(entry: Entry) -> Iterator[PartDifference]:
+    """Yield the parts in which the definition of a tool differs from the accepted one."""
+    options = CompareOptions(side_by_side=False, id_prefix=entry.key)
+    for part, before, after in entry.differences:
+        blocks, _ = build_text_blocks(FieldDiff(part, as_text(before), as_text(after)), count(1), options)
+        yield PartDifference(PART_LABELS.get(part, part), blocks)
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,43 @@
+"""The tools of MCP servers in the editor: found and selected by keyboard."""
+
+import uuid
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import create_agent
+from tests.browser.site.test_accessibility import find_violations
+from tests.served import wait_until
+
+
+def test_a_tool_is_found_and_selected_by_keyboard(visit, api, served, shop_url, axe):
+    key = f"shop-{uuid.uuid4().hex[:8]}"
+    server = {"id": key, "name": "Shop", "servers": {key: {"type": "http", "url": shop_url}}}
+    with served.client(served.keys["root"]) as root:
+        assert root.post("/api/stored/mcp-clients", json=server).status_code == 201
+    wait_until(lambda: api.get(f"/api/mcp/{key}/tools").json()["tools"], 60, "the list of tools")
+    create_agent(api, key)
+    page = visit().goto(f"/agents/{key}#mcp-tools")
+    tools = page.locator("#mcp-tools")
+
+    search = tools.get_by_label("Search tools")
+    search.focus()
+    page.keyboard.type(f"{key} price")
+    page.keyboard.press("Enter")  # does not save
+    expect(tools.locator("[data-filter-status]")).to_have_text("1 tool found")
+    expect(tools.get_by_role("checkbox", name="Shipping price")).to_be_visible()
+    expect(tools.get_by_role("checkbox", name="Opening hours")).to_be_hidden()
+    page.keyboard.press("Tab")  # the summary of the server
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(tools.get_by_role("checkbox", name="Shipping price")).to_be_checked()
+    assert find_violations(page, axe) == []
+    search.press("Escape")
+    expect(search).to_have_value("")
+    expect(tools.get_by_role("checkbox", name="Opening hours").first).to_be_attached()
+    page.keyboard.press("Control+s")
+
+    expect(page.locator(".toast").last).to_contain_text("Draft v2 saved")
+    draft = api.get(f"/api/stored/agents/{key}", params={"status": "draft"}).json()
+    assert list(draft["mcpClients"][key]["tools"]) == ["shipping_price"]
+    with served.client(served.keys["root"]) as root:
+        root.delete(f"/api/stored/mcp-clients/{key}")
