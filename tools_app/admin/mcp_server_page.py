@@ -1,4 +1,4 @@
-"""What the admin page of an MCP server shows besides its form: its tools, who uses it, and its versions."""
+"""The context of the admin page of an MCP server besides its form: its tools, its users, and its versions."""
 
 from __future__ import annotations
 

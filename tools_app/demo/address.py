@@ -28,11 +28,11 @@ def choose_port(data: Path) -> int | None:
     return port
 
 
-def choose_free_port(wanted: int = 0) -> int | None:
-    """Return the wanted port, or any for 0, if it is free at the address."""
+def choose_free_port(preferred: int = 0) -> int | None:
+    """Return the preferred port, or any for 0, if it is free at the address."""
     with suppress(OSError, OverflowError), closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((HOST, wanted))
+        probe.bind((HOST, preferred))
         port: int = probe.getsockname()[1]
         return port
     return None

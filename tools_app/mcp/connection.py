@@ -41,29 +41,33 @@ def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
     Sampling, elicitation, roots and instructions stay off. Raise ValidationError if the program of the server may not
     be started.
     """
-    options = {"id": server.key, "tool_error_behavior": "error", "cache_tools": False}
     if server.transport == McpServer.Transport.STDIO:
         program = program_transport(server)
-        toolset = Toolset(
-            program,
-            init_timeout=server.connect_timeout,
-            read_timeout=server.call_timeout,
-            **options,  # type: ignore[arg-type]
-        )
-        toolset.server_transport = program
-        return toolset
+        return new_toolset(server, program, program)
     transport = ServerTransport(server.url, headers)
     client = httpx2.AsyncClient(
         transport=transport,
         timeout=httpx2.Timeout(server.call_timeout, connect=server.connect_timeout),
         trust_env=False,  # no proxy of the environment: it would connect to addresses that nobody checked
     )
+    return new_toolset(server, server.url, transport, client)
+
+
+def new_toolset(
+    server: Server,
+    target: str | ProgramTransport,
+    transport: ServerTransport | ProgramTransport,
+    client: httpx2.AsyncClient | None = None,
+) -> Toolset:
+    """Return a client of a URL or a program, which knows its transport."""
     toolset = Toolset(
-        server.url,
+        target,
         http_client=client,
+        id=server.key,
+        tool_error_behavior="error",
+        cache_tools=False,
         init_timeout=server.connect_timeout,
         read_timeout=server.call_timeout,
-        **options,  # type: ignore[arg-type]
     )
     toolset.server_transport = transport
     return toolset

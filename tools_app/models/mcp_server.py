@@ -137,7 +137,7 @@ class McpServer(VersionedConfiguration):
 
     @property
     def address(self) -> tuple[str, str, str]:
-        """What decides where the headers are sent."""
+        """The values that decide where the headers are sent."""
         return self.transport, self.url, self.command_key
 
     @property

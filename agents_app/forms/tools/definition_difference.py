@@ -1,4 +1,4 @@
-"""What a server changed in the definition of a tool since it was accepted, line by line."""
+"""The difference between the definition of a tool and the accepted one, line by line."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class ToolRow:
 
     @property
     def differences(self) -> list[PartDifference]:
-        """What changed since the definition was accepted."""
+        """The parts that changed since the definition was accepted."""
         return [*part_differences(self.entry)] if self.entry and self.is_changed else []
 
     @property
