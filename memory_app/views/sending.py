@@ -18,7 +18,7 @@ from agentcms.web.dialogs import is_htmx
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.forms.fields import RawTextField
-from agents_app.forms.knowledge import parse_input
+from agents_app.forms.tools.knowledge import parse_input
 from agents_app.models import Agent
 from memory_app.history.signal_markup import NAME_MESSAGE, Signal, is_name
 from memory_app.history.wire_messages import MAX_MESSAGE_KB

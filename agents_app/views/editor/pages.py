@@ -18,7 +18,7 @@ from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.configuration.refusals import MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.forms.create import CreateForm
-from agents_app.forms.edit import ExistingAgentForm, head_configuration
+from agents_app.forms.existing_agent import ExistingAgentForm, head_configuration
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, can_duplicate, get_agent, has_role_for, owner_choices

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from agentcms.web.dialogs import is_htmx
-from agents_app.forms.edit import ExistingAgentForm
+from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.views.access import can_duplicate
 from agents_app.views.header import AgentTab, header_context

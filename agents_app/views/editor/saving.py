@@ -22,7 +22,8 @@ from agents_app.configuration.refusals import MoveRefused
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.change_context import ChangeValues, change
 from agents_app.editing.editor import publish_locked, save_draft_locked
-from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, find_version_by_id
+from agents_app.forms.edit import AgentEditForm
+from agents_app.forms.existing_agent import ExistingAgentForm, find_version_by_id
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 from agents_app.views.access import get_agent, lock_agent

@@ -12,7 +12,7 @@ from django.http import HttpRequest, QueryDict
 from access_app.role import Role
 from agents_app.configuration.conditional import CONDITIONAL, CONTEXT_KEYS
 from agents_app.configuration.display import FIELD_LABELS, variant_title
-from agents_app.forms.knowledge import parse_input
+from agents_app.forms.tools.knowledge import parse_input
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for
 from runs_app.resolution import ResolvedAgent
