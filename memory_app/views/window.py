@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agents_app.configuration.memory_options import parse_memory_options
 from memory_app.history.messages import window_rows
 from memory_app.models import Thread
+from memory_app.observational.limits import observational_options_of_agent
 
 REGISTERED_LAST_MESSAGES = 20  # of the registered memory "last-messages"
 
@@ -22,7 +23,12 @@ class ThreadWindow:
 
 
 def find_window(thread: Thread) -> ThreadWindow | None:
-    """Return the window of a thread, or None if its agent has no memory, or one with a window of its own."""
+    """Return the window of a thread, or None if its agent has no memory, or one with a window of its own.
+
+    An agent that observes has gauges among its observations instead.
+    """
+    if observational_options_of_agent(thread.agent) is not None:
+        return None
     version = thread.agent.active_version if thread.agent else None
     memory = version.snapshot.get("memory") if version else None
     options = parse_memory_options(memory)

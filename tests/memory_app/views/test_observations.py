@@ -43,6 +43,7 @@ def test_the_page_of_a_thread_shows_its_window_and_what_each_observation_covers(
     assert "waits" in page
     assert NOTES in page
     assert "of 400 tokens" in page
+    assert 'id="window-title"' not in page  # the gauges beside the observations show it
     assert "?message=2#message-2" in page
 
 
