@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import re._parser as pattern_parser
 import time
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("access_app", "agentcms", "agents_app", "clients", "jobs_app", "memory_app", "runs_app", "versions_app")
+PACKAGES = ("agentcms", "clients", *sorted(path.name for path in ROOT.glob("*_app")))
 FUNCTIONS = ("compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn")
 # Names of Django that take a pattern as their first argument.
 OTHER_CALLS = ("RegexValidator", "re_path", "RegexField")
 
 LENGTHS = (8, 12, 16, 20, 24, 32, 128, 512, 2048, 4096)
+MAX_CHARACTERS = 10 if os.environ.get("DRILL") else 3  # of a pattern that are repeated alone and in pairs
 SUSPICIOUS_SECONDS = 0.002  # for the last length; a linear pattern takes a fifth, a quadratic one at least twice that
 SLOW_SECONDS = 0.05  # for any length
 LINEAR_RATIO = 8.0  # of the times of two lengths, one four times the other; 16 is quadratic
@@ -124,7 +126,9 @@ def match_seconds(pattern: re.Pattern[str], text: str) -> float:
 
 def attack_forms(pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
     """Yield (prefix, unit, suffix) of texts that repeat what a part of the pattern matches and then fail."""
-    characters = [*dict.fromkeys(sample_characters(pattern_parser.parse(pattern.pattern, pattern.flags)))][:10]
+    characters = [*dict.fromkeys(sample_characters(pattern_parser.parse(pattern.pattern, pattern.flags)))][
+        :MAX_CHARACTERS
+    ]
     characters = [*dict.fromkeys([*characters, "a", "0", " "])]
     prefixes = [*dict.fromkeys(["", *sample_prefixes(pattern)])]
     units = [*characters, *(first + second for first in characters for second in characters if first != second)]

@@ -26,7 +26,7 @@ EMPTY_MESSAGE = "The document has no text."
 SCANNED_MESSAGE = "The PDF has no text. It may be a scan: add a version with recognized text."
 STOPPED_MESSAGE = "The document could not be read within {seconds} seconds and the memory limit. Divide it."
 
-is_heading = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t#]*").fullmatch
+is_heading = re.compile(r"(#{1,6})[ \t](.+)").fullmatch
 is_fence = re.compile(r"\s{0,3}(```|~~~)").match
 
 
@@ -73,8 +73,9 @@ def headings(text: str) -> Iterator[tuple[int, str]]:
         if opened := is_fence(line):
             fence = "" if fence == opened[1] else fence or opened[1]
         elif not fence and (heading := is_heading(line.rstrip())):
-            level = len(heading[1])
-            path = [*((above, name) for above, name in path if above < level), (level, heading[2].strip())]
+            level, title = len(heading[1]), heading[2].strip()
+            title = title.rstrip(" \t#") or title  # a heading may end with the marks that it begins with
+            path = [*((above, name) for above, name in path if above < level), (level, title)]
             yield position, " › ".join(name for _, name in path)[:MAX_PLACE_LENGTH]
         position += len(line)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 
 from knowledge_app.documents.errors import DocumentError
@@ -25,8 +24,6 @@ ACCEPTED = ",".join(BY_SUFFIX)
 UNKNOWN_MESSAGE = "'{name}' cannot be read. Add text, Markdown, HTML or PDF."
 NOT_TEXT_MESSAGE = "The document is not text in UTF-8. Save it as UTF-8 and add it again."
 
-is_html = re.compile(rb"\s*(<!doctype html|<html)", re.IGNORECASE).match
-
 
 def media_type_of(name: str, content: bytes, declared: str = "") -> str:
     """Return the format of a document by its name, its content or its declared type. Raise DocumentError."""
@@ -36,11 +33,15 @@ def media_type_of(name: str, content: bytes, declared: str = "") -> str:
     media_type = BY_SUFFIX.get(PurePath(name).suffix.lower())
     if media_type is None and declared in (TEXT, MARKDOWN, HTML, PDF, "application/xhtml+xml"):
         media_type = HTML if declared == "application/xhtml+xml" else declared
-    if media_type is None and is_html(content[:500]):
+    if media_type is None and begins_like_html(content[:500]):
         media_type = HTML
     if media_type is None or media_type == PDF:  # a PDF begins with its mark
         raise DocumentError(UNKNOWN_MESSAGE.format(name=name))
     return media_type
+
+
+def begins_like_html(content: bytes) -> bool:
+    return content.lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
 def decode(content: bytes) -> str:

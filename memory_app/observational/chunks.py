@@ -19,7 +19,7 @@ QUOTED_COLUMNS = ("pk", "number", "role", "data", "text", "tokens", "seen_by", "
 MIN_CHARACTERS = 1000  # of each message that are quoted at least
 ROLE_NAMES: dict[str, str] = {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal", Message.Role.TOOL: "Tool"}
 QUOTE_TAG = "message"
-CLOSING_TAG = re.compile(rf"</(?={QUOTE_TAG})", re.IGNORECASE)
+CLOSING_TAG = re.compile(r"</(?=message)", re.IGNORECASE)  # of QUOTE_TAG
 
 
 @dataclass(frozen=True)

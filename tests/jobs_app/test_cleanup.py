@@ -89,6 +89,7 @@ DELETED_WITH_PARENT |= {"jobs_app.JobFile", "evals_app.ScorerVersion"}
 DELETED_WITH_PARENT |= {"runs_app.BackgroundTask", "runs_app.BackgroundTaskDelivery"}
 DELETED_WITH_PARENT |= {"runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat", "runs_app.RunClaim"}
 DELETED_WITH_PARENT |= {"memory_app.Message", "memory_app.Participant", "memory_app.WorkingRevision"}
+DELETED_WITH_PARENT |= {"memory_app.Observation"}
 DELETED_WITH_PARENT |= {"tools_app.McpServerVersion"}
 # Knowledge bases.
 CREATED_BY_USERS |= {"knowledge_app.KnowledgeBase", "knowledge_app.Document", "knowledge_app.KnowledgeIndex"}

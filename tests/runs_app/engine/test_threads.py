@@ -10,6 +10,7 @@ from runs_app.engine.threads import run_blocking, run_db
 from tests.factories import UserFactory
 
 
+@pytest.mark.django_db(transaction=True)  # its thread returns connections of earlier tests
 def test_a_blocking_tool_does_not_block_the_event_loop():
     async def both():
         done = threading.Event()
