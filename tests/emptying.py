@@ -4,11 +4,15 @@ Django flushes it and sends `post_migrate`, which creates all permissions anew. 
 ms on SQLite and 240 ms on PostgreSQL, more than most of these tests. Deleting the rows takes 3 ms.
 """
 
-from django.db import connections, transaction
+import time
+
+from django.db import OperationalError, connections, transaction
 from django.test import TransactionTestCase
 
 # Migrations fill them, and they are the same in every test.
 CONSTANT_TABLES = {"django_content_type", "auth_permission"}
+PATIENCE = 30.0  # seconds for the transactions of threads
+POLL_INTERVAL = 0.02
 
 
 def delete_rows_after_tests() -> None:
@@ -27,11 +31,23 @@ def delete_rows(alias: str = "default") -> None:
     existing = connection.introspection.django_table_names(only_existing=True, include_views=False)
     tables = [f'"{table}"' for table in existing if table not in CONSTANT_TABLES]
     statements = [f"DELETE FROM {table}" for table in tables]
-    with transaction.atomic(using=alias), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            # Wait for the transactions of threads: the rows that they insert would stay.
-            lock = f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
-            cursor.execute("; ".join([lock, *statements]))
-        else:
+    if connection.vendor == "postgresql":
+        # The rows that open transactions of threads insert would stay. Waiting for their locks could be a deadlock.
+        lock = f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE NOWAIT"
+        statements = ["; ".join([lock, *statements])]
+    end = time.monotonic() + PATIENCE
+    while not try_to_execute(alias, statements, is_last=time.monotonic() > end):
+        time.sleep(POLL_INTERVAL)
+
+
+def try_to_execute(alias: str, statements: list[str], *, is_last: bool) -> bool:
+    """Execute statements in a transaction. Return False if another one has a lock. Raise if this try is the last."""
+    try:
+        with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
+    except OperationalError:
+        if is_last:
+            raise
+        return False
+    return True
