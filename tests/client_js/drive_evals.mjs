@@ -108,6 +108,47 @@ equal((await client.submitExperimentResult(submission)).id, submitted.id);
 equal((await client.finalizeExperiment({ datasetId, experimentId: ingested.experimentId })).status, "completed");
 await refused(client.submitExperimentResult(submission), 409);
 
+// --- Scores, scorers and traces of the runs of the experiment
+
+const runId = results[0].traceId;
+const saved = await client.saveScore({ score: { runId, scorerId: "exact", score: 0.5, reason: "By hand" } });
+equal([saved.score.runId, saved.score.score, saved.score.reason], [runId, 0.5, "By hand"]);
+const byHand = (page) => page.scores.filter((score) => score.reason === "By hand").length;
+const entity = { entityId: agentId, entityType: "AGENT" };
+equal(byHand(await client.listScoresByRunId({ runId })), 1);
+equal(byHand(await client.listScoresByScorerId({ scorerId: "exact", ...entity })), 1);
+equal(byHand(await client.listScoresByEntityId(entity)), 1);
+equal("exact" in (await client.listScorers()), true);
+equal(typeof (await client.getScorer("exact")).scorer.config, "object");
+const traces = await client.listTraces({ filters: { entityId: agentId } });
+equal(traces.spans.some((span) => span.traceId === runId), true);
+equal("input" in (await client.listTracesLight({ filters: { entityId: agentId } })).spans[0], false);
+equal((await client.getTrace(runId)).traceId, runId);
+equal("input" in (await client.getTraceLight(runId)).spans[0], false);
+equal((await client.getSpan(runId, runId)).span.spanId, runId);
+equal((await client.getTraceTrajectory(runId)).steps, []);
+equal(byHand(await client.listScores({ filters: { entityId: agentId } })), 1);
+for (const call of [
+  () => stranger.saveScore({ score: { runId, scorerId: "exact", score: 1 } }),
+  () => stranger.listScoresByRunId({ runId }),
+  () => stranger.listScoresByEntityId(entity),
+  () => stranger.getTrace(runId),
+  () => stranger.getTraceLight(runId),
+  () => stranger.getSpan(runId, runId),
+  () => stranger.getTraceTrajectory(runId),
+]) {
+  await refused(call(), 404);
+}
+const hidden = await stranger.listTraces({ filters: { entityId: agentId } });
+equal(hidden.spans.filter((span) => span.traceId === runId), []);
+
+// --- What is not supported
+
+const generation = { modelId: "demo/echo", prompt: "More" };
+await refused(client.generateDatasetItems({ datasetId, ...generation }), 501);
+await refused(client.clusterFailures({ modelId: "demo/echo", items: [] }), 501);
+await refused(client.getTraceQueryFields({}), 501);
+
 // --- What is refused
 
 const experimentId = first.id;
@@ -126,6 +167,7 @@ for (const call of [
   () => stranger.getItemHistory(datasetId, one.id),
   () => stranger.getDatasetItemVersion(datasetId, one.id, 1),
   () => stranger.listDatasetVersions(datasetId),
+  () => stranger.generateDatasetItems({ datasetId, ...generation }),
   () => stranger.listDatasetExperiments(datasetId),
   () => stranger.getDatasetExperiment(datasetId, experimentId),
   () => stranger.deleteDatasetExperiment(datasetId, experimentId),

@@ -24,4 +24,4 @@ def test_the_client_uses_datasets_and_experiments(installed: Path, served: Serve
         cms.delete(f"/api/stored/agents/{agent_id}").raise_for_status()
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout) >= 60
+    assert int(done.stdout) >= 80
