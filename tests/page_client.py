@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from agents_app.forms.existing_agent import ExistingAgentForm
 from django.test import Client
 
 from access_app.role import Role
+from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from tests.factories import AgentFactory, member
 

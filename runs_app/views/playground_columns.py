@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from agents_app.forms.existing_agent import ExistingAgentForm
 from django.http import QueryDict
 
 from access_app.caller import Caller
@@ -18,6 +17,7 @@ from agents_app.configuration import schema
 from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.references import find_entry
 from agents_app.editing.archived import AgentArchived
+from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind
 from memory_app.models import Thread

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents_app.forms.existing_agent import ExistingAgentForm
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,6 +14,7 @@ from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
 from agents_app.configuration import schema
+from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.views.access import get_agent, has_role_for, role_requirement
 from agents_app.views.editor.rendering import render_editor

@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from agents_app.forms.existing_agent import ExistingAgentForm
 from django.template.loader import render_to_string
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from agentcms.wire.canonical import canonical
 from agents_app.configuration import schema
+from agents_app.forms.existing_agent import ExistingAgentForm
 from tests.conftest import DRILL
 from tests.factories import AgentFactory, UserFactory
 from tests.form_submission import form_data

@@ -1,12 +1,12 @@
 """The variants of an agent in the editor: their inputs give stored values back, and compose new ones."""
 
 import pytest
-from agents_app.forms.variants.inputs import VariantInputs
 from django.http import QueryDict
 from django.urls import reverse
 
 from agents_app.configuration.conditional import RULE_OPERATORS
 from agents_app.forms.pickers import OptionSource
+from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent
 from tests.factories import AgentFactory
 from tests.page_client import agent, editor, editor_form, publisher

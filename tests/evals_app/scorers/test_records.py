@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from agents_app.forms.existing_agent import ExistingAgentForm
 from cachetools import TTLCache
 
 from agentcms.cache import SizeLimitedCache
 from agentcms.errors import Conflict
 from agents_app.configuration.schema import ConfigError
+from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from evals_app.scorers import records, scoring
