@@ -110,7 +110,7 @@ def parameters(section: Section, operation: Operation) -> list[JSON]:
 def describe_parameter(section: Section, operation: Operation, parameter: JSON) -> JSON:
     """Return a parameter with its description, example and default, unless it has its own description."""
     name = parameter["name"]
-    own = section.parameters.get(operation.id, {}).get(name, {})
+    own = own_description(section, operation, name)
     described = {
         **PARAMETER_DESCRIPTIONS.get(name, {}),
         **parameter,
@@ -119,6 +119,13 @@ def describe_parameter(section: Section, operation: Operation, parameter: JSON) 
     if "default" in own:
         described["schema"] = {**described["schema"], "default": own["default"]}
     return described
+
+
+def own_description(section: Section, operation: Operation, name: str) -> JSON:
+    """Return what the section says of a parameter of an operation."""
+    if name == "perPage":
+        return {"default": section.page_sizes.get(operation.id, section.page_size)}
+    return {**section.parameters.get(name, {}), **section.own_parameters.get(operation.id, {}).get(name, {})}
 
 
 def error_statuses(operation: Operation) -> set[int]:

@@ -19,9 +19,11 @@ class Section:
 
     `subjects` are the headings of the reference by a part of the path; the first part that the path contains decides.
     `schemas` returns the schemas of bodies and responses by name, and `bodies` are those that come from one or several
-    models. `required_bodies` names the bodies that a request must have. Texts, examples and parameters are by the ID
-    of the operation. `query` describes query parameters by their name in the operations, and `fields` describes fields
-    by name or by schema and name.
+    models. `required_bodies` names the bodies that a request must have. Texts and examples are by the ID of the
+    operation. `parameters` describes parameters of all operations by name, and `own_parameters` those of one operation
+    by its ID. `page_size` is the default size of pages, and `page_sizes` has the exceptions by ID of operation.
+    `query` describes query parameters by their name in the operations, and `fields` describes fields by name or by
+    schema and name.
     """
 
     operations: tuple[Operation, ...]
@@ -30,24 +32,10 @@ class Section:
     bodies: Mapping[str, Models] = field(default_factory=dict)
     required_bodies: frozenset[str] = frozenset()
     descriptions: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    parameters: Mapping[str, JSON] = field(default_factory=dict)
+    own_parameters: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    page_size: int = 100
+    page_sizes: Mapping[str, int] = field(default_factory=dict)
     query: Mapping[str, JSON] = field(default_factory=dict)
     examples: Mapping[str, str | JSON] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
-
-
-def own_parameters(
-    operations: tuple[Operation, ...],
-    described: Mapping[str, JSON],
-    page_sizes: Mapping[str, int],
-    page_size: int = 100,
-) -> dict[str, dict[str, JSON]]:
-    """Return the parameters of operations: the same descriptions for all, and the default sizes of pages.
-
-    `page_sizes` are those by the ID of the operation that differ from `page_size`.
-    """
-    parameters = {operation.id: dict(described) for operation in operations}
-    for operation in operations:
-        if "perPage" in operation.query:
-            parameters[operation.id]["perPage"] = {"default": page_sizes.get(operation.id, page_size)}
-    return parameters

@@ -145,8 +145,8 @@ AGENT_DESCRIPTIONS: dict[str, str] = {
     "getSchema": "This document, for generators of clients.",
 }
 AGENT_PARAMETERS: dict[str, dict[str, JSON]] = {
-    "listAgents": {"perPage": {"default": 100}, "orderBy": {"default": {"field": "createdAt", "direction": "DESC"}}},
-    "listDeletedAgents": {"perPage": {"default": 100}, "agentId": {"description": "Only agents that had this ID."}},
+    "listAgents": {"orderBy": {"default": {"field": "createdAt", "direction": "DESC"}}},
+    "listDeletedAgents": {"agentId": {"description": "Only agents that had this ID."}},
 }
 AGENT_EXAMPLES: dict[str, JSON] = {
     "createAgent": {
@@ -242,6 +242,6 @@ AGENT_SECTION = Section(
     },
     required_bodies=frozenset({"AgentCreate", "Duplicate"}),
     descriptions=AGENT_DESCRIPTIONS,
-    parameters=AGENT_PARAMETERS,
+    own_parameters=AGENT_PARAMETERS,
     examples=AGENT_EXAMPLES,
 )

@@ -61,10 +61,6 @@ EXCHANGE_DESCRIPTIONS: dict[str, str] = {
     "getJobFile": "Exists as soon as the job is done.",
     "listJobRecords": "One record for each line of the file, with the reason if it was not imported.",
 }
-EXCHANGE_PARAMETERS: dict[str, dict[str, JSON]] = {
-    "listJobs": {"perPage": {"default": 50}},
-    "listJobRecords": {"perPage": {"default": 100}},
-}
 LINES_EXAMPLE = (
     '{"id": "greeter", "agent": {"name": "Greeter", "instructions": "Greet the guest.", '
     '"model": {"provider": "demo", "name": "echo"}}}\n'
@@ -115,6 +111,6 @@ EXCHANGE_SECTION = Section(
     exchange_schemas,
     required_bodies=frozenset({"Lines"}),
     descriptions=EXCHANGE_DESCRIPTIONS,
-    parameters=EXCHANGE_PARAMETERS,
+    page_sizes={"listJobs": 50},
     examples={"importAgents": LINES_EXAMPLE},
 )

@@ -126,12 +126,8 @@ VERSION_DESCRIPTIONS: dict[str, str] = {
     "restoreVersion": "Publishes the new version, which needs the publisher role. With autoPublish false it is a "
     "draft, which needs the editor role.",
 }
-VERSION_OWN_PARAMETERS: dict[str, dict[str, JSON]] = {
-    "listActivations": {"perPage": {"default": 20}},
-    "listVersions": {
-        "perPage": {"default": 20},
-        "orderBy": {"default": {"field": "versionNumber", "direction": "DESC"}},
-    },
+VERSION_PARAMETERS: dict[str, dict[str, JSON]] = {
+    "listVersions": {"orderBy": {"default": {"field": "versionNumber", "direction": "DESC"}}},
 }
 VERSION_EXAMPLES: dict[str, JSON] = {
     "undoActivation": {"changeMessage": "The new version answers too slowly"},
@@ -207,6 +203,7 @@ VERSION_SECTION = Section(
     version_schemas,
     bodies={"Undo": (Undo, ChangeOptions), "VersionDescription": Description},
     descriptions=VERSION_DESCRIPTIONS,
-    parameters=VERSION_OWN_PARAMETERS,
+    own_parameters=VERSION_PARAMETERS,
+    page_size=20,
     examples=VERSION_EXAMPLES,
 )

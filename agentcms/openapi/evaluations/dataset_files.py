@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentcms.openapi.evaluations.datasets import DATASET
 from agentcms.openapi.json_schema import JSON
 from agentcms.openapi.operations import Operation
-from agentcms.openapi.section import Section, own_parameters
+from agentcms.openapi.section import Section
 from evals_app.api.exchange.runs import RunItemBody
 from evals_app.exchange.formats import FileFormat
 
@@ -91,7 +91,7 @@ DATASET_FILE_SECTION = Section(
     bodies={"RunItemCreate": RunItemBody},
     required_bodies=frozenset({"ItemLines", "RunItemCreate"}),
     descriptions=FILE_DESCRIPTIONS,
-    parameters=own_parameters(FILE_OPERATIONS, FILE_PARAMETERS, {}),
+    parameters=FILE_PARAMETERS,
     query={
         "fileFormat": {"name": "format", "schema": {"enum": FileFormat.values}},
         "fileName": {"name": "name"},

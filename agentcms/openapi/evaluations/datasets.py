@@ -19,7 +19,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section, own_parameters
+from agentcms.openapi.section import Section
 from agents_app.configuration.schema import as_partial
 from agents_app.editing.change_context import Source
 from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
@@ -115,7 +115,6 @@ DATASET_PARAMETERS: dict[str, JSON] = {
     "archived": {"description": "Archived datasets instead of the others."},
     "search": {"description": "A part of the texts of the input or the ground truth."},
 }
-OWN_DATASET_PARAMETERS = own_parameters(DATASET_OPERATIONS, DATASET_PARAMETERS, {"listDatasetVersions": 20})
 DATASET_QUERY: dict[str, JSON] = {
     "datasetOrder": order_query("createdAt", "updatedAt", "name"),
     "itemOrder": order_query("createdAt", "updatedAt"),
@@ -253,7 +252,8 @@ DATASET_SECTION = Section(
     },
     required_bodies=frozenset({"DatasetCreate", "DatasetItemCreate", "DatasetItemIds", "DatasetItemsCreate"}),
     descriptions=DATASET_DESCRIPTIONS,
-    parameters=OWN_DATASET_PARAMETERS,
+    parameters=DATASET_PARAMETERS,
+    page_sizes={"listDatasetVersions": 20},
     query=DATASET_QUERY,
     examples=DATASET_EXAMPLES,
     fields=DATASET_FIELDS,

@@ -20,7 +20,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section, own_parameters
+from agentcms.openapi.section import Section
 from agents_app.configuration.schema import as_partial
 from evals_app.api.comparisons import CompareBody
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, ItemRun, ResultChange, SubmittedResult
@@ -147,7 +147,6 @@ EXPERIMENT_PARAMETERS: dict[str, JSON] = {
     "trialIndex": {"description": "Only experiments of this trial."},
     "tags": {"description": "Only results that have all of these tags."},
 }
-OWN_EXPERIMENT_PARAMETERS = own_parameters(EXPERIMENT_OPERATIONS, EXPERIMENT_PARAMETERS, {})
 EXPERIMENT_QUERY: dict[str, JSON] = {
     "experimentOrder": order_query("createdAt", "status"),
     "resultOrder": order_query("startedAt", "createdAt"),
@@ -371,7 +370,7 @@ EXPERIMENT_SECTION = Section(
     },
     required_bodies=frozenset({"CompareExperiments", "GateCreate", "SubmittedResult"}),
     descriptions=EXPERIMENT_DESCRIPTIONS,
-    parameters=OWN_EXPERIMENT_PARAMETERS,
+    parameters=EXPERIMENT_PARAMETERS,
     query=EXPERIMENT_QUERY,
     examples=EXPERIMENT_EXAMPLES,
     fields=EXPERIMENT_FIELDS,

@@ -21,7 +21,7 @@ from agentcms.openapi.json_schema import (
     with_optional_warnings,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section, own_parameters
+from agentcms.openapi.section import Section
 from agents_app.configuration.schema import as_partial
 from evals_app.api.scores import ScoreBody
 from evals_app.scorers.schema import ScorerBody
@@ -145,7 +145,7 @@ SCORER_DESCRIPTIONS: dict[str, str] = {
     "getSpan": "A run or a call of a tool.",
 }
 
-_PARAMETERS: dict[str, JSON] = {
+SCORER_PARAMETERS: dict[str, JSON] = {
     "scorerId": {"description": "The ID of the scorer.", "example": "polite"},
     "versionId": {"description": "The ID or the number of a version.", "example": "2"},
     "entityType": {"description": "The type of the entity: AGENT.", "example": "AGENT"},
@@ -157,8 +157,6 @@ _PARAMETERS: dict[str, JSON] = {
     "from": {"description": "The ID or the number of a version."},
     "to": {"description": "The ID or the number of a version."},
 }
-_PAGES = {"listScorers": 100, "listScorerVersions": 20}
-OWN_SCORER_PARAMETERS = own_parameters(SCORER_OPERATIONS, _PARAMETERS, _PAGES, 10)
 SCORER_QUERY: dict[str, JSON] = {
     "scorerOrder": order_query("createdAt", "updatedAt"),
     "scorerStatus": {
@@ -345,7 +343,9 @@ SCORER_SECTION = Section(
     bodies={"ScorerCreate": ScorerBody, "ScorerChange": as_partial(ScorerBody), "ScoreCreate": ScoreBody},
     required_bodies=frozenset({"ScoreCreate", "ScorerCreate"}),
     descriptions=SCORER_DESCRIPTIONS,
-    parameters=OWN_SCORER_PARAMETERS,
+    parameters=SCORER_PARAMETERS,
+    page_size=10,
+    page_sizes={"listScorers": 100, "listScorerVersions": 20},
     query=SCORER_QUERY,
     examples=SCORER_EXAMPLES,
     fields=SCORER_FIELDS,

@@ -9,7 +9,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.memory.schemas import MEMORY_FIELDS, memory_schemas
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section, own_parameters
+from agentcms.openapi.section import Section
 
 THREADS_PATH = "/api/memory/threads"
 THREAD = f"{THREADS_PATH}/{{threadId}}"
@@ -284,8 +284,6 @@ THREAD_PARAMETERS: dict[str, JSON] = {
     "limit": {"description": "The highest number of results."},
     "memoryConfig": {"description": "As JSON: messageRange is the number of messages around each result."},
 }
-DEFAULT_PAGES = {"listMessages": 40, "listNetworkMessages": 40}
-OWN_MEMORY_PARAMETERS = own_parameters(MEMORY_OPERATIONS, THREAD_PARAMETERS, DEFAULT_PAGES)
 
 ORDER: JSON = {
     "type": "object",
@@ -324,7 +322,8 @@ MEMORY_SECTION = Section(
     {"": "Conversations"},
     memory_schemas,
     descriptions=MEMORY_DESCRIPTIONS,
-    parameters=OWN_MEMORY_PARAMETERS,
+    parameters=THREAD_PARAMETERS,
+    page_sizes={"listMessages": 40, "listNetworkMessages": 40},
     query=MEMORY_QUERY,
     examples=MEMORY_EXAMPLES,
     fields=MEMORY_FIELDS,

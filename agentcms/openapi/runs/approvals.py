@@ -105,8 +105,7 @@ APPROVAL_DESCRIPTIONS: dict[str, str] = {
     "was faster, or says that the arguments are not those of mark.",
 }
 APPROVAL_PARAMETERS: dict[str, dict[str, JSON]] = {
-    "listSuspendedRuns": {"perPage": {"default": 100}},
-    "listApprovals": {"perPage": {"default": 50}, "agentId": {"description": "Only calls of runs of this agent."}},
+    "listApprovals": {"agentId": {"description": "Only calls of runs of this agent."}},
 }
 APPROVAL_EXAMPLES: dict[str, JSON] = {
     "approveToolCall": {"runId": EXAMPLE_UUID, "toolCallId": "call_1"},
@@ -182,6 +181,7 @@ APPROVAL_SECTION = Section(
     approval_schemas,
     required_bodies=frozenset({"ApprovalDecision", "CallDecision", "Resume", "ThreadDecision"}),
     descriptions=APPROVAL_DESCRIPTIONS,
-    parameters=APPROVAL_PARAMETERS,
+    own_parameters=APPROVAL_PARAMETERS,
+    page_sizes={"listApprovals": 50},
     examples=APPROVAL_EXAMPLES,
 )

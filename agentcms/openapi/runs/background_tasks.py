@@ -114,6 +114,7 @@ BACKGROUND_TASK_SECTION = Section(
     {"": "Background tasks"},
     task_schemas,
     descriptions=TASK_DESCRIPTIONS,
+    page_size=50,
     query=TASK_QUERY,
     fields=TASK_FIELDS,
 )

@@ -150,15 +150,11 @@ RUN_DESCRIPTIONS: dict[str, str] = {
     "followRun": "Returns the events so far, then new ones as they occur, until the run ends.",
     "cancelRun": "Stops the run, in whichever process it is.",
 }
-RUN_OWN_PARAMETERS: dict[str, dict[str, JSON]] = {
-    "listRunnableAgents": {"perPage": {"default": 1000}},
+RUN_PARAMETERS: dict[str, dict[str, JSON]] = {
     "listRuns": {
-        "perPage": {"default": 50},
         "agentId": {"description": "Only runs of this agent."},
         "status": {"description": "Only runs in this state."},
     },
-    "listEvents": {"perPage": {"default": 1000}},
-    "listSteps": {"perPage": {"default": 100}},
 }
 RUN_EXAMPLES: dict[str, JSON] = {
     "generate": {"messages": "What is there to see?"},
@@ -342,6 +338,7 @@ RUN_SECTION = Section(
     bodies={"CallOptions": CallOptions},
     required_bodies=frozenset({"Call", "Observe", "Recover"}),
     descriptions=RUN_DESCRIPTIONS,
-    parameters=RUN_OWN_PARAMETERS,
+    own_parameters=RUN_PARAMETERS,
+    page_sizes={"listRunnableAgents": 1000, "listRuns": 50, "listEvents": 1000},
     examples=RUN_EXAMPLES,
 )

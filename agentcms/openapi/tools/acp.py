@@ -115,6 +115,7 @@ ACP_SECTION = Section(
     acp_schemas,
     bodies={"AcpAgentCreate": AcpAgentBody, "AcpAgentChange": as_partial(AcpAgentBody)},
     descriptions=ACP_DESCRIPTIONS,
+    page_sizes={"listAcpAgentVersions": 20},
     examples=ACP_EXAMPLES,
     fields=ACP_FIELDS,
 )

@@ -166,18 +166,10 @@ KNOWLEDGE_PARAMETERS: dict[str, JSON] = {
     },
     "vectorId": {"description": "The ID of the knowledge base.", "example": "handbook"},
     "indexId": {"description": "The name of the index.", "example": "handbook"},
-}
-
-OWN_KNOWLEDGE_PARAMETERS: dict[str, dict[str, JSON]] = {
-    operation.id: {
-        **KNOWLEDGE_PARAMETERS,
-        "perPage": {"default": 100},
-        "status": {
-            "schema": {"type": "string", "enum": Document.Status.values},
-            "description": "Only documents in this state.",
-        },
-    }
-    for operation in KNOWLEDGE_OPERATIONS
+    "status": {
+        "schema": {"type": "string", "enum": Document.Status.values},
+        "description": "Only documents in this state.",
+    },
 }
 
 KNOWLEDGE_EXAMPLES: dict[str, JSON] = {
@@ -371,7 +363,7 @@ KNOWLEDGE_SECTION = Section(
         {"KnowledgeBaseCreate", "KnowledgeSearch", "VectorIndexCreate", "VectorQuery", "VectorUpsert"}
     ),
     descriptions=KNOWLEDGE_DESCRIPTIONS,
-    parameters=OWN_KNOWLEDGE_PARAMETERS,
+    parameters=KNOWLEDGE_PARAMETERS,
     examples=KNOWLEDGE_EXAMPLES,
     fields=KNOWLEDGE_FIELDS,
 )

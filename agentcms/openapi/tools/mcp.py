@@ -159,7 +159,6 @@ VERSION_NUMBER: JSON = {"number": {"description": "The number of a version of th
 MCP_PARAMETERS: dict[str, dict[str, JSON]] = {
     "getMcpClientVersion": VERSION_NUMBER,
     "restoreMcpClientVersion": VERSION_NUMBER,
-    "listMcpServers": {"perPage": {"default": 100}},
     "getMcpServer": {"version": {"description": "Answers with 404 if another version is in use.", "example": "1"}},
 }
 MCP_EXAMPLES: dict[str, JSON] = {
@@ -242,6 +241,7 @@ MCP_SECTION = Section(
     mcp_schemas,
     bodies={"McpClientCreate": McpClientBody, "McpClientChange": as_partial(McpClientBody)},
     descriptions=MCP_DESCRIPTIONS,
-    parameters=MCP_PARAMETERS,
+    own_parameters=MCP_PARAMETERS,
+    page_sizes={"listMcpClientVersions": 20},
     examples=MCP_EXAMPLES,
 )

@@ -70,6 +70,25 @@ def test_a_field_has_the_text_of_its_own_section():
     assert "results of the page" in schemas["ExperimentResultPage"]["properties"]["results"]["description"]
 
 
+# Responses in the forms of the published client and of the registry, which have no size.
+WITHOUT_PAGE_SIZE = {"/api/agents", "/api/mcp/v0/servers"}
+
+
+def documented_page_sizes():
+    """Yield the lists that need no other object, with the default size of their pages."""
+    for path, methods in document()["paths"].items():
+        for parameter in methods.get("get", {}).get("parameters", []):
+            if parameter["name"] == "perPage" and "{" not in path and path not in WITHOUT_PAGE_SIZE:
+                yield path, parameter["schema"]["default"]
+
+
+@pytest.mark.parametrize(("path", "size"), [*documented_page_sizes()])
+def test_a_list_has_the_documented_page_size(root, path, size):
+    body = root.get(path).body
+
+    assert body.get("pagination", body)["perPage"] == size
+
+
 def test_the_schema_of_an_agent_names_its_fields(api):
     schema = api.get("/api/stored/agent-schema").body
 
