@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tools_app.programs import launcher
@@ -17,17 +17,25 @@ MEGABYTE = 1024 * 1024
 LIMITS = {"DATA": 2048 * MEGABYTE, "NPROC": 64, "CPU": 600, "CORE": 0}  # of one process; CPU in seconds
 
 
-def limited_argv(command: Command, limits: Mapping[str, int] = LIMITS) -> list[str]:
+def limited_argv(
+    command: Command,
+    limits: Mapping[str, int] = LIMITS,
+    folder: str = "",
+    mounts: Sequence[str] = (),
+    proxy: str = "",
+) -> list[str]:
     """Return the command line of a command: the sandbox if it has one, the launcher, and the program.
 
-    `limits` are values of `setrlimit` by the name of the resource. A program without a sandbox ends with this process.
+    `limits` are values of `setrlimit` by the name of the resource. `folder` is where the program starts, `mounts` are
+    further options of the sandbox, and `proxy` is the path of a socket in it to which HTTP requests go. A program
+    without a sandbox ends with this process.
     """
     python, script = os.path.realpath(sys.executable), launcher.__file__
-    options = {"folder": "/tmp", "limits": dict(limits), "proxy": "", "parent": 0}  # noqa: S108  inside the sandbox
+    options = {"folder": folder or "/tmp", "limits": dict(limits), "proxy": proxy, "parent": 0}  # noqa: S108
     if not command.is_sandboxed:
-        options |= {"folder": "/", "parent": os.getpid()}
+        options |= {"folder": folder or "/", "proxy": "", "parent": os.getpid()}
         return [python, "-I", "-S", script, json.dumps(options), *command.argv]
-    mounts = ["--ro-bind", script, SCRIPT_INSIDE]
+    mounts = [*mounts, "--ro-bind", script, SCRIPT_INSIDE]
     if not Path(sys.base_prefix).is_relative_to("/usr"):
         mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
     launched = [python, "-I", "-S", SCRIPT_INSIDE, json.dumps(options), *command.argv]

@@ -6,11 +6,9 @@ Imports the ACP library, which is heavy. Import this module only where an agent 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
-import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,11 +28,10 @@ from tools_app.acp.table import AcpRecord
 from tools_app.acp.turn import Turn
 from tools_app.acp.workspaces.folders import Workspace
 from tools_app.models import AcpAgent
-from tools_app.programs import launcher
 from tools_app.programs.commands import ACP_COMMANDS, PROXY, Command
 from tools_app.programs.environment import mask_values
+from tools_app.programs.limited import MEGABYTE, limited_argv
 from tools_app.programs.proxy import AddressProxy
-from tools_app.programs.sandbox import sandboxed_argv
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +40,7 @@ CANCEL_TIMEOUT = 2  # seconds in which an agent may end a cancelled prompt
 END_TIMEOUT = 1  # seconds in which the launcher may end what an agent started
 MAX_STDERR = 2048  # bytes, the last ones
 INSIDE = "/workspace"  # the workspace in the sandbox
-LAUNCHER_INSIDE, PROXY_INSIDE = "/run/launcher.py", "/run/proxy.sock"
+PROXY_INSIDE = "/run/proxy.sock"
 
 _endings: set[asyncio.Task[None]] = set()  # an event loop keeps no reference to its tasks
 
@@ -120,28 +117,21 @@ class AgentProcess:
 
     def argv(self, command: Command) -> list[str]:
         """Return the command line: the sandbox, the launcher, and the program."""
-        script = launcher.__file__
         limits = self.record.limits
         values = {
-            "DATA": limits.memory_mb * 1024 * 1024,
+            "DATA": limits.memory_mb * MEGABYTE,
             "NPROC": limits.processes,
             "CPU": limits.cpu_seconds,
             "CORE": 0,
         }
-        options = {"folder": INSIDE, "limits": values, "proxy": "", "parent": 0}
-        python = os.path.realpath(sys.executable)
         if not command.is_sandboxed:
-            options |= {"folder": str(self.folder), "parent": os.getpid()}
-            return [python, "-I", "-S", script, json.dumps(options), *command.argv]
+            return limited_argv(command, values, str(self.folder))
         bind = "--ro-bind" if self.record.permissions == AcpAgent.Permissions.ASK else "--bind"
-        mounts = [bind, str(self.folder), INSIDE, "--ro-bind", script, LAUNCHER_INSIDE]
-        if not Path(sys.base_prefix).is_relative_to("/usr"):
-            mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
-        if self.proxy is not None:
-            options["proxy"] = PROXY_INSIDE
-            mounts += ["--ro-bind", self.proxy.path, PROXY_INSIDE, *CERTIFICATES]
-        launched = [python, "-I", "-S", LAUNCHER_INSIDE, json.dumps(options), *command.argv]
-        return sandboxed_argv(command.argv, mounts, launched)
+        mounts = [bind, str(self.folder), INSIDE]
+        if self.proxy is None:
+            return limited_argv(command, values, INSIDE, mounts)
+        mounts += ["--ro-bind", self.proxy.path, PROXY_INSIDE, *CERTIFICATES]
+        return limited_argv(command, values, INSIDE, mounts, PROXY_INSIDE)
 
     async def open_session(self, earlier_session: str) -> bool:
         answer = await self.connection.initialize(
