@@ -39,7 +39,7 @@ test-postgres: ## Run the tests that use a database on a temporary PostgreSQL
 	@scripts/environment dev && exec $(PY) -m tests.postgres -- $(PYTEST) $(ARGS)
 
 drill: ## Run the tests, with the large numbers that `make test` reduces
-	@scripts/environment dev && DRILL=1 exec $(PYTEST) $(ARGS)
+	@scripts/environment dev && DRILL=1 exec $(PYTEST) --timeout 0 $(ARGS)
 
 lint: ## Check style, templates and migrations
 	@scripts/environment dev
