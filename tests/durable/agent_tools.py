@@ -4,7 +4,10 @@ import asyncio
 import json
 import os
 import time
+from importlib import import_module
 from pathlib import Path
+
+from celery.signals import worker_init
 
 from agents_app.registry import Entry, Kind, registry, tool
 from runs_app.calling import current
@@ -32,12 +35,13 @@ def planned_model(name, choice):
     """Return a model that calls tools and answers as the `plan` of an agent says, one entry for each request.
 
     An entry is a text, or a list of calls: the name of the tool and its arguments. With `gates`, the answer waits in
-    the middle of the text of that entry. With `call_id`, all calls have this ID.
+    the middle of the text of that entry. With `call_id`, all calls have this ID. With `on_result`, the model
+    answers so to the results of background tasks, which may come at any moment.
     """
     from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
     from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
-    plan, gates = choice["plan"], choice.get("gates", {})
+    plan, gates, on_result = choice["plan"], choice.get("gates", {}), choice.get("on_result")
 
     def is_prompt(message):
         return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
@@ -46,6 +50,9 @@ def planned_model(name, choice):
         start = max(index for index, message in enumerate(messages) if is_prompt(message))
         number = sum(isinstance(message, ModelResponse) for message in messages[start:])
         note(f"model {number}")
+        if on_result and "<background-task " in str(messages[start].parts):
+            yield on_result
+            return
         entry = plan[min(number, len(plan) - 1)]
         if isinstance(entry, list):
             calls = enumerate(entry)
@@ -117,3 +124,5 @@ def register() -> None:
 
 if os.environ.get("DJANGO_SETTINGS_MODULE") == "tests.durable.settings":
     register()
+    if os.environ["RUN_ENGINE"] == "celery":
+        worker_init.connect(lambda **kwargs: import_module("tests.durable.kill_points").install(), weak=False)

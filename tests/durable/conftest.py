@@ -29,6 +29,8 @@ CARRIER = ["-m", "tests.durable.carrier"]
 COMMANDS = dict.fromkeys(("process", "dbos", "temporal"), CARRIER)
 COMMANDS["celery"] = [*WORKER.split(" "), "--without-mingle"]
 READY = {"celery": " ready."}
+# The workers of tests of background tasks, which also execute jobs: forks, or the worker of the application with beat.
+TASK_WORKERS = {"process": ["-m", "tests.durable.task_worker"], "celery": ["-m", "agentcms.server.worker"]}
 SERVICES = {"celery": "valkey", "temporal": "temporal_server"}  # fixtures that return an address
 
 
@@ -48,8 +50,9 @@ class QuietRunner:
 class Engine:
     """The processes that execute the durable runs of a test."""
 
-    def __init__(self, name: str, folder: Path, address: str) -> None:
+    def __init__(self, name: str, folder: Path, address: str, command: list[str] | None = None) -> None:
         self.name = name
+        self.command = command or COMMANDS[name]
         self.folder = folder
         self.address = address
         folder.joinpath("data").mkdir(exist_ok=True)
@@ -71,12 +74,13 @@ class Engine:
             "RUN_ENGINE": self.name,
             "REDIS_URL": self.address if self.name == "celery" else "",
             "TEMPORAL_ADDRESS": self.address if self.name == "temporal" else "",
+            "JOB_LEASE": "1",
         }
         if "DATABASE_URL" in os.environ:
             environment["DATABASE_URL"] = os.environ["DATABASE_URL"]
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, *COMMANDS[self.name]], env=environment, cwd=PROJECT, stdout=output, stderr=output
+                [sys.executable, *self.command], env=environment, cwd=PROJECT, stdout=output, stderr=output
             )
         self.processes.append(process)
         wait_until(
@@ -166,13 +170,13 @@ def planned(tmp_path, monkeypatch) -> Path:
 
 
 @contextmanager
-def running_engine(name, request, folder, settings, monkeypatch) -> Iterator[Engine]:
+def running_engine(name, request, folder, settings, monkeypatch, command=None) -> Iterator[Engine]:
     """Let processes of this engine execute durable runs. The process of the tests only starts them."""
     settings.RUN_ENGINE = name
     address = request.getfixturevalue(SERVICES[name]) if name in SERVICES else ""
     settings.TEMPORAL_ADDRESS = address
     get_runner.cache_clear()
-    processes = Engine(name, folder, address)
+    processes = Engine(name, folder, address, command)
     if name == "process":
         monkeypatch.setattr(start, "get_runner", QuietRunner)
     monkeypatch.setattr(workers, "is_any_alive", lambda: True)  # the process of the tests executes no run
@@ -221,6 +225,14 @@ def engine(request, planned, transactional_db, settings, monkeypatch) -> Iterato
 def any_engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
     """Return an engine for what does not depend on it. `make drill` uses each of them: processes start slowly."""
     with running_engine(request.param, request, planned, settings, monkeypatch) as processes:
+        yield processes
+
+
+@pytest.fixture(params=["process", pytest.param("celery", marks=pytest.mark.drill)])
+def task_engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
+    """Return an engine whose processes also execute background tasks."""
+    command = TASK_WORKERS[request.param]
+    with running_engine(request.param, request, planned, settings, monkeypatch, command) as processes:
         yield processes
 
 

@@ -1,0 +1,63 @@
+"""Workers of durable runs and background tasks that may be killed: this process forks the next one at once.
+
+A fork takes milliseconds, and a new process seconds. The workers themselves are ordinary: they claim runs and jobs
+from the database, and repeat every moment what beat starts every few seconds.
+"""
+
+import os
+import signal
+import sys
+import time
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
+django.setup()
+
+import runs_app.tasks  # noqa: E402, F401  registers the handlers of jobs
+from jobs_app import runner  # noqa: E402
+from jobs_app.models import Job  # noqa: E402
+from runs_app.background.upkeep import look_after_tasks  # noqa: E402
+from runs_app.engine import lifecycle, reaper  # noqa: E402
+from runs_app.engine.engine import EXECUTE_MODULE, get_engine  # noqa: E402
+from tests.durable import kill_points  # noqa: E402
+
+LOOK_INTERVAL = 0.1  # seconds
+
+
+def main() -> None:
+    __import__(EXECUTE_MODULE)
+    kill_points.install()
+    children: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: stop(children))
+    print("ready", flush=True)
+    while True:
+        if (child := os.fork()) == 0:
+            work()
+        children[:] = [child]
+        os.waitpid(child, 0)
+
+
+def stop(children: list[int]) -> None:
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    os._exit(0)
+
+
+def work() -> None:
+    """Execute runs and jobs until this process is killed."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    reaper.INTERVAL = LOOK_INTERVAL
+    lifecycle.start_web_process()
+    while os.getppid() != 1:
+        get_engine().take_queued()
+        for job_id in Job.objects.due().values_list("pk", flat=True):
+            runner.run_claimed(str(job_id))
+        look_after_tasks()
+        time.sleep(LOOK_INTERVAL)
+    sys.exit()
+
+
+if __name__ == "__main__":
+    main()
