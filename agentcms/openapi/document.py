@@ -79,7 +79,7 @@ def operation_object(section: Section, operation: Operation) -> JSON:
             **{str(status): error_response(status) for status in sorted(error_statuses(operation))},
         },
     }
-    if operation.id in ("getAgent", "getMcpClient"):
+    if operation.id in ("getAcpAgent", "getAgent", "getMcpClient"):
         result["responses"]["304"] = {"description": "Not modified, according to If-None-Match."}
     if operation.id == "exportAgents":  # nothing changed since the last export
         result["responses"]["200"] = success_response(operation)

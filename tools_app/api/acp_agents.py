@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.permissions import has_role_everywhere
+from access_app.permissions import SHARED_OWNER, has_role_everywhere
 from access_app.role import Role
+from agentcms.api.etags import allows_change, is_not_modified, with_etag
 from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
-from agentcms.api.responses import json_response
+from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
-from agentcms.errors import Conflict, NotFound
+from agentcms.errors import Conflict, NotFound, PreconditionFailed
+from agentcms.wire.timestamps import format_timestamp
+from agents_app.api.idempotency import idempotent
+from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import warning_payloads
 from tools_app.api.acp_schemas import apply_acp_agent, parse_acp_agent_change, parse_new_acp_agent
-from tools_app.api.representation import version_body
+from tools_app.api.representation import etag, version_body
 from tools_app.models import AcpAgent
 from tools_app.programs.environment import MASK
 
@@ -35,7 +40,12 @@ class AcpAgentsView(JSONView):
         return json_response(payload | warning_payloads(unknown))
 
     def post(self, request: Request) -> HttpResponse:
-        require_superuser(request)
+        require_superuser(request)  # also of a repeated request
+        return self.create(request)
+
+    @idempotent
+    def create(self, request: Request) -> HttpResponse:
+        note_required_role(Role.MANAGER, SHARED_OWNER)
         fields = parse_new_acp_agent(json_object_body(request))
         row = AcpAgent(key=fields["id"])
         with transaction.atomic():
@@ -43,26 +53,28 @@ class AcpAgentsView(JSONView):
                 raise Conflict(f"ACP agent with id {row.key} already exists")
             apply_acp_agent(row, fields)
             row.save()
-        return json_response(acp_agent_body(row), 201)
+        return acp_agent_response(row, 201)
 
 
 class AcpAgentView(JSONView):
     """An ACP agent: read, change and delete."""
 
     def get(self, request: Request, acp_id: str) -> HttpResponse:
-        return json_response(acp_agent_body(get_acp_agent(request, acp_id)))
+        row = get_acp_agent(request, acp_id)
+        if is_not_modified(request, etag(row)):
+            return json_text_response("", 304, etag(row))
+        return acp_agent_response(row)
 
     def patch(self, request: Request, acp_id: str) -> HttpResponse:
-        row = get_acp_agent(request, acp_id)
-        fields = parse_acp_agent_change(json_object_body(request), row)
         with transaction.atomic():
-            row = AcpAgent.objects.select_for_update().get(pk=row.pk)
-            apply_acp_agent(row, fields)
+            row = lock_acp_agent(request, acp_id)
+            apply_acp_agent(row, parse_acp_agent_change(json_object_body(request), row))
             row.save()
-        return json_response(acp_agent_body(row))
+        return acp_agent_response(row)
 
     def delete(self, request: Request, acp_id: str) -> HttpResponse:
-        get_acp_agent(request, acp_id).delete()
+        with transaction.atomic():
+            lock_acp_agent(request, acp_id).delete()
         return json_response({"success": True, "message": f"ACP agent {acp_id} deleted"})
 
 
@@ -88,11 +100,31 @@ def require_superuser(request: Request) -> None:
 
 def get_acp_agent(request: Request, key: str) -> AcpAgent:
     """Return an ACP agent. Raise NotFound for all users but superusers."""
+    return find_or_raise(request, AcpAgent.objects.all(), key)
+
+
+def lock_acp_agent(request: Request, key: str) -> AcpAgent:
+    """Lock an ACP agent for a change, inside a transaction.
+
+    Raise NotFound for all users but superusers, and PreconditionFailed if `If-Match` names another state.
+    """
+    row = find_or_raise(request, AcpAgent.objects.select_for_update(), key)
+    if not allows_change(request, etag(row)):
+        message = f"The ACP agent '{row.title}' was changed at {format_timestamp(row.updated_at)}. Read it again."
+        raise PreconditionFailed(message, etag(row))
+    return row
+
+
+def find_or_raise(request: Request, rows: QuerySet[AcpAgent], key: str) -> AcpAgent:
     require_superuser(request)
-    row = AcpAgent.objects.filter(key=key).first()
+    row = rows.filter(key=key).first()
     if row is None:
         raise NotFound(f"ACP agent with id {key} not found")
     return row
+
+
+def acp_agent_response(row: AcpAgent, status: int = 200) -> HttpResponse:
+    return with_etag(json_response(acp_agent_body(row), status), etag(row))
 
 
 def acp_agent_body(row: AcpAgent) -> dict[str, object]:

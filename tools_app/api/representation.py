@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tools_app.mcp.definitions import Definition, find_differences
-from tools_app.models import AcpAgentVersion, McpServer, McpServerVersion
+from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVersion
 from tools_app.programs.environment import MASK
 
 
-def etag(row: McpServer) -> str:
-    """Return the ETag of a server, which changes with its configuration and with the list of its tools."""
+def etag(row: McpServer | AcpAgent) -> str:
+    """Return the ETag of a record, which changes with its configuration, and with the list of its tools."""
     return f'"{row.pk}.{row.updated_at:%Y%m%d%H%M%S%f}"'
 
 

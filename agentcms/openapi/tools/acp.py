@@ -29,9 +29,9 @@ ACP_OPERATIONS = (
     ),
     Operation("get", ACP_AGENT, "getAcpAgent", "Get an ACP agent", "AcpAgent"),
     Operation(
-        "patch", ACP_AGENT, "updateAcpAgent", "Change an ACP agent", "AcpAgent", "AcpAgentChange", errors=(422,)
+        "patch", ACP_AGENT, "updateAcpAgent", "Change an ACP agent", "AcpAgent", "AcpAgentChange", errors=(412, 422)
     ),
-    Operation("delete", ACP_AGENT, "deleteAcpAgent", "Delete an ACP agent with its versions", "Done"),
+    Operation("delete", ACP_AGENT, "deleteAcpAgent", "Delete an ACP agent with its versions", "Done", errors=(412,)),
     Operation(
         "get",
         f"{ACP_AGENT}/versions",
@@ -45,7 +45,7 @@ ACP_DESCRIPTIONS = {
     "listAcpAgents": "For superusers. Without the values of the environment.",
     "createAcpAgent": "For superusers. Commands are not taken from a request: send a key of ACP_COMMANDS.",
     "getAcpAgent": "For superusers. Without the values of the environment.",
-    "updateAcpAgent": "For superusers. Send env again, or null, if the command changes.",
+    "updateAcpAgent": "For superusers. Send env again, or null, if the command changes. If-Match is optional.",
     "deleteAcpAgent": "For superusers. Agents that use it run without it.",
     "listAcpAgentVersions": "For superusers. Newest first, without the values of the environment.",
 }

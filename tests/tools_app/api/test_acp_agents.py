@@ -126,3 +126,37 @@ def test_a_stranger_gets_404_on_every_route(superuser, method, path):
         response = caller.call(method, path, BODY if method in ("POST", "PATCH") else None)
         assert response.status_code == 404
     assert AcpAgent.objects.get().title == "Coder"
+
+
+def test_a_change_with_a_stale_etag_is_refused_and_stores_nothing(superuser):
+    stale = superuser.post(AGENTS, BODY).headers["ETag"]
+    fresh = superuser.patch(AGENT, {"title": "Writer"}, If_Match=stale).headers["ETag"]
+
+    refused = [superuser.patch(AGENT, {"title": "Late"}, If_Match=stale), superuser.delete(AGENT, If_Match=stale)]
+
+    assert [(answer.status_code, answer.body["code"]) for answer in refused] == [(412, "precondition_failed")] * 2
+    assert {answer.headers["ETag"] for answer in refused} == {fresh}
+    assert AcpAgent.objects.get().title == "Writer"
+    assert superuser.get(AGENT, If_None_Match=fresh).status_code == 304
+    assert superuser.patch(AGENT, {"title": "Late"}, If_Match=fresh).status_code == 200
+
+
+def test_a_repeated_request_creates_one_agent(superuser):
+    first = superuser.post(AGENTS, BODY, Idempotency_Key="k")
+    again = superuser.post(AGENTS, BODY, Idempotency_Key="k")
+    other = superuser.post(AGENTS, {**BODY, "title": "Writer"}, Idempotency_Key="k")
+
+    assert (again.status_code, again.body) == (first.status_code, first.body) == (201, first.body)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert (other.status_code, other.body["code"]) == (422, "key_reused")
+    assert AcpAgent.objects.count() == 1
+
+
+def test_a_response_is_repeated_to_superusers_only():
+    user = UserFactory(is_superuser=True)
+    caller = Caller(api_key(user))
+    caller.post(AGENTS, BODY, Idempotency_Key="k")
+    user.is_superuser = False
+    user.save()
+
+    assert caller.post(AGENTS, BODY, Idempotency_Key="k").status_code == 404
