@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
+from uuid import UUID
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Q
@@ -16,7 +17,7 @@ from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.models import Forgotten, Message, Observation, Resource, Thread, Vector
 from runs_app.engine.start import cancel_run
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
 
 FORGET = "forget_resource"
 ROWS_PER_BATCH = 1000  # rows of a transaction
@@ -70,6 +71,11 @@ def export_lines(realm: str, key: str) -> Iterator[str]:
         yield line("run", run)
 
 
+def delete_calls(run_ids: Collection[UUID]) -> None:
+    """Delete the calls of these runs and of their child runs that waited for people. They would outlive the runs."""
+    PendingCall.objects.filter(Q(root_id__in=run_ids) | Q(run_id__in=run_ids)).delete()
+
+
 @job_handler(FORGET, "Deletion of the data of a resource")
 def forget(job: Job) -> dict[str, int]:
     """Delete all data of a resource in batches. A job that was interrupted continues with what is left."""
@@ -82,6 +88,8 @@ def forget(job: Job) -> dict[str, int]:
     parts: list[tuple[str, Any]] = [("messages", messages), ("runs", runs_of(realm, key)), ("threads", threads)]
     for name, rows in parts:
         while keys := [*rows.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:
+            if name == "runs":
+                delete_calls(keys)
             rows.model.objects.filter(pk__in=keys).delete()
             counts[name] += len(keys)
             job.report_progress(done=sum(counts.values()), cursor=counts)

@@ -9,13 +9,17 @@ from django.db import connection
 
 from jobs_app import runner
 from jobs_app.models import Job
+from memory_app.history.messages import Author
+from memory_app.history.signal_markup import Signal
+from memory_app.history.signals import append_signal
 from memory_app.models import Forgotten, Message, Observation, Resource, Thread, Vector
 from memory_app.recall import indexing
+from memory_app.working import values
 from runs_app import forget
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, RunEvent, RunStep
 from tests.factories import member
 from tests.memory_app.conftest import add_thread
-from tests.runs_app.factories import RunFactory
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -31,26 +35,34 @@ def realm():
         thread = add_thread(user, f"t-{key}", key, [("user", text), ("assistant", text)])
         runner.run_now(indexing.INDEX_MESSAGES, {"thread": thread.pk, "embedder": "local/multilingual"})
         Observation.objects.create(thread=thread, first=1, last=2, text=text, tokens=3, message_tokens=3)
-        RunFactory(requested_by=user, thread=thread, resource=thread.resource, output=text, input={"messages": text})
+        run = RunFactory(
+            requested_by=user, thread=thread, resource=thread.resource, output=text, input={"messages": text}
+        )
+        add_other_rows(run, thread, text)
         RunFactory(requested_by=user, resource=thread.resource, output=text, input={"messages": text})
     return thread.realm
 
 
 def texts():
-    """Return the content of all tables of conversations and runs."""
-    tables = (
-        "runs_app_message",
-        "runs_app_thread",
-        "runs_app_agentrun",
-        "memory_app_resource",
-        "memory_app_observation",
-    )
+    """Return the content of all tables."""
+    rows = []
     with connection.cursor() as cursor:
-        rows = []
-        for table in tables:
-            cursor.execute(f"SELECT * FROM {table}")
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
             rows += cursor.fetchall()
     return str(rows)
+
+
+def add_other_rows(run, thread, text):
+    """Add a row with a text to each table whose rows hang on a run, a thread or a resource."""
+    child = RunFactory(requested_by=run.requested_by, parent=run, output=text)
+    PendingCallFactory(run=run, arguments={"order": text})
+    PendingCallFactory(run=child, root_id=run.pk, state="approved", arguments={"order": text})
+    RunEvent.objects.create(run=run, number=9, type="finish", data={"text": text})
+    RunStep.objects.create(run=run, key="0/m/1", kind="model", state="done", result={"text": text})
+    for place in (thread, thread.resource):
+        values.replace_text(place, text, values.Origin(run_id=run.pk))
+    append_signal(thread, Signal("user", text), Author(None, ""), {"wakes": False})
 
 
 def test_an_export_has_all_data_of_a_resource(realm):
@@ -61,8 +73,10 @@ def test_an_export_has_all_data_of_a_resource(realm):
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
     assert [line["type"] for line in lines] == [
         "resource",
+        "workingRevision",
         "thread",
-        *["message"] * 2,
+        "workingRevision",
+        *["message"] * 3,
         "observation",
         *["vector"] * 2,
         *["run"] * 2,
@@ -90,13 +104,13 @@ def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, 
 
     result = runner.run_claimed(str(job.pk)).result
 
-    assert result == {"messages": 2, "threads": 1, "runs": 2}
+    assert result == {"messages": 3, "threads": 1, "runs": 2}
     assert SECRET not in texts()
     assert {row.resource.key for row in Vector.objects.all()} == {"bob"}
     assert "alice" not in texts() + str([*Job.objects.values()])
     assert Forgotten.objects.get().digest == forget.resource_digest(realm, "alice")
     counts = [model.objects.count() for model in (Resource, Thread, Message, AgentRun)]
-    assert counts == [1, 1, 2, 2]
+    assert counts == [1, 1, 3, 3]
 
 
 def test_the_command_asks_and_names_the_numbers(realm, monkeypatch):
@@ -113,4 +127,4 @@ def test_the_command_asks_and_names_the_numbers(realm, monkeypatch):
     call_command("forget_resource", realm, "alice", yes=True, stdout=output)
 
     assert "Delete 1 threads and 2 runs of alice" in questions[0]
-    assert output.getvalue() == "Deleted 1 threads, 2 messages and 2 runs.\n"
+    assert output.getvalue() == "Deleted 1 threads, 3 messages and 2 runs.\n"
