@@ -200,7 +200,7 @@ async def open_journal(execution: RunExecution, run: AgentRun) -> None:
     if run.attempts >= MAX_LOST_PROCESSES:
         steps = " and ".join(map(describe_step, journal.unfinished_steps())) or "a step that was not recorded"
         raise JournalError(
-            f"The server process of this run stopped {run.attempts} times in a row at {steps}. "
+            f"{leases.LOST_PROCESS} {run.attempts} times in a row at {steps}. "
             "Check what this step does, then run it again."
         )
 

@@ -31,7 +31,8 @@ from runs_app.models.run import DURABLE_LEASE_DURATION, LEASE_DURATION
 
 Status = AgentRun.Status
 
-LOST_MESSAGE = "The server process of this run stopped. Run it again."
+LOST_PROCESS = "The server process of this run stopped"  # how the errors of such runs begin
+LOST_MESSAGE = f"{LOST_PROCESS}. Run it again."
 MAX_LOST_RUNS = 200  # ended by one task
 
 run_ended = Signal()  # sent with `status`, `run_id` and `parent_id` after the end is committed

@@ -48,7 +48,8 @@ class Inbox(AbstractCapability[RunDeps]):
         """Take the signals that wait, and note them as known."""
         if ctx.deps.thread_id is None:
             return []
-        signals = await self.take(ctx, [*ctx.deps.known_signals])
+        # Sorted, because a replay in another process must ask for the recorded step with the same argument.
+        signals = await self.take(ctx, sorted(ctx.deps.known_signals))
         ctx.deps.known_signals.update(signal["key"] for signal in signals)
         return [*signals]
 

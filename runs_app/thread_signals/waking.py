@@ -27,7 +27,7 @@ from memory_app.history.signals import (
 )
 from memory_app.models import Message, Thread
 from runs_app.engine.durability import find_durability
-from runs_app.engine.leases import LOST_MESSAGE
+from runs_app.engine.leases import LOST_PROCESS
 from runs_app.engine.start import SIGNALS, active_run_id, build_input, fill_input, queue_run
 from runs_app.models import AgentRun
 from runs_app.requests.facts import FACTS, context_input, with_variants
@@ -90,7 +90,7 @@ def follow_run(run_id: UUID, *, status: str, error: str = "") -> None:
     thread = Thread.objects.select_for_update(of=("self",)).filter(runs__in=runs).first()
     if thread is None:
         return
-    if status == AgentRun.Status.FAILED and error == LOST_MESSAGE:
+    if status == AgentRun.Status.FAILED and error.startswith(LOST_PROCESS):
         release_signals(thread.pk, run_id, MAX_DELIVERIES)
     waiting = [*waiting_signals(thread.pk).select_related("author")]
     if not waiting or active_run_id(thread) is not None:

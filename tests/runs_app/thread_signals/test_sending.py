@@ -1,7 +1,11 @@
 """Signals to threads: to a run that is active, and to an idle thread."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from access_app.role import RoleRequired
 from agentcms.errors import ApiError, Conflict
@@ -14,7 +18,9 @@ from runs_app.engine import leases
 from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
+from runs_app.thread_signals.inbox import Inbox
 from runs_app.thread_signals.sending import IfActive, IfIdle, send_signal
+from runs_app.thread_signals.waking import follow_run
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end, wait_for_text
 from tests.served import wait_until
@@ -230,6 +236,37 @@ def test_a_run_whose_process_died_is_followed_three_times_at_most(
     row.refresh_from_db()
     assert row.seen_by == (following.pk if following else lost.pk)
     assert ("error" in row.delivery) == (not is_followed)
+
+
+def test_a_durable_run_whose_processes_died_again_and_again_is_followed(send, agent, editor, thread, monkeypatch):
+    monkeypatch.setattr("runs_app.engine.start.get_runner", NoRunner)
+    row = send("Remember me", if_idle=IfIdle.PERSIST).message
+    columns = {"agent": agent, "agent_key": agent.pk, "configuration": {}, "input": {}, "requested_by": editor}
+    lost = AgentRun.objects.create(thread=thread, status="failed", finished_at=timezone.now(), **columns)
+    row.seen_by, row.delivery = lost.pk, {**row.delivery, "wakes": True}
+    row.save()
+
+    with transaction.atomic():
+        follow_run(lost.pk, status="failed", error=f"{leases.LOST_PROCESS} 3 times in a row at 'count' (0/t/c0).")
+
+    row.refresh_from_db()
+    assert row.seen_by == AgentRun.objects.exclude(pk=lost.pk).get().pk
+
+
+def test_a_replay_in_another_process_names_the_known_signals_in_the_same_order(monkeypatch):
+    arguments = []
+
+    async def take(self, ctx, known):
+        arguments.append(known)
+        return []
+
+    monkeypatch.setattr(Inbox, "take", take)
+    keys = [f"s{number}" for number in range(50)]
+    deps = SimpleNamespace(thread_id=1, known_signals={*keys})
+
+    asyncio.run(Inbox().take_new(SimpleNamespace(deps=deps)))
+
+    assert arguments == [sorted(keys)]
 
 
 class NoRunner:
