@@ -9,11 +9,14 @@ class EvalsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents_app.registry import Kind, registry
-        from evals_app.gates.guard import refuse_unmet_gates, warn_of_gates
+        from evals_app.gates.guard import refuse_unmet_gates, reject_gate_without_dataset, warn_of_gates
+        from evals_app.models import ReleaseGate
         from evals_app.scorers.table import scorer_entries, scorer_table
-        from versions_app import publishing
+        from versions_app import publishing, trash
 
         publishing.guards.append(refuse_unmet_gates)
         publishing.warnings.append(warn_of_gates)
+        trash.kept_models.append(ReleaseGate)
+        trash.row_checks.append(reject_gate_without_dataset)
         registry.staff_entries[Kind.SCORER] = scorer_entries
         registry.staff_revisions[Kind.SCORER] = scorer_table.revision

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -23,13 +23,20 @@ from agents_app.models import Agent
 from agents_app.models.search_index import rebuild_index
 from versions_app.models import Activation, AgentVersion, DeletedAgent
 
-# The rows that are kept besides the agent's own. Each model has a foreign key `agent`.
-KEPT_MODELS: tuple[type[models.Model], ...] = (AgentVersion, Activation)
+# The rows that are kept besides the agent's own. Each model has a foreign key `agent`. Apps above add to it.
+kept_models: list[type[models.Model]] = [AgentVersion, Activation]
+# Each raises RestoreRefused for a row that cannot be inserted again.
+row_checks: list[Callable[[models.Model], None]] = []
+AUTHOR_COLUMNS = ("author_id", "created_by_id")
 READ_SIZE = 20  # versions that are read at a time; each may have several megabytes
 INFLATE_SIZE = 1 << 20  # bytes that are decompressed at a time
 
 
-class AgentIDTaken(Exception):
+class RestoreRefused(Exception):
+    """An agent cannot be restored. The message is the reason with a way out."""
+
+
+class AgentIDTaken(RestoreRefused):
     """Another agent has the ID of a deleted one."""
 
     def __init__(self, agent_id: str) -> None:
@@ -72,7 +79,7 @@ def build_record(agent_id: str) -> bytes:
 
 def row_lines(agent_id: str) -> Iterator[bytes]:
     agents: models.QuerySet[Any] = Agent.objects.filter(pk=agent_id)
-    for rows in (agents, *(model._base_manager.filter(agent=agent_id) for model in KEPT_MODELS)):
+    for rows in (agents, *(model._base_manager.filter(agent=agent_id) for model in kept_models)):
         for row in rows.order_by("pk").iterator(READ_SIZE):
             yield serializers.serialize("jsonl", [row], cls=ExactEncoder).encode()
 
@@ -80,7 +87,7 @@ def row_lines(agent_id: str) -> Iterator[bytes]:
 def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
     """Restore an agent with its versions and its live history, and remove its record.
 
-    The caller holds the lock of the record. A blank ID stands for the one that the agent had. Raises AgentIDTaken,
+    The caller holds the lock of the record. A blank ID stands for the one that the agent had. Raises RestoreRefused,
     ConfigError for another ID that no agent may have, and CircularReference if sub-agents refer to that ID since.
     """
     agent_id = agent_id or deleted.agent_key
@@ -102,7 +109,7 @@ def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
 
 
 def insert_rows(record: bytes, agent_id: str) -> None:
-    """Insert the rows of a record for an agent with this ID. Raises AgentIDTaken."""
+    """Insert the rows of a record for an agent with this ID. Raises RestoreRefused."""
     authors: dict[int, int | None] = {}
     for item in serializers.deserialize("jsonl", record_lines(record), ignorenonexistent=True):
         row: Any = item.object
@@ -115,7 +122,11 @@ def insert_rows(record: bytes, agent_id: str) -> None:
                 raise AgentIDTaken(agent_id) from None
             continue
         row.agent_id = agent_id
-        row.author_id = find_author(row.author_id, authors)
+        for check in row_checks:
+            check(row)
+        for column in AUTHOR_COLUMNS:
+            if hasattr(row, column):
+                setattr(row, column, find_author(getattr(row, column), authors))
         item.save(force_insert=True)
 
 

@@ -56,7 +56,7 @@ def restore(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
             agent = trash.restore_locked(
                 lock_deleted_agent(request, deleted_id, Role.PUBLISHER), form.cleaned_data["id"]
             )
-    except trash.AgentIDTaken as error:
+    except trash.RestoreRefused as error:
         form.add_error("id", str(error))
         return render_restore_dialog(request, deleted, form)
     except CircularReference as error:

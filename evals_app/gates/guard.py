@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from django.db.models import Model
+
 from agents_app.models import Agent
 from evals_app.gates.checking import check_gate, gates_for
-from evals_app.models import ReleaseGate
+from evals_app.models import Dataset, ReleaseGate
 from versions_app.models import Activation, AgentVersion
+from versions_app.trash import RestoreRefused
 
 
 def refuse_unmet_gates(row: Agent, version: AgentVersion) -> str:
@@ -29,3 +32,15 @@ def was_live(row: Agent, version: AgentVersion) -> bool:
     """Return whether the agent was live with this configuration before."""
     moves = Activation.objects.filter(agent=row).values("to_version_id")
     return AgentVersion.objects.filter(agent=row, pk__in=moves, snapshot_hash=version.snapshot_hash).exists()
+
+
+def reject_gate_without_dataset(row: Model) -> None:
+    """Raise RestoreRefused for a gate of a deleted agent whose dataset was deleted meanwhile.
+
+    Without its gates, an agent could go live untested after a detour through the trash.
+    """
+    if isinstance(row, ReleaseGate) and not Dataset.objects.filter(pk=row.dataset_id).exists():
+        raise RestoreRefused(
+            f"A release gate of this agent needs the dataset '{row.dataset_id}', which was deleted. "
+            "Create a dataset with this ID first."
+        )

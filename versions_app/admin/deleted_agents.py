@@ -81,7 +81,7 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
             try:
                 with transaction.atomic():
                     agent = trash.restore_locked(deleted, form.cleaned_data["id"])
-            except trash.AgentIDTaken as error:
+            except trash.RestoreRefused as error:
                 form.add_error("id", str(error))
             except CircularReference as error:
                 form.add_error("id", error.summary)

@@ -75,6 +75,8 @@ class RestoreDeletedAgentView(JSONView):
                 agent = trash.restore_locked(deleted, options.get("id") or "")
             except trash.AgentIDTaken as error:
                 raise Conflict(f"{error} Send it as id.", "already_exists") from None
+            except trash.RestoreRefused as error:
+                raise Conflict(str(error), "not_restorable") from None
             return agent_response(agent, get_live_version(agent), 201, names.unknown)
 
 

@@ -108,11 +108,15 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
         warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft)]
         return Outcome(agent_id, action, "", owner_id, warnings[:MAX_WARNINGS])
     except ConfigError as error:
-        return Outcome(agent_id, "refuse", " ".join(f"{field}: {message}" for field, message in error.issues[:10]))
+        return Outcome(agent_id, "refuse", describe_issues(error))
     except (RecordRejected, AgentArchived) as error:
         return Outcome(agent_id, "refuse", str(error))
     except IntegrityError:
         return Outcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
+
+
+def describe_issues(error: ConfigError) -> str:
+    return " ".join(f"{field}: {message}" if field else message for field, message in error.issues[:10])
 
 
 def check_record_names(record: Mapping[str, Any], *, strict: bool) -> list[UnknownName]:

@@ -1,0 +1,107 @@
+"""Release gates hold for every way that makes a version live: pages, API, admin, imports, the trash and code."""
+
+import pytest
+from django.urls import reverse
+
+from agents_app.configuration.refusals import GateNotMet
+from agents_app.editing.change_context import change
+from agents_app.models import Agent
+from evals_app.models import Dataset, ReleaseGate
+from tests.agents_app.admin.test_publishing_drafts import messages
+from tests.api_client import Caller, agent_path
+from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.gates.test_gates import REASON, live_number
+from tests.exchange import import_file, record
+from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.page_client import browser, editor_form
+from tests.versions_app.admin.test_versions import act
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent():
+    """Return an agent whose draft misses a gate."""
+    row = AgentFactory(id="concierge", instructions="One")
+    make_dataset("One")
+    ReleaseGate.objects.create(agent=row, dataset_id="support", scorer="exact", minimum=0.8)
+    with change(publish=False):
+        row.edit({"instructions": "Two"})
+    return row
+
+
+@pytest.fixture
+def draft(agent):
+    return agent.versions.get(version_number=2)
+
+
+def caller():
+    return Caller(api_key(member("publisher")))
+
+
+def test_an_import_that_publishes_refuses_the_record(agent):
+    result = import_file(caller(), [record("concierge", instructions="Three")], "&publish=true")
+
+    (line,) = result["records"]
+    assert (line["action"], live_number(agent)) == ("refuse", 1)
+    assert line["reason"] == REASON.replace("Version 2", "Version 3")
+
+
+def test_an_import_beside_it_stays_a_draft(agent):
+    result = import_file(caller(), [record("concierge", instructions="Three")])
+
+    assert ([line["action"] for line in result["records"]], live_number(agent)) == (["update"], 1)
+    assert agent.instructions == "Three"
+
+
+@pytest.mark.parametrize("action", ["publish"])
+def test_the_versions_of_the_admin(agent, draft, client, action):
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+    with change(publish=False):
+        agent.edit({"instructions": "Three"})
+
+    answer = act(client, draft, action)
+
+    assert "no experiment has tested it." in " ".join(messages(answer))
+    assert live_number(agent) == 1
+
+
+def test_the_editor_that_publishes(agent):
+    page = browser(member("publisher"))
+    form = editor_form(agent, instructions="Three")
+
+    answer = page.post(reverse("agents:edit", args=["concierge"]), {**form, "publish": "yes"})
+
+    assert live_number(agent) == 1
+    assert "no experiment has tested it" in answer.content.decode()
+
+
+@pytest.fixture
+def restore(agent):
+    """Delete the agent, and return a function that restores it."""
+    publisher = caller()
+    assert publisher.delete(agent_path("concierge")).status_code == 200
+    (deleted,) = publisher.get("/api/stored/deleted-agents").body["deletedAgents"]
+    return lambda **body: publisher.post(f"/api/stored/deleted-agents/{deleted['id']}/restore", body)
+
+
+@pytest.mark.parametrize("agent_id", ["concierge", "another"])
+def test_a_detour_through_the_trash_keeps_the_gates(agent, restore, agent_id):
+    assert restore(id=agent_id).status_code == 201
+
+    row = Agent.objects.with_versions().get(pk=agent_id)
+    assert (row.active_version.version_number, row.has_draft) == (1, True)
+    with pytest.raises(GateNotMet):
+        row.head_version.activate()
+
+
+def test_an_agent_whose_gate_lost_its_dataset_is_restored_with_another_one(agent, restore):
+    Dataset.objects.all().delete()
+
+    refused = restore()
+    make_dataset("One")
+
+    assert (refused.status_code, refused.body["code"]) == (409, "not_restorable")
+    assert "Create a dataset with this ID first." in refused.body["error"]
+    assert restore().status_code == 201
+    assert ReleaseGate.objects.get().agent_id == "concierge"
