@@ -75,7 +75,7 @@ class Engine:
             execute_run = await self._load_execute_run()
         except Exception:  # for example, the code on the disk was upgraded and this process was not restarted
             log.exception("Run %s could not be started.", run.pk)
-            self._close_unstarted(run.pk)
+            self._close_failed(run.pk, UNSTARTED_MESSAGE)
             return
         if run.is_durable and self.is_stopping:
             self.writer.hand_over(run.pk, 0)
@@ -84,11 +84,10 @@ class Engine:
         elif not self.is_stopping:  # otherwise the lease expires and a reader ends the run
             self.run_task(run.pk, execute_run(self, run))
 
-    def _close_unstarted(self, run_id: UUID) -> None:
+    def _close_failed(self, run_id: UUID, message: str) -> None:
         """Write the end of a run that no task executes. Otherwise it would be running for ever."""
-        self.writer.add(run_id, build_chunk("error", error={"name": "Error", "message": UNSTARTED_MESSAGE}))
-        status = AgentRun.Status.FAILED
-        self.writer.close(run_id, status=status, finish_reason="error", error=UNSTARTED_MESSAGE)
+        self.writer.add(run_id, build_chunk("error", error={"name": "Error", "message": message}))
+        self.writer.close(run_id, status=AgentRun.Status.FAILED, finish_reason="error", error=message)
 
     async def _load_execute_run(self) -> Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]]:
         if self.execute_run is None:
@@ -195,6 +194,8 @@ class Engine:
 
     def _finished(self, run_id: UUID, task: asyncio.Task[Any]) -> None:
         was_full = not self.has_free_place
+        if task.cancelled() and self.writer.is_open(run_id):
+            self._end_unbegun(run_id)
         self.tasks.pop(run_id, None)
         self.journals.pop(run_id, None)
         self.durable_ids.discard(run_id)
@@ -205,6 +206,16 @@ class Engine:
             self.take_queued()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("Run %s ended with an unexpected error.", run_id, exc_info=error)
+
+    def _end_unbegun(self, run_id: UUID) -> None:
+        """Write the end of a run that was cancelled before its task began. The task could not write it."""
+        if not self.is_stopping:
+            self.writer.add(run_id, build_chunk("abort"))
+            self.writer.close(run_id, status=AgentRun.Status.CANCELLED)
+        elif run_id in self.durable_ids:
+            self.writer.hand_over(run_id, 0)
+        else:
+            self._close_failed(run_id, leases.LOST_MESSAGE)
 
     def cancel(self, run_id: UUID) -> None:
         """Cancel a run of this process. Runs of other processes are ignored."""

@@ -76,6 +76,11 @@ class EventWriter:
         """Return whether this process executes a run. The end of such a run is not yet written."""
         return run_id in self.runs
 
+    def is_open(self, run_id: UUID) -> bool:
+        """Return whether this process executes a run that has not ended."""
+        run = self.runs.get(run_id)
+        return run is not None and run.end is None
+
     def add(self, run_id: UUID, data: Chunk) -> None:
         """Write a chunk with the next commit."""
         with self.changed:

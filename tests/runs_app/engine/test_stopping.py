@@ -63,6 +63,46 @@ def test_generate_reports_that_its_run_was_cancelled(agent, editor):
     assert (answer.status_code, answer.body["code"]) == (409, "run_cancelled")
 
 
+@pytest.fixture(params=[False, True], ids=["usual", "durable"])
+def cancelled_at_once(request, settings, monkeypatch):
+    """Cancel each run on the event loop before its task has begun."""
+    settings.RUN_DURABLE = request.param
+    run_task = Engine.run_task
+
+    def run_and_cancel(self, run_id, execution, context=None):
+        task = run_task(self, run_id, execution, context)
+        self._cancel(run_id)
+        return task
+
+    monkeypatch.setattr(Engine, "run_task", run_and_cancel)
+
+
+@pytest.mark.usefixtures("cancelled_at_once")
+def test_a_run_that_is_cancelled_before_it_begins_ends(agent, editor):
+    run = wait_for_end(start_run(agent, editor, LONG))
+
+    assert run.status == "cancelled"
+    assert [chunk["type"] for chunk in chunks(run)] == ["abort"]
+
+
+@pytest.mark.usefixtures("cancelled_at_once")
+def test_a_process_that_stops_gives_up_a_run_that_has_not_begun(agent, editor, monkeypatch, settings):
+    engine = get_engine()
+    monkeypatch.setattr(engine, "is_stopping", False)
+    end_unbegun = Engine._end_unbegun
+
+    def stop_and_end(self, run_id):
+        self.is_stopping = True
+        end_unbegun(self, run_id)
+
+    monkeypatch.setattr(Engine, "_end_unbegun", stop_and_end)
+    run = start_run(agent, editor, LONG)
+    assert engine.writer.wait_until_flushed(30)
+    run.refresh_from_db()
+
+    assert (run.status, run.error) == (("queued", "") if settings.RUN_DURABLE else ("failed", leases.LOST_MESSAGE))
+
+
 def test_cancelling_a_finished_run_changes_nothing(editor):
     run = wait_for_end(start_run(AgentFactory(model=DEMO), editor))
 
