@@ -29,6 +29,6 @@ JOB = "/api/jobs/{jobId}"
 MCP_CLIENT = "/api/stored/mcp-clients/{serverId}"
 MCP_SERVER = "/api/mcp/{serverId}"
 MCP_TOOL = f"{MCP_SERVER}/tools/{{toolId}}"
-VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
+VERSION_SELECTION = ("status", "versionId", "versionNumber")
 PAGING = ("page", "perPage")
 EXAMPLE_UUID = "0198a6c2-7c1e-7d3a-9f00-5b1f8d2c4e6a"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from agentcms.openapi.json_schema import ANY, BOOLEAN, JSON, OBJECT, STRING, body_of, nullable, object_of
-from agentcms.openapi.operations import RUNNABLE_AGENT, VERSION_PARAMETERS, Operation
+from agentcms.openapi.operations import RUNNABLE_AGENT, VERSION_SELECTION, Operation
 from agentcms.openapi.section import Section
 
 
 def sending(path: str, name: str, summary: str, body: str) -> Operation:
     return Operation(
-        "post", f"{RUNNABLE_AGENT}/{path}", name, summary, "SentSignal", body, VERSION_PARAMETERS, errors=(409, 429)
+        "post", f"{RUNNABLE_AGENT}/{path}", name, summary, "SentSignal", body, VERSION_SELECTION, errors=(409, 429)
     )
 
 

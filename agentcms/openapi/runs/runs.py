@@ -17,7 +17,7 @@ from agentcms.openapi.json_schema import (
     page_of,
     ref,
 )
-from agentcms.openapi.operations import EXAMPLE_UUID, PAGING, RUN, RUNNABLE_AGENT, VERSION_PARAMETERS, Operation
+from agentcms.openapi.operations import EXAMPLE_UUID, PAGING, RUN, RUNNABLE_AGENT, VERSION_SELECTION, Operation
 from agentcms.openapi.section import Section
 from runs_app.models import AgentRun, RunEvent, RunStep
 from runs_app.requests.options import CallOptions
@@ -47,7 +47,7 @@ RUN_OPERATIONS = (
         "getRunnableAgent",
         "Get an agent with its tools, workflows and sub-agents",
         "Runnable",
-        query=VERSION_PARAMETERS,
+        query=VERSION_SELECTION,
     ),
     Operation(
         "post",
@@ -56,7 +56,7 @@ RUN_OPERATIONS = (
         "Run an agent and wait for the answer",
         "Generated",
         "Call",
-        (*VERSION_PARAMETERS, "strict"),
+        (*VERSION_SELECTION, "strict"),
         errors=(409, 422, 424),
     ),
     Operation(
@@ -66,7 +66,7 @@ RUN_OPERATIONS = (
         "Run an agent and stream its events",
         "Events",
         "Call",
-        (*VERSION_PARAMETERS, "strict"),
+        (*VERSION_SELECTION, "strict"),
         errors=(409, 422),
     ),
     Operation(
@@ -84,7 +84,7 @@ RUN_OPERATIONS = (
         "Run an agent and stream its events, like stream",
         "Events",
         "Call",
-        (*VERSION_PARAMETERS, "strict"),
+        (*VERSION_SELECTION, "strict"),
         errors=(409, 422),
     ),
     Operation(
@@ -102,7 +102,7 @@ RUN_OPERATIONS = (
         "Run an agent and stream the chunks of a network",
         "Events",
         "Call",
-        (*VERSION_PARAMETERS, "strict"),
+        (*VERSION_SELECTION, "strict"),
         errors=(409, 422),
     ),
     Operation(

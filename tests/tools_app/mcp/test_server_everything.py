@@ -86,7 +86,7 @@ def test_it_is_offered_no_sampling_elicitation_and_roots(server):
 
 
 def test_a_slow_call_times_out_and_twenty_others_share_the_connection(server):
-    server = dataclasses.replace(server, call_timeout=1 if server.transport == "http" else 8)
+    server = dataclasses.replace(server, call_timeout=5 if server.transport == "http" else 8)
 
     async def run():
         slow = asyncio.create_task(
