@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import errno
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Literal
 
 MAX_ISSUES = 100
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+FULL_DISK_MESSAGE = "There is no space for the file. Try again later."
 
 
 class ApiError(Exception):
@@ -133,3 +137,14 @@ class Unavailable(ApiError):
 
     def __init__(self, error: str = "The server is busy. Try again shortly.", seconds: int = 1) -> None:
         super().__init__(503, error, "unavailable", headers={"Retry-After": str(seconds)})
+
+
+@contextmanager
+def full_disk_errors() -> Iterator[None]:
+    """Raise Unavailable if a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            raise Unavailable(FULL_DISK_MESSAGE) from error
+        raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +14,10 @@ from django.core.files.storage import Storage, storages
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.utils import timezone
 
-from agentcms.errors import Unavailable
+from agentcms.errors import full_disk_errors
 from jobs_app.cleanup import cleanup_step
 from jobs_app.models import JobFile
 
-FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
-FULL_DISK_MESSAGE = "There is no space for the file. Try again later."
 # A file without a row is that of a process that died before it created the row.
 MAX_AGE_WITHOUT_ROW = timedelta(days=1)
 
@@ -41,17 +38,6 @@ def save_file(name: str, content: File[bytes]) -> str:
     with full_disk_errors():
         content.seek(0)
         return file_storage().save(name, content)
-
-
-@contextmanager
-def full_disk_errors() -> Iterator[None]:
-    """Raise Unavailable if a disk is full."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL_DISK:
-            raise Unavailable(FULL_DISK_MESSAGE) from error
-        raise
 
 
 @cleanup_step

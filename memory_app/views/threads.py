@@ -10,7 +10,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Count, F, Q
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -19,6 +19,7 @@ from access_app.permissions import owner_ids_for
 from access_app.role import Role
 from agentcms.api.renderers import encode_json
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.downloads import file_response
 from agents_app.models import Agent
 from memory_app.api.representation import thread_body
 from memory_app.history.wire_messages import wire_messages
@@ -114,11 +115,10 @@ def memory_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
 
 @require_safe
 @login_required
-def export(request: HttpRequest, key: str) -> StreamingHttpResponse:
+def export(request: HttpRequest, key: str) -> FileResponse:
     """Download a thread as JSON lines: the thread, then its messages."""
     thread = get_page_thread(request, key)
-    headers = {"Content-Disposition": 'attachment; filename="thread.jsonl"'}
-    return StreamingHttpResponse(export_lines(thread), content_type="application/x-ndjson", headers=headers)
+    return file_response(export_lines(thread), "thread.jsonl", "application/x-ndjson")
 
 
 def export_lines(thread: Thread) -> Iterator[bytes]:

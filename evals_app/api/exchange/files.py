@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.files.base import File
 from django.core.files.uploadedfile import UploadedFile
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
@@ -20,6 +20,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, TooLarge, UnsupportedMediaType
+from agentcms.web.downloads import file_response
 from agentcms.web.uploads import SizeLimitedUploadHandler
 from agents_app.api.idempotency import run_idempotently
 from agents_app.api.required_role import note_required_role
@@ -60,12 +61,11 @@ class DatasetExportView(JSONView):
         return export_response(dataset, version, FileFormat(file_format))
 
 
-def export_response(dataset: Dataset, version: int, file_format: FileFormat) -> StreamingHttpResponse:
-    """Return a response that streams the items at a version of a dataset as a file."""
+def export_response(dataset: Dataset, version: int, file_format: FileFormat) -> FileResponse:
+    """Return a response with the items at a version of a dataset as a file."""
     name = f"{dataset.pk}-v{min(version, dataset.version)}.{file_format}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
     parts = export_items(dataset, version, file_format)
-    return StreamingHttpResponse(parts, content_type=f"{file_format.media_type}; charset=utf-8", headers=headers)
+    return file_response(parts, name, f"{file_format.media_type}; charset=utf-8")
 
 
 class DatasetImportView(JSONView):
