@@ -351,6 +351,8 @@ SIGNALS_UNSEEN = environment.read_int("SIGNALS_UNSEEN", 100, minimum=1)  # of a 
 # Open streams of a web process. Each uses one thread, in addition to WEB_THREADS.
 RUN_STREAMS = environment.read_int("RUN_STREAMS", 48, minimum=1)
 RUN_STREAMS_PER_USER = environment.read_int("RUN_STREAMS_PER_USER", 20, minimum=1)
+# Seconds after which the connection of a client that reads nothing of a stream is closed.
+STREAM_STALL_TIMEOUT = environment.read_int("STREAM_STALL_TIMEOUT", 60, minimum=1, maximum=3600)
 RUN_DAYS = environment.read_int("RUN_DAYS", 30, minimum=1, maximum=MAX_DAYS)
 MEMORY_EMBEDDER = environment.read_text("MEMORY_EMBEDDER", "local/multilingual")
 RECALL_MOST = environment.read_int("RECALL_MOST", 20_000, minimum=100, maximum=1_000_000)

@@ -25,6 +25,7 @@ BASE: Environ = {
 def environ_of(scope: Scope) -> Environ:
     """Return the environ of a request without a body (PEP 3333). `set_body` adds one."""
     server, _, port = scope.server.rpartition(":")
+    client, _, client_port = scope.client.rpartition(":")
     environ = BASE | {
         "REQUEST_METHOD": scope.method,
         "PATH_INFO": latin1(scope.path),
@@ -32,7 +33,8 @@ def environ_of(scope: Scope) -> Environ:
         "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
         "SERVER_NAME": server.strip("[]"),
         "SERVER_PORT": port,
-        "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
+        "REMOTE_ADDR": client.strip("[]"),
+        "REMOTE_PORT": client_port,
         "wsgi.url_scheme": scope.scheme,
         "wsgi.input": BytesIO(),
     }

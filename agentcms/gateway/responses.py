@@ -12,9 +12,11 @@ from tempfile import SpooledTemporaryFile
 from typing import Any
 from wsgiref.util import FileWrapper
 
+from django.conf import settings
 from django.core.files import File
 from granian.rsgi import HTTPProtocol, ProtocolClosed, ProtocolError
 
+from agentcms.gateway.slow_readers import ReaderStalled, StreamReader
 from agentcms.middleware.wsgi_charset import Application, Environ
 
 log = logging.getLogger(__name__)
@@ -44,33 +46,36 @@ def respond(
 
     The loop closes a temporary file after the server has opened it.
     """
-    start = StartResponse()
+    start, reader = StartResponse(), StreamReader((environ["REMOTE_ADDR"], int(environ["REMOTE_PORT"])))
     with ExitStack() as stack:
         stack.callback(environ["wsgi.input"].close)
         try:
             response = application(environ, start)
             if (close := getattr(response, "close", None)) is not None:
                 stack.callback(close)
-            send(response, start, protocol)
+            send(response, start, protocol, reader)
             if temporary_file_of(response) is not None:
                 loop.call_soon_threadsafe(loop.call_later, FILE_OPEN_SECONDS, stack.pop_all().close)
         except (ProtocolClosed, ProtocolError):
             pass  # the client is gone
+        except ReaderStalled:
+            log.info("A client that read nothing of its stream for %d s was cut off.", settings.STREAM_STALL_TIMEOUT)
         except Exception:
             log.exception("A request failed outside of Django.")
             protocol.response_empty(500, [])
 
 
-def send(response: Iterable[bytes], start: StartResponse, protocol: HTTPProtocol) -> None:
+def send(response: Iterable[bytes], start: StartResponse, protocol: HTTPProtocol, reader: StreamReader) -> None:
     """Send a response: at once, or in the pieces of a stream. The server itself sends a file."""
     if (path := path_of_file(response)) is not None:
         protocol.response_file(start.status, start.headers, path)
     elif getattr(response, "streaming", False) or isinstance(response, FileWrapper):
         transport = protocol.response_stream(start.status, start.headers)
         for piece in response:
-            # The call has sent the piece. Its awaitable only holds the error of a closed connection.
+            # The server has taken the piece. The awaitable only holds the error of a closed connection.
             for _ in transport.send_bytes(piece).__await__():
                 pass
+            reader.count(len(piece))
     else:
         protocol.response_bytes(start.status, start.headers, b"".join(response))
 

@@ -33,6 +33,8 @@ HEARTBEAT = 15.0  # seconds; proxies close idle connections, and a write detects
 EVENT_POLL_INTERVAL = 5.0  # seconds between reads without a notification; the executing process may have died
 STREAM_RETRY_AFTER = 2  # seconds
 
+PIECE_BYTES = 64 * 1024  # of blocks are sent together
+
 KEEP_ALIVE = b": \n\n"
 DONE_BLOCK = b"data: [DONE]\n\n"
 
@@ -213,11 +215,22 @@ class EventStream:
             # The response headers are sent with the first bytes.
             yield b"".join(self._block(None, chunk) for chunk in self.first_chunks) or KEEP_ALIVE
             for batch in self.batches:
-                yield b"".join(self._block(*event) for event in batch) or KEEP_ALIVE
+                yield from self._pieces(batch)
             if not stopping.is_set():
                 yield DONE_BLOCK
         finally:
             self.slot.release()
+
+    def _pieces(self, batch: Batch) -> Iterator[bytes]:
+        """Yield the blocks of a batch. Small ones are joined, and large ones are sent one after the other."""
+        piece, is_sent = b"", False
+        for event in batch:
+            piece += self._block(*event)
+            if len(piece) >= PIECE_BYTES:
+                yield piece
+                piece, is_sent = b"", True
+        if piece or not is_sent:
+            yield piece or KEEP_ALIVE
 
     def _block(self, number: int | None, data: Chunk) -> bytes:
         if self.redacted:

@@ -6,13 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.db.models import F
 from django.utils import timezone
 
 from benchmarks.sample_data import fill as fill
 from jobs_app import runner
 from jobs_app.models import Job
+from runs_app.models import RunEvent
 
 DRY_RUNS = 40
+EVENT_SIZE = 50_000
 
 
 def enqueue(kind: str) -> None:
@@ -38,6 +41,15 @@ def create_missed_jobs() -> None:
     Job.objects.create(kind="clean_up", created_at=ago)
     running = {"state": "running", "attempts": 1, "started_at": ago, "lease_until": ago}
     Job.objects.create(kind="check_history", created_at=ago, **running)
+
+
+def add_long_events(run_id: str, size: int) -> None:
+    """Insert results of tools between the first event of a run and the others, of `size` bytes in all."""
+    count = size // EVENT_SIZE
+    RunEvent.objects.filter(run=run_id, number__gt=1).update(number=F("number") + count)
+    chunk = {"type": "tool-result", "payload": {"toolCallId": "c", "toolName": "t", "result": "x" * EVENT_SIZE}}
+    events = (RunEvent(run_id=run_id, number=number, type="tool-result", data=chunk) for number in range(2, count + 2))
+    RunEvent.objects.bulk_create(events, batch_size=50)
 
 
 def print_export_digest() -> None:

@@ -42,7 +42,8 @@ def test_a_request_has_what_django_reads():
     assert (request.method, request.path, request.GET["q"]) == ("GET", "/agents/a", "b")
     assert request.headers["Host"] == "cms.example.org"
     assert (request.content_type, result["CONTENT_LENGTH"]) == ("text/plain", "5")
-    assert (result["REMOTE_ADDR"], result["SERVER_PORT"]) == ("198.51.100.7", "8000")
+    assert (result["REMOTE_ADDR"], result["REMOTE_PORT"]) == ("198.51.100.7", "50000")
+    assert result["SERVER_PORT"] == "8000"
 
 
 def test_an_ipv6_address_has_no_brackets():

@@ -8,6 +8,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from tests.operations.running_copy import run_inside
 from tests.served import wait_until
 
 AGENTS = "/api/stored/agents"
@@ -118,6 +119,35 @@ def test_downloads_that_nobody_reads_use_no_memory(served):
         connection.close()
 
     assert growth < FILE_SIZE
+
+
+@pytest.fixture(scope="module")
+def long_run(served) -> str:
+    """Return the id of a finished run whose stream has as many bytes as a large file."""
+    agent_id = f"long-{uuid4().hex[:12]}"
+    with served.client(served.keys["publisher"]) as client:
+        client.post(AGENTS, json=agent(agent_id)).raise_for_status()
+        run = client.post(f"/api/agents/{agent_id}/generate", json={"messages": "Hello"}).raise_for_status().json()
+    run_inside(served, f"add_long_events('{run['runId']}', {FILE_SIZE})")
+    return run["runId"]
+
+
+def test_streams_that_nobody_reads_use_little_memory(served, long_run):
+    before = memory_of_web(served)
+
+    connections = [connect(served) for _ in range(4)]
+    for connection in connections:
+        connection.sendall(head(served, "GET", f"/api/runs/{long_run}/stream"))
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+    time.sleep(3)
+    growth = memory_of_web(served) - before
+    whole = exchange(served, head(served, "GET", f"/api/runs/{long_run}/stream", "Connection: close"))
+    for connection in connections:
+        connection.close()
+
+    assert growth < FILE_SIZE
+    assert len(whole) > FILE_SIZE
+    assert whole.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
 
 
 def memory_of_web(copy) -> int:

@@ -44,7 +44,8 @@ def test_the_file_of_a_bucket_is_sent_from_disk(downloaded, monkeypatch):
     protocol = Protocol()
 
     async def receive():
-        respond(application(downloaded), {"wsgi.input": BytesIO()}, protocol, asyncio.get_running_loop())
+        environ = {"wsgi.input": BytesIO(), "REMOTE_ADDR": "127.0.0.1", "REMOTE_PORT": "50000"}
+        respond(application(downloaded), environ, protocol, asyncio.get_running_loop())
         with protocol.path.open("rb") as opened_later:
             await asyncio.sleep(0.3)
             return opened_later.read()
