@@ -35,6 +35,8 @@ def planned_model(name, choice):
     """Return a model that calls tools and answers as the `plan` of an agent says, one entry for each request.
 
     An entry is a text, or a list of calls: the name of the tool and its arguments. With `gates`, the answer waits in
+    the middle of the text of that entry. With `call_id`, all calls have this ID. With `notes_prompt`, each request is
+    noted with the prompt.
     the middle of the text of that entry. With `call_id`, all calls have this ID. With `on_result`, the model
     answers so to the results of background tasks, which may come at any moment.
     """
@@ -50,6 +52,8 @@ def planned_model(name, choice):
         start = max(index for index, message in enumerate(messages) if is_prompt(message))
         number = sum(isinstance(message, ModelResponse) for message in messages[start:])
         note(f"model {number}")
+        if choice.get("notes_prompt"):
+            note(f"request {messages[start].parts[-1].content} {number}")
         if on_result and "<background-task " in str(messages[start].parts):
             yield on_result
             return
@@ -84,6 +88,15 @@ def register() -> None:
         time.sleep(pause)
         note(f"tool {number} ends")
         return result or f"result {number}"
+
+    @tool("work")
+    def work(pause: float = 0) -> str:
+        """Note the call with the process that executes it, work for some seconds, and note the end."""
+        key = current().idempotency_key
+        note(f"work {key} begins in {os.getpid()}")
+        time.sleep(pause)
+        note(f"work {key} ends in {os.getpid()}")
+        return "Done."
 
     @tool("count-once", at_most_once=True)
     def count_once(number: int, gate: str = "") -> str:
