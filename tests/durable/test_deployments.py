@@ -29,8 +29,14 @@ def finish(deployment: Deployment, seconds: float = 180) -> list[dict]:
     return [reader.assert_complete(CALLS) for reader in deployment.readers]
 
 
-def wait_for_calls(deployment: Deployment, count: int) -> None:
-    wait_until(lambda: len(deployment.notes("work")) >= count, 90, f"{count} calls; see {deployment.copy.log}")
+def wait_for_calls(deployment: Deployment, more: int) -> None:
+    """Wait until so many more calls have begun or ended, or until all runs are over."""
+    count = len(deployment.notes("work")) + more
+    wait_until(
+        lambda: len(deployment.notes("work")) >= count or not deployment.unfinished(),
+        90,
+        f"{count} calls; unfinished: {[run.run_id for run in deployment.unfinished()]}; see {deployment.copy.log}",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +68,8 @@ def deployment(shared_deployment) -> Deployment:
 
 def test_a_deployment_under_runs_fails_and_repeats_none(deployment):
     """Only a request to the model in progress is repeated: tools may finish."""
-    before = len(deployment.notes("work"))
     runs = deployment.start_runs(DEPLOYED_RUNS)
-    wait_for_calls(deployment, before + DEPLOYED_RUNS)
+    wait_for_calls(deployment, DEPLOYED_RUNS)
 
     codes = deployment.terminate("web", "worker")
     deployment.start("web", "worker")
@@ -102,7 +107,7 @@ def is_carried_by_worker(deployment: Deployment) -> bool:
 def test_killed_processes_lose_no_run_and_repeat_no_finished_step(deployment):
     for kill in range(KILLS):
         deployment.start_runs(RUNS - len(deployment.unfinished()))
-        wait_for_calls(deployment, len(deployment.notes("work")) + RUNS)
+        wait_for_calls(deployment, RUNS)
         victims = (("worker",), ("web",), ("web", "worker"))[kill % 3]
         deployment.kill(*victims)
         deployment.start(*victims)
@@ -137,7 +142,7 @@ def stop_postgres_under_runs(deployment: Deployment, postgres) -> None:
     deployment.create_agent(CALLS)
     for number in range(POSTGRES_STOPS):
         deployment.start_runs(RUNS - len(deployment.unfinished()))
-        wait_for_calls(deployment, len(deployment.notes("work")) + RUNS)
+        wait_for_calls(deployment, RUNS)
         postgres.stop()
         time.sleep(8 if number % 4 == 3 else 1)  # longer than the lease of a durable run, or shorter
         postgres.start()
