@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -123,12 +124,19 @@ def reject_unfit(call: PendingCall, decision: Decision) -> None:
     """Raise the error of a decision that does not fit an open call."""
     if call.kind == PendingCall.Kind.CHILD:
         raise NotSuspended("This call waits for a sub-agent. Decide the call of the sub-agent.")
-    if call.expires_at is not None and call.expires_at <= timezone.now():
+    if has_expired(call):
         raise CallExpired(call)
     if decision.mark and decision.mark != call.mark:
         raise ArgumentsChanged(call)
     if issues := [*decision_issues(call, decision)]:
         raise InvalidDecision(issues)
+
+
+def has_expired(call: PendingCall) -> bool:
+    """Return whether nobody may decide a call any more. The clock of the database decides."""
+    if call.expires_at is None or call.expires_at > timezone.now():
+        return False
+    return PendingCall.objects.filter(pk=call.pk, expires_at__lte=Now()).exists()
 
 
 def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:
@@ -169,7 +177,7 @@ def store_decision(call: PendingCall, decision: Decision, user: User, via: Pendi
         "state": STATES[decision.verdict],
         "decided_by": user,
         "decided_by_name": user.get_username(),
-        "decided_at": timezone.now(),
+        "decided_at": Now(),
         "via": via,
         "reason": decision.reason,
         "edited_arguments": edited_arguments(call, decision),
@@ -187,25 +195,23 @@ def store_decision(call: PendingCall, decision: Decision, user: User, via: Pendi
 
 def expire_calls() -> int:
     """Decline the calls that nobody decided in time, and return their number. The reaper calls this."""
-    now = timezone.now()
-    due = AgentRun.objects.filter(suspended_at__isnull=False, expires_at__lte=now)
+    due = AgentRun.objects.filter(suspended_at__isnull=False, expires_at__lte=Now())
     run_ids = list(due.order_by("expires_at").values_list("pk", flat=True)[:MAX_EXPIRED_RUNS])
     return sum(map(expire_calls_of, run_ids))
 
 
 def expire_calls_of(run_id: UUID) -> int:
     """Decline the calls of a run that nobody decided in time, and return their number."""
-    now = timezone.now()
     with transaction.atomic():
         run = AgentRun.objects.select_for_update(of=("self",), skip_locked=True).filter(pk=run_id).first()
         if run is None or run.status != AgentRun.Status.SUSPENDED:
             return 0
-        calls = [*PendingCall.objects.waiting().filter(run=run_id, segment=run.segment, expires_at__lte=now)]
+        calls = [*PendingCall.objects.waiting().filter(run=run_id, segment=run.segment, expires_at__lte=Now())]
         for call in calls:
             reason = expiry_reason(call)
             columns = {
                 "state": PendingCall.State.EXPIRED,
-                "decided_at": now,
+                "decided_at": Now(),
                 "via": PendingCall.Via.EXPIRY,
                 "reason": reason,
             }

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, Min
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID
 from runs_app.engine.runners import get_runner
@@ -28,7 +28,7 @@ def continue_if_decided(run: AgentRun) -> bool:
         suspended.update(expires_at=figures["expires_at"])
         return False
     # A run that is not durable has a short lease: it fails if the process that continues it stops before it begins.
-    lease_until = None if run.is_durable else timezone.now() + LEASE_DURATION
+    lease_until = None if run.is_durable else Now() + LEASE_DURATION
     suspended.update(
         status=AgentRun.Status.QUEUED,
         segment=F("segment") + 1,
@@ -52,7 +52,7 @@ def settle_parent_call(child_id: UUID, parent_id: UUID) -> None:
         return
     calls = PendingCall.objects.waiting().filter(run=parent_id, segment=parent.segment, kind=PendingCall.Kind.CHILD)
     own = calls.filter(**{f"payload__{CHILD_RUN_ID}": str(child_id)})
-    if own.update(state=PendingCall.State.RESUMED, decided_at=timezone.now()):
+    if own.update(state=PendingCall.State.RESUMED, decided_at=Now()):
         continue_if_decided(parent)
 
 
@@ -65,16 +65,14 @@ def settle_task_call(task_id: UUID, run_id: UUID) -> None:
     if run is None:
         return
     calls = PendingCall.objects.waiting().filter(run=run_id, segment=run.segment, kind=PendingCall.Kind.CHILD)
-    if calls.filter(**{f"payload__{TASK_ID}": str(task_id)}).update(
-        state=PendingCall.State.RESUMED, decided_at=timezone.now()
-    ):
+    if calls.filter(**{f"payload__{TASK_ID}": str(task_id)}).update(state=PendingCall.State.RESUMED, decided_at=Now()):
         continue_if_decided(run)
 
 
 def cancel_calls(run_ids: Iterable[UUID]) -> None:
     """Cancel the waiting calls of runs that have ended, or that are about to be deleted."""
     calls = PendingCall.objects.waiting().filter(run__in=list(run_ids))
-    calls.update(state=PendingCall.State.CANCELLED, decided_at=timezone.now())
+    calls.update(state=PendingCall.State.CANCELLED, decided_at=Now())
 
 
 def release_deleted_runs(runs: Iterable[tuple[UUID, UUID | None]]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Max
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from agentcms.wire.canonical import canonical, sha256_hex
@@ -86,12 +87,17 @@ def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
 
 def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int, **values: Any) -> None:
     """Save a run that waits for calls. The caller has locked its row, and has written its events."""
+    now = database_time(run_id)
     finished = finished_child_ids(calls) | finished_task_ids(calls)
     for call in calls:
         if {child_run_id(call), background_task_id(call)} & finished:
-            call.state, call.decided_at = PendingCall.State.RESUMED, timezone.now()
+            call.state, call.decided_at = PendingCall.State.RESUMED, now
+        set_times(call, now)
     PendingCall.objects.bulk_create(calls)
-    now = timezone.now()
+    # Decisions are compared with it, and other processes write those.
+    RunEvent.objects.filter(run=run_id, type=RunEvent.Type.SUSPENDED, number=values["last_event_number"]).update(
+        created_at=now
+    )
     columns = {"suspended_at": now, "holder": "", "lease_until": None, "attempts": 0}
     AgentRun.objects.filter(pk=run_id).update(**columns, worked_ms=F("worked_ms") + worked_ms, **values)
     for call in calls:
@@ -104,6 +110,19 @@ def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int
         report_to_ancestors(run)
         if run.parent_id is None:
             leases.run_ending.send(AgentRun, run_id=run.pk, status=run.status, error="")
+
+
+def database_time(run_id: Any) -> datetime:
+    """Return the time by the clock of the database: those of two processes may differ by minutes."""
+    now: datetime = AgentRun.objects.filter(pk=run_id).values_list(Now(), flat=True).get()
+    return now
+
+
+def set_times(call: PendingCall, now: datetime) -> None:
+    """Let a call wait from now on, for as long as its tool allows."""
+    if call.expires_at is not None:
+        call.expires_at += now - call.created_at
+    call.created_at = now
 
 
 def finished_child_ids(calls: Iterable[PendingCall]) -> set[Any]:
@@ -143,8 +162,9 @@ def report_to_ancestors(run: AgentRun) -> None:
 def append_events(run: AgentRun, chunks: Iterable[Chunk]) -> None:
     """Append events to a run that no process executes. The caller has locked the row."""
     number = run.events.aggregate(last=Max("number"))["last"] or 0
+    now = database_time(run.pk)
     events = [
-        RunEvent(run=run, number=following, type=event_type(chunk["type"]), data=chunk)
+        RunEvent(run=run, number=following, type=event_type(chunk["type"]), data=chunk, created_at=now)
         for following, chunk in enumerate(chunks, number + 1)
     ]
     RunEvent.objects.bulk_create(events)

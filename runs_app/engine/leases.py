@@ -58,7 +58,8 @@ def host_name() -> str:
 def start_columns(holder: str) -> dict[str, Any]:
     """Return the columns of a run that a process starts now."""
     now = timezone.now()
-    lease_until = now + LEASE_DURATION
+    # The clock of the database, because those of two machines may differ by more than a lease.
+    lease_until = Now() + LEASE_DURATION
     return {
         "status": Status.RUNNING,
         "created_at": now,
@@ -75,7 +76,6 @@ def queue_columns() -> dict[str, Any]:
 
 def claim_columns(holder: str) -> dict[str, Any]:
     """Return the columns of a durable run that a process creates and executes itself."""
-    # The clock of the database, because those of two machines may differ by more than a lease.
     lease_until = Now() + DURABLE_LEASE_DURATION
     return {**start_columns(holder), "is_durable": True, "fence": 1, "lease_until": lease_until}
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -62,7 +63,7 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
 
     def with_expired_lease(self) -> Self:
         """Filter to unfinished runs whose process has died."""
-        return self.leased().filter(lease_until__lt=timezone.now())
+        return self.leased().filter(lease_until__lt=Now())  # the clocks of two machines may differ
 
     def queued(self) -> Self:
         """Filter to the durable runs that wait for a process."""

@@ -1,0 +1,88 @@
+"""Processes whose clocks are a minute ahead or behind: leases, waiting calls, decisions and their streams."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from runs_app.approvals.decisions import expire_calls
+from runs_app.engine import leases
+from runs_app.events.decided_calls import suspension_number
+from runs_app.models import AgentRun, PendingCall
+from tests.durable.decisions import settle, wait_for_suspension
+from tests.durable.test_approval import start as start_refund
+from tests.factories import AgentFactory, member
+from tests.runs import LONG, SLOW, start_run, wait_for_end, wait_for_text
+
+pytestmark = pytest.mark.usefixtures("idle_engine", "planned")
+
+
+@pytest.fixture
+def set_clock(monkeypatch):
+    """Return a function that sets the clock of this process, but not that of the database, by so many seconds."""
+    right_time = timezone.now
+
+    def set_by(seconds):
+        monkeypatch.setattr(timezone, "now", lambda: right_time() + timedelta(seconds=seconds))
+
+    return set_by
+
+
+def test_a_process_with_a_fast_clock_ends_no_run_of_another_one(set_clock):
+    run = wait_for_text(start_run(AgentFactory(model=SLOW), member("editor"), LONG, options={"durable": False}))
+
+    set_clock(60)
+
+    assert leases.end_lost_runs() == 0
+    assert not leases.end_lost_run(run.pk)
+
+
+def test_a_run_that_was_started_with_a_slow_clock_is_not_lost(set_clock):
+    set_clock(-60)
+    run = start_run(AgentFactory(model=SLOW), member("editor"), LONG, options={"durable": False})
+    set_clock(0)
+
+    assert not leases.end_lost_run(run.pk)
+
+
+@pytest.mark.parametrize("seconds", [-60, 60])
+def test_a_call_does_not_expire_by_the_clock_of_another_process(settings, set_clock, seconds):
+    run = wait_for_suspension(start_refund())
+    soon = timezone.now() + timedelta(seconds=30)
+    PendingCall.objects.update(expires_at=soon)
+    AgentRun.objects.filter(pk=run.pk).update(expires_at=soon)
+    set_clock(seconds)
+
+    assert expire_calls() == 0
+    assert settle(run, "approve").state == "approved"
+    assert wait_for_end(run).status == "succeeded"
+
+
+@pytest.mark.parametrize("seconds", [-60, 60])
+def test_a_call_waits_as_long_as_its_tool_allows(set_clock, seconds):
+    set_clock(seconds)
+    wait_for_suspension(start_refund())
+    set_clock(0)
+
+    call = PendingCall.objects.get()
+    assert abs(call.created_at - timezone.now()) < timedelta(seconds=30)
+    assert call.expires_at - call.created_at == timedelta(days=7)
+
+
+@pytest.mark.parametrize("seconds", [-60, 60])
+def test_a_stream_after_a_decision_begins_at_the_suspension(set_clock, seconds):
+    """The worker that suspends and the process that decides have different clocks."""
+    plan = [[["refund", {"order": "A", "amount": 1}]], [["refund", {"order": "B", "amount": 2}]], "Done."]
+    set_clock(seconds)
+    run = wait_for_suspension(start_refund(plan))
+    set_clock(0)
+    first = settle(run, "approve")
+    suspended = run.events.get(type="suspended").number
+    set_clock(seconds)
+    wait_for_suspension(run, 1)
+    set_clock(0)
+    settle(run, "approve")
+    wait_for_end(run)
+
+    assert suspension_number(run, first) == suspended
+    assert suspension_number(run, PendingCall.objects.get(segment=1)) > suspended
