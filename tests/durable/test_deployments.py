@@ -18,7 +18,7 @@ from tests.served_accounts import prepared
 RUNS = 20 if DRILL else 5
 DEPLOYED_RUNS = 50 if DRILL else 8
 CALLS = 10 if DRILL else 5
-KILLS = 100 if DRILL else 3
+KILLS = 100
 POSTGRES_STOPS = 20
 SECONDS_WITHOUT_BROKER = 60
 
@@ -104,6 +104,7 @@ def is_carried_by_worker(deployment: Deployment) -> bool:
     return deployment.processes_of(run.run_id) == {deployment.parts["worker"].pid}
 
 
+@pytest.mark.drill
 def test_killed_processes_lose_no_run_and_repeat_no_finished_step(deployment):
     for kill in range(KILLS):
         deployment.start_runs(RUNS - len(deployment.unfinished()))
