@@ -11,9 +11,12 @@ from tests.browser.site.test_accessibility import find_violations
 LISTS = ["agents_app/agent", "versions_app/agentversion", "versions_app/activation", "versions_app/retentionrule"]
 LISTS += ["jobs_app/job", "access_app/membership", "access_app/apikey", "auth/user"]
 LISTS += ["runs_app/modelprovider", "runs_app/agentrun", "runs_app/pendingcall", "versions_app/deletedagent"]
-LISTS += ["memory_app/vector"]
+LISTS += ["memory_app/vector", "memory_app/observation", "memory_app/resource", "memory_app/thread"]
+LISTS += ["tools_app/mcpserver", "tools_app/acpagent", "tools_app/acppermission", "tools_app/acpworkspace"]
+LISTS += ["runs_app/backgroundtask", "runs_app/tracerule", "knowledge_app/knowledgebase"]
+LISTS += ["evals_app/dataset", "evals_app/experiment"]
 ADDED = ["agents_app/agent", "versions_app/retentionrule", "access_app/membership", "access_app/apikey", "auth/user"]
-ADDED += ["runs_app/modelprovider"]
+ADDED += ["runs_app/modelprovider", "tools_app/mcpserver", "tools_app/acpagent"]
 OF_AN_AGENT = ["change", "duplicate", "delete"]
 
 
