@@ -11,6 +11,7 @@ import pytest
 from agentcms.server.processes import PROJECT
 from tests.conftest import DRILL
 from tests.durable.deployment import Broker, Deployment, wait_for_readers
+from tests.operations.running_copy import rows
 from tests.operations.test_drills import own_postgres
 from tests.served import Served, wait_until
 from tests.served_accounts import prepared
@@ -37,6 +38,12 @@ def wait_for_calls(deployment: Deployment, more: int) -> None:
         90,
         f"{count} calls; unfinished: {[run.run_id for run in deployment.unfinished()]}; see {deployment.copy.log}",
     )
+
+
+def wait_for_progress(deployment: Deployment) -> None:
+    """Wait until no run has lost two processes since its last finished step. With the third it would fail."""
+    question = "SELECT COUNT(*) FROM runs_app_agentrun WHERE finished_at IS NULL AND attempts > 1"
+    wait_until(lambda: rows(deployment.copy, question) == [(0,)], 120, f"progress; see {deployment.copy.log}")
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +116,7 @@ def test_killed_processes_lose_no_run_and_repeat_no_finished_step(deployment):
     for kill in range(KILLS):
         deployment.start_runs(RUNS - len(deployment.unfinished()))
         wait_for_calls(deployment, RUNS)
+        wait_for_progress(deployment)
         victims = (("worker",), ("web",), ("web", "worker"))[kill % 3]
         deployment.kill(*victims)
         deployment.start(*victims)

@@ -50,7 +50,8 @@ def publish_version(version: AgentVersion, row: Agent) -> str:
 
 def restore_version(version: AgentVersion, row: Agent) -> str:
     restored = version.restore_locked(row)
-    return f"{restored.change_message}: version {restored.version_number} of {row.pk}."
+    is_draft = f" It stays a draft. {row.draft_reason}" if row.draft_reason else ""
+    return f"{restored.change_message}: version {restored.version_number} of {row.pk}.{is_draft}"
 
 
 def refusal_message(error: Exception) -> str:

@@ -54,7 +54,7 @@ def test_an_import_beside_it_stays_a_draft(agent):
     assert agent.instructions == "Three"
 
 
-@pytest.mark.parametrize("action", ["publish"])
+@pytest.mark.parametrize("action", ["publish", "restore"])
 def test_the_versions_of_the_admin(agent, draft, client, action):
     client.force_login(UserFactory(is_superuser=True, is_staff=True))
     with change(publish=False):
@@ -62,7 +62,9 @@ def test_the_versions_of_the_admin(agent, draft, client, action):
 
     answer = act(client, draft, action)
 
-    assert "no experiment has tested it." in " ".join(messages(answer))
+    text = " ".join(messages(answer))
+    assert "no experiment has tested it." in text
+    assert ("version 4 of concierge. It stays a draft." in text) is (action == "restore")
     assert live_number(agent) == 1
 
 
