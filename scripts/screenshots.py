@@ -3,7 +3,7 @@
 Name pages to take only those: `python scripts/screenshots.py editor history`. The whole page is in the picture.
 Fails if a page scrolls sideways or writes to the console.
 
-`python scripts/screenshots.py --readme` also updates the images of the README in docs/images.
+`python scripts/screenshots.py --readme` updates the images of the README in docs/images, from the demo data alone.
 """
 
 import json
@@ -35,6 +35,7 @@ SIZES: dict[str, ViewportSize] = {"wide": {"width": 1440, "height": 900}, "phone
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 USERNAME = "ada"
 NOT_FOUND = "the server responded with a status of 404"  # what one of the pages is about
+IS_README = "--readme" in sys.argv
 MESSAGE = "the proofreader of a night train"
 README_IMAGES = {
     ("try", "wide", "light"),
@@ -107,6 +108,12 @@ def find_pages(browser: Browser, base_url: str, passwords: dict[str, str]) -> li
     return [*pages, (PARTICIPANT, "conversations", CONVERSATIONS)]
 
 
+def find_readme_pages(browser: Browser, base_url: str, passwords: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Return user, name and path of the pages that the README shows."""
+    paths = {**PAGES, **create_run(open_signed_in(browser, base_url, USERNAME, passwords), base_url)}
+    return [(USERNAME, name, paths[name]) for name in sorted({name for name, _, _ in README_IMAGES})]
+
+
 def follow(page: Page, base_url: str, start: str, selector: str) -> str:
     """Open a page, press a link or button, and return the path where it leads."""
     page.goto(f"{base_url}{start}")
@@ -144,7 +151,7 @@ def capture(page: Page, url: str, name: str) -> list[str]:
         for theme in THEMES:
             page.emulate_media(color_scheme=theme)
             page.screenshot(path=OUT / f"{name}-{size}-{theme}.png", full_page=True)
-            if (name, size, theme) in README_IMAGES and "--readme" in sys.argv:
+            if (name, size, theme) in README_IMAGES and IS_README:
                 page.screenshot(path=IMAGES / f"{name}.png")
     return problems
 
@@ -156,7 +163,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as data_dir, sync_playwright() as playwright:
         environment = write_commands(Path(data_dir))
         with run_application(data_dir, environment) as url:
-            create_outside_tools(url, {**os.environ, **environment, "DATA_DIR": data_dir}, USERNAME)
+            if not IS_README:
+                create_outside_tools(url, {**os.environ, **environment, "DATA_DIR": data_dir}, USERNAME)
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             problems = capture_pages(browser, url, read_passwords(Path(data_dir)), names)
             browser.close()
@@ -166,7 +174,8 @@ def main() -> None:
 def capture_pages(browser: Browser, base_url: str, passwords: dict[str, str], names: set[str]) -> list[str]:
     """Take the screenshots of the named pages, or of all. Return what is wrong with them."""
     visitors = {name: open_signed_in(browser, base_url, name, passwords) for name in (USERNAME, PARTICIPANT)}
-    pages = [page for page in find_pages(browser, base_url, passwords) if not names or page[1] in names]
+    find = find_readme_pages if IS_README else find_pages
+    pages = [page for page in find(browser, base_url, passwords) if not names or page[1] in names]
     problems = []
     for username, name, path in pages:
         page = visitors[username].context.new_page()
