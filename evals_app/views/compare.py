@@ -22,9 +22,15 @@ from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_
 @require_safe
 @login_required
 def compare(request: HttpRequest) -> HttpResponse:
-    """Compare two experiments: the statistics in words, and the answers that got worse first."""
+    """Compare two experiments: the statistics in words, and the answers that got worse first.
+
+    `a` is the baseline, unless `order=time` asks for the older one.
+    """
     ids = [parse_uuid(request.GET.get(name, "")) for name in ("a", "b")]
-    baseline, candidate = (get_page_experiment(request, experiment_id) for experiment_id in ids)
+    pair = [get_page_experiment(request, experiment_id) for experiment_id in ids]
+    if request.GET.get("order") == "time":
+        pair.sort(key=lambda experiment: experiment.created_at)
+    baseline, candidate = pair
     context: dict[str, Any] = {"nav": "evals", "baseline": baseline, "candidate": candidate}
     try:
         require_comparable(baseline, candidate)

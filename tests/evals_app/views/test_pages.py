@@ -63,6 +63,29 @@ def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
     assert page.index("<ins>25</ins>") < page.index("<ins>75</ins>")
 
 
+def test_the_form_of_an_experiment_compares_the_older_one_first(client, editor):
+    dataset = make_dataset(*map(str, range(12)), owner_id="support")
+    older, newer = ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 12, number=2)
+    compute_now(older, newer)
+
+    form = text(client.get(f"/experiments/{older.pk}"))
+    page = text(client.get(f"/experiments/compare?a={newer.pk}&b={older.pk}&order=time"))
+
+    assert '<input type="hidden" name="order" value="time">' in form
+    assert "Version 2 scores 0.25 higher" in page
+
+
+def test_long_answers_are_folded(client, editor):
+    dataset = make_dataset("One", owner_id="support")
+    experiment = ended(dataset, [0.5])
+    experiment.results.update(output="x" * 400 + " the end")
+
+    page = text(client.get(f"/experiments/{experiment.pk}"))
+
+    assert f'<span class="long-text-start">{"x" * 159}…</span>' in page
+    assert page.count("the end") == 1
+
+
 def test_a_long_comparison_has_pages_and_names_its_scorers(client, editor, monkeypatch):
     monkeypatch.setattr("evals_app.views.compare.ROWS_PER_PAGE", 5)
     dataset = make_dataset(*map(str, range(12)), owner_id="support")
