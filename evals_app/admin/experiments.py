@@ -37,7 +37,7 @@ class ExperimentAdmin(ReadOnlyAdmin):
     fields = (
         *("title", "dataset", "dataset_version", "target_type", "target_id", "version_number", "scorer_keys"),
         *("status", "verdict", "error", "stop_reason", "progress", "succeeded_count", "failed_count"),
-        *("budget_text", "spent", "concurrency", "repeats", "memory", "bars", "has_submitted_results"),
+        *("budget_text", "spent", "concurrency", "repeats", "seed", "memory", "bars", "has_submitted_results"),
         *("created_by_name", "created_at", "started_at", "completed_at", "page"),
     )
     readonly_fields = ("title", "progress", "budget_text", "spent", "page")

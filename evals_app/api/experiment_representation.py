@@ -24,6 +24,7 @@ def experiment_body(experiment: Experiment) -> JSONObject:
         **description_fields(experiment),
         "concurrency": experiment.concurrency,
         "repeats": experiment.repeats,
+        "seed": experiment.seed,
         "memory": experiment.memory,
         "budget": experiment.budget,
         "bars": experiment.bars,

@@ -85,6 +85,7 @@ def build_experiment(dataset: Dataset, options: JSONObject, user: Caller, versio
         scorer_keys=options.get("scorer_ids"),
         concurrency=1 if shares_thread(memory) else options.get("max_concurrency") or 4,
         repeats=options.get("repeats") or 1,
+        seed=options.get("seed"),
         request_context=options.get("request_context") or {},
         memory=memory,
         budget=options.get("budget") or {},

@@ -89,12 +89,18 @@ def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request
         thread=thread.thread,
         resource=thread.resource if thread.thread else "",
         request_context={key: value for key, value in context.items() if not is_reserved(key)},
+        options=seed_options(experiment, result.attempt),
         experiment=ExperimentItem(experiment.pk, options),
     )
     if thread.is_new:
         mark_thread(experiment, run.thread_id)
     result.run, result.run_key, result.started_at = run, run.pk, timezone.now()
     result.save(update_fields=["run", "run_key", "started_at", "retry_count"])
+
+
+def seed_options(experiment: Experiment, attempt: int) -> JSONObject:
+    """Return the options of a run. Each attempt at an item has its own seed, or the answers would be the same."""
+    return {} if experiment.seed is None else {"seed": experiment.seed + attempt}
 
 
 def _save_failure(result: ExperimentResult, error: Exception, is_new: bool) -> ExperimentResult | None:

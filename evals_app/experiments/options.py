@@ -12,6 +12,7 @@ from evals_app.datasets.schema import Keys, Text
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_CONCURRENCY, MAX_REPEATS = 20, 10
+MAX_SEED = 2**31 - 1 - MAX_REPEATS  # plus the number of the repeat, it fits the integers of all providers
 
 
 class Budget(BaseModel):
@@ -73,6 +74,7 @@ class ExperimentBody(BaseModel):
     version: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     max_concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] | None = None
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] | None = None
     request_context: JSONObject | None = None
     memory: ExperimentMemory | None = None
     budget: Budget | None = None

@@ -9,7 +9,7 @@ from django import forms
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.experiments.memory import PER_ITEM
-from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS
+from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS, MAX_SEED
 from evals_app.models import Dataset, ExperimentResult
 
 SHARED_THREAD = "shared"
@@ -34,6 +34,12 @@ class StartForm(forms.Form):
     repeats = forms.IntegerField(
         required=False, min_value=1, max_value=MAX_REPEATS, help_text="How often each item runs."
     )
+    seed = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MAX_SEED,
+        help_text="With the same seed, many models answer the same. Blank: the model chooses.",
+    )
     concurrency = forms.IntegerField(
         required=False, min_value=1, max_value=MAX_CONCURRENCY, label="Items at once", help_text="1 to 20."
     )
@@ -47,7 +53,7 @@ class StartForm(forms.Form):
         super().__init__(*args, **options)
         self.fields["agent"].choices = [(key, f"{name} ({key})") for key, name in agents]  # type: ignore[attr-defined]
         self.fields["scorers"].choices = scorer_choices(dataset.owner_id)  # type: ignore[attr-defined]
-        for name in ("repeats", "concurrency", "max_cost"):
+        for name in ("repeats", "seed", "concurrency", "max_cost"):
             self.fields[name].widget.attrs["inputmode"] = "decimal"
 
     @property
@@ -60,6 +66,7 @@ class StartForm(forms.Form):
             "agentVersion": values["version"] or "live",
             "name": values["name"],
             "repeats": values["repeats"],
+            "seed": values["seed"],
             "maxConcurrency": values["concurrency"],
         }
         if values["scorers"]:

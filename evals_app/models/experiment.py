@@ -63,6 +63,9 @@ class Experiment(models.Model):
     scorer_versions = models.JSONField(default=dict, editable=False)
     concurrency = models.PositiveSmallIntegerField(default=4, editable=False)
     repeats = models.PositiveSmallIntegerField(default=1, editable=False)
+    seed = models.PositiveIntegerField(
+        null=True, editable=False, help_text="Sent to the model, plus the number of the attempt."
+    )
     request_context = models.JSONField(default=dict, editable=False)
     memory = models.JSONField(default=dict, editable=False, help_text="thread and resource")
     budget = models.JSONField(default=dict, editable=False)

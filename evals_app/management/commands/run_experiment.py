@@ -32,6 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--user", help="Who runs it. By default the first superuser.")
         parser.add_argument("--scorers", help="Keys of scorers, separated by commas.")
         parser.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
+        parser.add_argument("--seed", type=int, help="The seed that the model gets, plus 0, 1, 2 … for each repeat.")
         parser.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")
         parser.add_argument(
             "--fail-under", action="append", default=[], metavar="SCORER=MEAN", help="The lowest mean."
@@ -66,6 +67,7 @@ class Command(BaseCommand):
             "targetId": options["agent"],
             "agentVersion": version,
             "repeats": options["repeats"],
+            "seed": options["seed"],
             "maxConcurrency": options["concurrency"],
         }
         body |= {"scorerIds": keys} if keys else {}

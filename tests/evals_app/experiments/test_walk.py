@@ -66,6 +66,20 @@ def test_repeats_run_each_item_again(editor, agent):
     assert experiment.total_items == experiment.succeeded_count == 6
 
 
+def test_each_repeat_has_a_seed_of_its_own(editor, agent):
+    experiment = run_experiment(make_dataset("One"), editor, agent, repeats=3, seed=41)
+
+    runs = AgentRun.objects.filter(experiment_id=experiment.pk).order_by("created_at")
+    assert sorted(run.input["options"]["seed"] for run in runs) == [41, 42, 43]
+    assert experiment.succeeded_count == 3
+
+
+def test_without_a_seed_the_model_chooses(editor, agent):
+    experiment = run_experiment(make_dataset("One"), editor, agent)
+
+    assert "seed" not in (AgentRun.objects.get(experiment_id=experiment.pk).input.get("options") or {})
+
+
 def test_an_experiment_reads_the_items_of_its_version(editor, agent):
     dataset = make_dataset("One")
     add_items(dataset, [{"input": "Two"}])

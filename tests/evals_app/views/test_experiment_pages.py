@@ -50,10 +50,11 @@ def test_all_options_of_the_form_reach_the_experiment(client, editor, agent):
     make_dataset("One", owner_id="support")
     options = {"version": "1", "scorers": ["exact"], "repeats": "2", "concurrency": "3", "memory": "per-item"}
 
-    client.post(START, {"agent": "clerk", **options, "max_cost": "0.5", "name": "Nightly"})
+    client.post(START, {"agent": "clerk", **options, "max_cost": "0.5", "name": "Nightly", "seed": "7"})
 
     row = Experiment.objects.get()
     assert (row.version_number, row.scorer_keys, row.repeats, row.concurrency) == (1, ["exact"], 2, 3)
+    assert row.seed == 7
     assert (row.memory, row.budget, row.name) == ({"thread": "per-item"}, {"maxCost": 0.5}, "Nightly")
 
 
