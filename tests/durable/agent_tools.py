@@ -136,5 +136,5 @@ def register() -> None:
 
 if os.environ.get("DJANGO_SETTINGS_MODULE") == "tests.durable.settings":
     register()
-    if os.environ["RUN_ENGINE"] == "celery":
+    if os.environ.get("RUN_ENGINE") == "celery":
         worker_init.connect(lambda **kwargs: import_module("tests.durable.kill_points").install(), weak=False)
