@@ -109,21 +109,25 @@ class ScoresView(JSONView):
     def post(self, request: Request) -> HttpResponse:
         body = json_object_body(request)
         given: Any = body.get("score") if isinstance(body.get("score"), dict) else body
-        fields = validate_fields(ScoreBody, given)
-        run = get_readable_run(request, fields["run_id"])
-        require_role(request.user, Role.EDITOR, run.owner_id)
-        score = Score.objects.create(
-            run=run,
-            scorer=fields["scorer_id"],
-            score=fields.get("score"),
-            reason=fields.get("reason") or "",
-            label=fields.get("label") or "",
-            details=fields.get("details") or {},
-            source=Score.Source.PERSON,
-            result=given,
-            created_by_id=request.user.pk,
-        )
-        return json_response({"score": score_body(score)}, 201)
+        return json_response({"score": score_body(create_score(request, given))}, 201)
+
+
+def create_score(request: Request, given: JSONObject) -> Score:
+    """Create a score of a run. Raise ConfigError, NotFound for a run of others, and RoleRequired."""
+    fields = validate_fields(ScoreBody, given)
+    run = get_readable_run(request, fields["run_id"])
+    require_role(request.user, Role.EDITOR, run.owner_id)
+    return Score.objects.create(
+        run=run,
+        scorer=fields["scorer_id"],
+        score=fields.get("score"),
+        reason=fields.get("reason") or "",
+        label=fields.get("label") or "",
+        details=fields.get("details") or {},
+        source=Score.Source.PERSON,
+        result=given,
+        created_by_id=request.user.pk,
+    )
 
 
 class RunScoresView(JSONView):

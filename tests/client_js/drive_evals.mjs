@@ -127,6 +127,10 @@ equal((await client.getTrace(runId)).traceId, runId);
 equal("input" in (await client.getTraceLight(runId)).spans[0], false);
 equal((await client.getSpan(runId, runId)).span.spanId, runId);
 equal((await client.getTraceTrajectory(runId)).steps, []);
+const scored = { traceId: runId, scorerId: "exact", score: 0.25, reason: "Of a trace" };
+equal((await client.createScore({ score: scored })).success, true);
+equal((await client.listScoresByRunId({ runId })).scores.some((score) => score.reason === "Of a trace"), true);
+await refused(stranger.createScore({ score: scored }), 404);
 equal(byHand(await client.listScores({ filters: { entityId: agentId } })), 1);
 for (const call of [
   () => stranger.saveScore({ score: { runId, scorerId: "exact", score: 1 } }),

@@ -23,6 +23,7 @@ from agentcms.openapi.json_schema import (
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import Section
 from agents_app.configuration.schema import as_partial
+from evals_app.api.observability import TraceScoreBody
 from evals_app.api.scores import ScoreBody
 from evals_app.scorers.schema import ScorerBody
 
@@ -111,6 +112,16 @@ SCORER_OPERATIONS = (
     Operation(
         "get", "/api/observability/scores", "listObservedScores", "List all scores", "ScorePage", query=SCORE_FILTERS
     ),
+    Operation(
+        "post",
+        "/api/observability/scores",
+        "createTraceScore",
+        "Score a trace",
+        "Done",
+        "TraceScoreCreate",
+        (),
+        201,
+    ),
     Operation("get", TRACE, "getTrace", "Get a trace", "Trace"),
     Operation("get", f"{TRACE}/light", "getLightTrace", "Get a trace briefly", "Trace"),
     Operation("get", f"{TRACE}/trajectory", "getTrajectory", "Get the steps of a trace", "Trajectory"),
@@ -130,6 +141,7 @@ SCORER_DESCRIPTIONS: dict[str, str] = {
     "deleteScorerVersion": "Neither the live version nor the newest one can be deleted.",
     "activateScorerVersion": "Needs the publisher role.",
     "restoreScorerVersion": "Publishes a new version with the configuration of an earlier one.",
+    "createTraceScore": "The ID of a trace is that of its run. Needs the editor role for the owner of the run.",
     "createScore": "A score by a person or a program. Needs the editor role for the owner of the run.",
     "listUsableScorers": "Those in code, and the published ones of your teams, by key.",
     "getUsableScorer": "With the agents that use it.",
@@ -169,6 +181,9 @@ SCORER_EXAMPLES: dict[str, JSON] = {
     "createScorer": {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "please"}},
     "updateScorer": {"description": "Looks for a polite word."},
     "createScorerVersion": {"changeMessage": "Before the launch"},
+    "createTraceScore": {
+        "score": {"traceId": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11", "scorerId": "polite", "score": 0.5},
+    },
     "createScore": {
         "runId": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11",
         "scorerId": "polite",
@@ -340,8 +355,13 @@ SCORER_SECTION = Section(
     SCORER_OPERATIONS,
     {"/api/observability": "Traces", "": "Scorers"},
     scorer_schemas,
-    bodies={"ScorerCreate": ScorerBody, "ScorerChange": as_partial(ScorerBody), "ScoreCreate": ScoreBody},
-    required_bodies=frozenset({"ScoreCreate", "ScorerCreate"}),
+    bodies={
+        "ScorerCreate": ScorerBody,
+        "ScorerChange": as_partial(ScorerBody),
+        "ScoreCreate": ScoreBody,
+        "TraceScoreCreate": TraceScoreBody,
+    },
+    required_bodies=frozenset({"ScoreCreate", "ScorerCreate", "TraceScoreCreate"}),
     descriptions=SCORER_DESCRIPTIONS,
     parameters=SCORER_PARAMETERS,
     page_size=10,

@@ -110,6 +110,28 @@ def test_people_score_an_answer(publisher, run):
         assert [row["id"] for row in publisher.get(path).body["scores"]] == [score["id"]]
 
 
+def test_people_score_a_trace(publisher, run):
+    score = {"traceId": str(run.pk), "scorerId": "polite", "score": 0.5, "metadata": {"page": 3}}
+
+    answer = publisher.post("/api/observability/scores", {"score": score})
+
+    assert (answer.status_code, answer.body["success"]) == (201, True)
+    (stored,) = publisher.get("/api/observability/scores").body["scores"]
+    assert (stored["runId"], stored["score"], stored["source"]) == (str(run.pk), 0.5, "PERSON")
+    assert Score.objects.get().details == {"page": 3}
+
+
+@pytest.mark.parametrize("name", ["traceId", "scorerId", "score"])
+def test_a_score_of_a_trace_names_what_is_missing(publisher, run, name):
+    score = {"traceId": str(run.pk), "scorerId": "polite", "score": 0.5}
+    del score[name]
+
+    answer = publisher.post("/api/observability/scores", {"score": score})
+
+    assert (answer.status_code, [issue["field"] for issue in answer.body["issues"]]) == (400, [f"score.{name}"])
+    assert not Score.objects.exists()
+
+
 def test_a_run_is_a_trace(publisher, run):
     path = f"/api/observability/traces/{run.pk}"
     root, call = publisher.get(path).body["spans"]
@@ -147,6 +169,7 @@ def test_later_routes_are_not_supported(publisher):
         ("get", "/api/scores/entity/AGENT/clerk"),
         ("get", "/api/scores/run/{run}"),
         ("post", "/api/scores"),
+        ("post", "/api/observability/scores"),
         ("get", "/api/observability/traces/{run}"),
         ("get", "/api/observability/traces/{run}/light"),
         ("get", "/api/observability/traces/{run}/trajectory"),
@@ -155,7 +178,8 @@ def test_later_routes_are_not_supported(publisher):
 )
 def test_a_stranger_gets_404(publisher, stranger, run, method, path):
     create(publisher)
-    body = {"runId": str(run.pk), "scorerId": "x", "score": 1} if path == "/api/scores" else {"name": "Mine"}
+    score = {"runId": str(run.pk), "traceId": str(run.pk), "scorerId": "x", "score": 1}
+    body = {"score": score} if path.endswith("/scores") else {"name": "Mine"}
 
     answer = stranger.call(method.upper(), path.replace("{run}", str(run.pk)), None if method == "get" else body)
 
