@@ -89,10 +89,10 @@ def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int
     """Save a run that waits for calls. The caller has locked its row, and has written its events."""
     now = database_time(run_id)
     finished = finished_child_ids(calls) | finished_task_ids(calls)
-    for call in calls:
+    for position, call in enumerate(calls):
         if {child_run_id(call), background_task_id(call)} & finished:
             call.state, call.decided_at = PendingCall.State.RESUMED, now
-        set_times(call, now)
+        set_times(call, now + timedelta(microseconds=position))  # lists show calls in the order of their times
     PendingCall.objects.bulk_create(calls)
     # Decisions are compared with it, and other processes write those.
     RunEvent.objects.filter(run=run_id, type=RunEvent.Type.SUSPENDED, number=values["last_event_number"]).update(

@@ -28,6 +28,13 @@ def start(plan=PLAN, *, tools=("refund", "count"), is_durable=True, options=None
     return start_run(agent, member("editor"), "Begin", options={"durable": is_durable, **(options or {})}, **call)
 
 
+def test_the_calls_of_a_step_are_listed_in_their_order():
+    refunds = [["refund", {"order": order, "amount": 1}] for order in "ABCDEF"]
+    wait_for_suspension(start([refunds, "Done."]))
+
+    assert [call.arguments["order"] for call in PendingCall.objects.all()] == [*"ABCDEF"]
+
+
 def test_a_run_waits_without_a_process(is_durable):
     run = wait_for_suspension(start(is_durable=is_durable))
 
