@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
 from io import BufferedReader
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
 from wsgiref.util import FileWrapper
@@ -16,7 +15,7 @@ from django.conf import settings
 from django.core.files import File
 from granian.rsgi import HTTPProtocol, ProtocolClosed, ProtocolError
 
-from agentcms.gateway.slow_readers import ReaderStalled, StreamReader
+from agentcms.gateway.slow_readers import OPEN_FILES, ReaderStalled, StreamReader
 from agentcms.middleware.wsgi_charset import Application, Environ
 
 log = logging.getLogger(__name__)
@@ -25,7 +24,6 @@ Headers = list[tuple[str, str]]
 
 # The server opens a file some time after it was asked to send it, and says nothing then.
 FILE_OPEN_SECONDS = 30.0
-OPEN_FILES = Path("/proc/self/fd")  # of Linux: opening a path in it opens the file anew, at its beginning
 
 
 class StartResponse:

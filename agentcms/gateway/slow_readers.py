@@ -22,7 +22,7 @@ from agentcms.process.shutdown import on_shutdown
 
 CHECK_BYTES = 256 * 1024  # are sent between two checks, so about as much waits in memory for a client
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.1  # seconds
-OPEN_DESCRIPTORS = Path("/proc/self/fd")
+OPEN_FILES = Path("/proc/self/fd")  # of Linux: opening a path in it opens the file anew, at its beginning
 
 # Of `struct tcp_info` in linux/tcp.h: offsets of the state, the acknowledged bytes and the bytes not sent yet.
 STATE, ACKNOWLEDGED, NOT_SENT = 0, 120, 144
@@ -87,9 +87,9 @@ def read_progress(connection: socket.socket) -> Progress:
 
 def find_connection(address: tuple[str, int]) -> socket.socket | None:
     """Return a copy of the socket of this process that is connected to an address, or None. The caller closes it."""
-    if not (hasattr(socket, "TCP_INFO") and OPEN_DESCRIPTORS.exists()):
+    if not (hasattr(socket, "TCP_INFO") and OPEN_FILES.exists()):
         return None
-    for name in os.listdir(OPEN_DESCRIPTORS):
+    for name in os.listdir(OPEN_FILES):
         if (connection := copy_socket(int(name))) is not None:
             if peer_of(connection) == address:
                 return connection

@@ -13,7 +13,6 @@ from uuid import UUID
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
@@ -134,9 +133,7 @@ def reject_unfit(call: PendingCall, decision: Decision) -> None:
 
 def has_expired(call: PendingCall) -> bool:
     """Return whether nobody may decide a call any more. The clock of the database decides."""
-    if call.expires_at is None or call.expires_at > timezone.now():
-        return False
-    return PendingCall.objects.filter(pk=call.pk, expires_at__lte=Now()).exists()
+    return call.expires_at is not None and PendingCall.objects.filter(pk=call.pk, expires_at__lte=Now()).exists()
 
 
 def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:

