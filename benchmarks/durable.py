@@ -62,7 +62,7 @@ def create_agent(steps: int) -> None:
 
 def measure(runs: int, *, is_durable: bool) -> dict[str, float]:
     """Execute runs at the same time. Return seconds of wall clock and CPU, and milliseconds to the first event."""
-    from runs_app.engine.start import start_run
+    from runs_app.engine.start.run import start_run
     from runs_app.events.streams import wait_until_over
     from runs_app.resolution import stored_agents
 

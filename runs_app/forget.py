@@ -16,7 +16,7 @@ from agentcms.wire.canonical import sha256_hex
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.models import Forgotten, Message, Observation, Resource, Thread, Vector
-from runs_app.engine.start import cancel_run
+from runs_app.engine import leases
 from runs_app.models import AgentRun, PendingCall
 
 FORGET = "forget_resource"
@@ -81,7 +81,7 @@ def forget(job: Job) -> dict[str, int]:
     """Delete all data of a resource in batches. A job that was interrupted continues with what is left."""
     realm, key = job.parameters["realm"], job.parameters["resource"]
     for run in runs_of(realm, key).unfinished():
-        cancel_run(run)
+        leases.cancel(run.pk)
     counts: dict[str, int] = job.cursor or {"messages": 0, "threads": 0, "runs": 0}
     messages = Message.objects.filter(thread__realm=realm, thread__resource_key=key)
     threads = Thread.objects.filter(realm=realm, resource_key=key)

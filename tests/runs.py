@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from runs_app.engine import start
 from runs_app.engine.engine import find_engine
+from runs_app.engine.start import run as start
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from tests.served import wait_until

@@ -18,7 +18,8 @@ from agents_app.models import Agent
 from evals_app.experiments.memory import ThreadRequired, mark_thread, thread_for
 from evals_app.experiments.scoring import find_scorer, scorer_keys
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
-from runs_app.engine.start import ExperimentItem, ThreadActive, start_run
+from runs_app.engine.start.memory import ThreadActive
+from runs_app.engine.start.run import ExperimentItem, start_run
 from runs_app.resolution import ResolvedAgent
 
 SCORER_NOT_FOUND = "EXPERIMENT_ITEM_SCORER_NOT_FOUND"

@@ -27,7 +27,6 @@ from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.engine import leases
-from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
 
@@ -149,7 +148,7 @@ class Walk:
     def end_stuck_run(self, run: AgentRun) -> int:
         """End a run whose process died, and one that waits for a person."""
         if run.status == AgentRun.Status.SUSPENDED:
-            cancel_run(run)
+            leases.cancel(run.pk)
         elif run.lease_until is not None and run.lease_until < timezone.now() and not run.is_durable:
             leases.end_lost_run(run.pk)
         return 0
@@ -206,7 +205,7 @@ def stop_runs(experiment: Experiment) -> None:
     for run in AgentRun.objects.unfinished().filter(
         experiment_id=experiment.pk, parent=None, cancel_requested_at=None
     ):
-        cancel_run(run)
+        leases.cancel(run.pk)
 
 
 def free_places(experiment: Experiment) -> int:

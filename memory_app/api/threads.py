@@ -34,7 +34,7 @@ from memory_app.history.threads import create_named_thread, transfer_thread
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
 from memory_app.realms import MemoryCaller
-from runs_app.engine.start import cancel_run
+from runs_app.engine import leases
 from runs_app.models import AgentRun
 
 THREADS_PER_PAGE = 100
@@ -109,7 +109,7 @@ class ThreadView(JSONView):
     def delete(self, request: Request, thread_id: str) -> HttpResponse:
         thread = changed_thread(request, thread_id)
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
-            cancel_run(run)
+            leases.cancel(run.pk)
         thread.delete()
         return json_response({"result": "Thread deleted"})
 

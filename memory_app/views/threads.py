@@ -32,7 +32,7 @@ from memory_app.views.recall import recall_context
 from memory_app.views.sending import SendForm
 from memory_app.views.window import find_window
 from memory_app.views.working_rail import rail_context
-from runs_app.engine.start import cancel_run
+from runs_app.engine import leases
 from runs_app.models import AgentRun
 from tools_app.acp.permissions import thread_permissions
 
@@ -138,7 +138,7 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
     thread = get_object_or_404(Thread, key=key, realm=own_realm(request))
     if request.method == "POST":
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
-            cancel_run(run)
+            leases.cancel(run.pk)
         thread.delete()
         messages.success(request, "The thread was deleted.")
         return redirect_page(request, reverse("threads:list"))

@@ -13,8 +13,8 @@ from django.utils.html import format_html, format_html_join
 
 from access_app.admin_access import ReadOnlyAdmin, StaffAccessMixin, confirmation_page
 from agents_app.forms.field_values import pluralize
+from runs_app.engine import leases
 from runs_app.engine.reaper import recover
-from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun, RunStep
 
 DETAIL_FIELDS = ("agent_owner_id", "error", "warnings", "processes")
@@ -125,7 +125,7 @@ class RunAdmin(ReadOnlyAdmin):
             title = f"Stop {pluralize(len(unfinished), 'run')}?"
             return confirmation_page(self, request, "runs_app/stop", title, verb="Stop", runs=unfinished)
         for run in unfinished:
-            cancel_run(run)
+            leases.cancel(run.pk)
         self.message_user(request, f"{pluralize(len(unfinished), 'run')} told to stop.")
         return None
 

@@ -32,7 +32,8 @@ from runs_app.api.lookups import (
     stream_response,
 )
 from runs_app.approvals.auto_resume import resume_by_message
-from runs_app.engine import reaper, start
+from runs_app.engine import reaper
+from runs_app.engine.start.run import idempotent_run_id, start_run
 from runs_app.events import streams
 from runs_app.events.chunks import Chunk
 from runs_app.events.decided_calls import chunks_after_decision, suspension_number
@@ -192,7 +193,7 @@ def start_requested_run(request: Request, agent_id: str) -> StartedRun:
     if (resumed := resume_conversation(request, agent, call, key)) is not None:
         return resumed
     try:
-        return StartedRun(start.start_run(agent, user=request.user, key=key, **call._asdict()))
+        return StartedRun(start_run(agent, user=request.user, key=key, **call._asdict()))
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
 
@@ -204,7 +205,7 @@ def resume_conversation(request: Request, agent: ResolvedAgent, call: GenerateCa
         return None
     require_role(request.user, Role.EDITOR, agent.owner_id)
     user = cast("User", request.user)  # anonymous users have no role
-    key_id = start.idempotent_run_id(user, key) if key else None
+    key_id = idempotent_run_id(user, key) if key else None
     resumed = resume_by_message(agent, user, call.thread, call.resource, parse_messages(call.messages), key_id)
     if resumed is None:
         return None

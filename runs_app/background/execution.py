@@ -28,7 +28,7 @@ from runs_app.background import endings, steps
 from runs_app.background.delivery import GATHERING, deliver_results
 from runs_app.building.tools import AgentTool, to_tool_result
 from runs_app.engine.context import RunDeps, ToolAttempt
-from runs_app.engine.execute import execute_run
+from runs_app.engine.execution.execute import execute_run
 from runs_app.engine.sub_runs import RunTree
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.exceptions import RunInterrupted

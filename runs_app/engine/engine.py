@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EXECUTE_MODULE = "runs_app.engine.execute"
+EXECUTE_MODULE = "runs_app.engine.execution.execute"
 UNSTARTED_MESSAGE = "The server could not start this run. The server log has the details."
 SHUTDOWN_TIMEOUT = 2.0  # seconds to write the ends of all runs when the process stops
 TOOL_SHUTDOWN_TIMEOUT = 5.0  # seconds in which the tools of durable runs may finish when the process stops

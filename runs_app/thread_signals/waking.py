@@ -28,7 +28,9 @@ from memory_app.history.signals import (
 from memory_app.models import Message, Thread
 from runs_app.engine.durability import find_durability
 from runs_app.engine.leases import LOST_PROCESS
-from runs_app.engine.start import SIGNALS, active_run_id, build_input, fill_input, queue_run
+from runs_app.engine.start.input import SIGNALS, build_input, fill_input
+from runs_app.engine.start.memory import active_run_id
+from runs_app.engine.start.rows import queue_run
 from runs_app.models import AgentRun
 from runs_app.requests.facts import FACTS, context_input, with_variants
 from runs_app.resolution import ResolvedAgent, stored_agents

@@ -14,8 +14,9 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from agentcms.server.processes import PROJECT
-from runs_app.engine import start, workers
+from runs_app.engine import workers
 from runs_app.engine.runners import get_runner
+from runs_app.engine.start import rows
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from tests.broker import broker
@@ -178,7 +179,7 @@ def running_engine(name, request, folder, settings, monkeypatch, command=None) -
     get_runner.cache_clear()
     processes = Engine(name, folder, address, command)
     if name == "process":
-        monkeypatch.setattr(start, "get_runner", QuietRunner)
+        monkeypatch.setattr(rows, "get_runner", QuietRunner)
     monkeypatch.setattr(workers, "is_any_alive", lambda: True)  # the process of the tests executes no run
     redis = address if name == "celery" else ""
     with broker(redis.replace("unix://", "redis+socket://").replace("?db=0", "?virtual_host=0") or "memory://"):

@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from runs_app.engine import leases, reaper, start
+from runs_app.engine import leases, reaper
 from runs_app.engine.engine import get_engine
+from runs_app.engine.start import rows
 from runs_app.events.chunks import build_chunk
 from runs_app.models import AgentRun
 from tests.durable.conftest import QuietRunner, event_numbers
@@ -23,7 +24,7 @@ TWO_CALLS = [[["count", {"number": 0}]], [["count", {"number": 1, "gate": "one"}
 @pytest.fixture
 def queued(monkeypatch, idle_engine):
     """Return a queued run that nobody executes."""
-    monkeypatch.setattr(start, "get_runner", QuietRunner)
+    monkeypatch.setattr(rows, "get_runner", QuietRunner)
     return start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
 
 
@@ -99,7 +100,7 @@ def test_a_full_process_takes_a_queued_run_when_a_place_is_free(planned, idle_en
 
 
 def test_a_queued_run_is_cancelled_at_once(queued):
-    start.cancel_run(queued)
+    leases.cancel(queued.pk)
 
     queued.refresh_from_db()
     assert (queued.status, [chunk["type"] for chunk in chunks(queued)]) == ("cancelled", ["abort"])

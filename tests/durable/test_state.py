@@ -74,13 +74,13 @@ def test_a_limit_of_the_agent_gives_way_to_that_of_the_call():
 
 def test_unsaved_text_never_runs_durably(settings):
     settings.RUN_DURABLE = True
-    from runs_app.engine import start
+    from runs_app.engine.start.run import start_run
 
     row = AgentFactory(model=DEMO)
     user = member("editor")
     unsaved = ResolvedAgent.unsaved(row, {**row.active_version.snapshot, "durable": True})
 
-    run = start.start_run(unsaved, user=user, messages="Hello", options={"durable": True})
+    run = start_run(unsaved, user=user, messages="Hello", options={"durable": True})
 
     assert wait_for_end(run).is_durable is False
 
@@ -89,7 +89,7 @@ def test_a_queued_run_needs_nothing_but_its_row(monkeypatch):
     """Everything that continues a run is JSON in the database."""
     from tests.durable.conftest import QuietRunner
 
-    monkeypatch.setattr("runs_app.engine.start.get_runner", QuietRunner)
+    monkeypatch.setattr("runs_app.engine.start.rows.get_runner", QuietRunner)
     run = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
 
     run.refresh_from_db()
@@ -127,7 +127,7 @@ def test_limits_do_not_count_runs_that_wait_for_people(settings):
 
 
 def test_a_user_with_many_waiting_runs_starts_no_more(settings):
-    from runs_app.engine.start import TooManyRuns
+    from runs_app.engine.start.limits import TooManyRuns
     from tests.runs_app.factories import RunFactory
 
     settings.RUNS_SUSPENDED_PER_USER = 2

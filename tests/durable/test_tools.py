@@ -9,8 +9,8 @@ from agents_app.registry import Kind, registry, tool, workflow
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.building.workflows import RUN_WORKFLOW
-from runs_app.engine import start as start_module
 from runs_app.engine.engine import get_engine
+from runs_app.engine.start import rows
 from tests.durable.agent_tools import note
 from tests.durable.conftest import QuietRunner
 from tests.durable.test_journal import lose, notes, start, take_over, wait_for_steps
@@ -96,7 +96,7 @@ def test_a_request_to_correct_the_arguments_is_repeated_from_the_journal(planned
 
 
 def test_a_tool_that_is_registered_while_a_run_is_queued_is_found(monkeypatch):
-    monkeypatch.setattr(start_module, "get_runner", QuietRunner)
+    monkeypatch.setattr(rows, "get_runner", QuietRunner)
     run = start([[["later", {}]], "Done."], tools=["later"])
 
     @tool("later")
@@ -109,7 +109,7 @@ def test_a_tool_that_is_registered_while_a_run_is_queued_is_found(monkeypatch):
 
 
 def test_a_tool_that_is_removed_while_a_run_is_queued_is_an_answer_to_the_model(monkeypatch):
-    monkeypatch.setattr(start_module, "get_runner", QuietRunner)
+    monkeypatch.setattr(rows, "get_runner", QuietRunner)
     run = start([[["count", {"number": 1}]], "Done."])
     registry.remove(Kind.TOOL, "count")
 

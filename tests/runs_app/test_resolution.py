@@ -12,7 +12,7 @@ from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
-from runs_app.engine.start import start_run
+from runs_app.engine.start.run import start_run
 from runs_app.models import ModelProvider
 from runs_app.resolution import ResolvedAgent, stored_agents
 from tests.factories import AgentFactory, member

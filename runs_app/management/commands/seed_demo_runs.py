@@ -15,7 +15,7 @@ from django.db.models import F
 from agents_app.models import Agent
 from memory_app.demo import create_conversations
 from runs_app.approvals.decisions import Decision, Verdict, decide
-from runs_app.engine.start import start_run
+from runs_app.engine.start.run import start_run
 from runs_app.events.streams import wait_until_over
 from runs_app.models import AgentRun, PendingCall, RunEvent
 from runs_app.resolution import stored_agents

@@ -3,7 +3,8 @@
 import pytest
 
 from memory_app.models import Message, Thread
-from runs_app.engine import start
+from runs_app.engine import leases
+from runs_app.engine.start.memory import ThreadActive
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
@@ -76,15 +77,15 @@ def test_one_of_two_runs_of_a_thread_begins(editor):
     def begin():
         try:
             return start_run(agent, editor, LONG, thread="t")
-        except start.ThreadActive as error:
+        except ThreadActive as error:
             return error
 
     results = run_concurrently([begin, begin])
 
     run = AgentRun.objects.get()
-    (refused,) = (result for result in results if isinstance(result, start.ThreadActive))
+    (refused,) = (result for result in results if isinstance(result, ThreadActive))
     assert (refused.status, refused.code) == (409, "thread_active")
     assert str(run.pk) in refused.error
-    start.cancel_run(run)
+    leases.cancel(run.pk)
     wait_for_end(run)
     assert wait_for_end(start_run(agent, editor, "Again", thread="t", options={"maxSteps": 1}))

@@ -7,7 +7,7 @@ from agents_app.registry import Kind, registry, tool
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task
-from runs_app.engine.start import cancel_run
+from runs_app.engine import leases
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery, PendingCall
 from tests.runs import chunks, wait_for_end
 from tests.served import wait_until
@@ -95,7 +95,7 @@ def test_cancelling_a_run_cancels_its_tasks_and_reports_nothing(tasks):
         config=ALL,
     )
     wait_until(lambda: BackgroundTask.objects.filter(status="running").exists(), 20)
-    cancel_run(run)
+    leases.cancel(run.pk)
     wait_for_end(run)
     (task,) = tasks.wait(run, "cancelled")
     tasks.open("a")

@@ -3,7 +3,7 @@
 import pytest
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.engine import start
+from runs_app.engine.start.limits import TooManyRuns
 from runs_app.models import AgentRun
 from tests.concurrently import run_concurrently
 from tests.factories import AgentFactory, member
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("idle_engine")
 def started(results):
     """Return the number of runs among the results. The others must be refusals."""
     runs = [result for result in results if isinstance(result, AgentRun)]
-    refused = [result for result in results if isinstance(result, start.TooManyRuns)]
+    refused = [result for result in results if isinstance(result, TooManyRuns)]
     assert len(runs) + len(refused) == len(results), results
     return len(runs)
 

@@ -5,7 +5,8 @@ from pydantic_ai._parts_manager import ModelResponsePartsManager
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.engine import limits, start
+from runs_app.engine import leases, limits
+from runs_app.engine.start.limits import TooManyRuns
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -30,7 +31,7 @@ def test_the_number_of_runs_per_user_is_limited(agent, settings):
     assert (answer.status_code, answer.body["code"], answer.headers["Retry-After"]) == (429, "too_many_runs", "2")
     assert answer.body["error"].startswith("You have reached the limit of 1 unfinished runs.")
     assert AgentRun.objects.count() == 1
-    start.cancel_run(run)
+    leases.cancel(run.pk)
     wait_for_end(run)
     assert wait_for_end(start_run(other, user)).status == "succeeded"
 
@@ -39,7 +40,7 @@ def test_the_number_of_runs_per_agent_is_limited(agent, settings):
     settings.RUNS_PER_AGENT = 1
     start_run(agent, member("editor"), LONG)
 
-    with pytest.raises(start.TooManyRuns, match="This agent has reached its limit of 1 unfinished runs"):
+    with pytest.raises(TooManyRuns, match="This agent has reached its limit of 1 unfinished runs"):
         start_run(agent, member("editor"))
 
     assert wait_for_end(start_run(AgentFactory(model=DEMO), member("editor"))).status == "succeeded"

@@ -7,9 +7,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from agentcms.errors import Unavailable
 from runs_app import tasks
-from runs_app.engine import leases, start
+from runs_app.engine import leases
 from runs_app.engine.engine import Engine, get_engine
+from runs_app.engine.start import rows
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun
 from runs_app.models.run import LEASE_DURATION
@@ -56,7 +58,7 @@ def test_a_cancelled_run_keeps_its_output(agent, editor):
 
 def test_generate_reports_that_its_run_was_cancelled(agent, editor):
     caller = Caller(api_key(editor))
-    start.cancel_run(start_run(agent, editor, LONG, key="a"))
+    leases.cancel(start_run(agent, editor, LONG, key="a").pk)
 
     answer = caller.post("/api/agents/concierge/generate", {"messages": LONG}, Idempotency_Key="a")
 
@@ -221,14 +223,14 @@ def test_a_stopping_process_ends_its_runs_with_a_reason(agent, editor, monkeypat
     for name in ("cancel_run", "executes"):  # a new engine replaces them
         monkeypatch.setattr(notifier, name, getattr(notifier, name))
     ours = Engine()
-    monkeypatch.setattr(start, "get_engine", lambda: ours)
+    monkeypatch.setattr(rows, "get_engine", lambda: ours)
     run = wait_for_text(start_run(agent, editor, LONG, options={"durable": False}))
 
     ours.stop()
 
     run.refresh_from_db()
     assert (run.status, run.error) == ("failed", leases.LOST_MESSAGE)
-    with pytest.raises(start.Unavailable):
+    with pytest.raises(Unavailable):
         start_run(agent, editor)
 
 

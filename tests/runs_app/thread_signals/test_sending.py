@@ -15,7 +15,6 @@ from memory_app.history.threads import create_named_thread
 from memory_app.models import Message
 from memory_app.realms import memory_caller
 from runs_app.engine import leases
-from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from runs_app.thread_signals.inbox import Inbox
@@ -138,7 +137,7 @@ def test_behaviours_while_a_run_is_active(send, agent, editor, thread):
     assert send("discarded", if_active=IfActive.DISCARD) == (run.pk, None)
     assert send("persisted", if_active=IfActive.PERSIST).run_id is None
 
-    cancel_run(run)
+    leases.cancel(run.pk)
     wait_until_idle(thread)
     assert [*signals().values_list("text", "seen_by")] == [("persisted", None)]
 
@@ -199,7 +198,7 @@ def test_a_signal_that_comes_before_the_end_is_written_wakes_the_next_run(send, 
     agent.edit({"model": SLOW})
     run = wait_for_text(start_in_thread(agent, editor, LONG))
     send("Still there?")
-    cancel_run(run)
+    leases.cancel(run.pk)
     wait_until_idle(thread)
 
     following = AgentRun.objects.exclude(pk=run.pk).get()
@@ -212,7 +211,7 @@ def test_a_signal_that_comes_before_the_end_is_written_wakes_the_next_run(send, 
 def test_a_run_whose_process_died_is_followed_three_times_at_most(
     send, agent, editor, thread, lost_runs, is_followed, monkeypatch
 ):
-    monkeypatch.setattr("runs_app.engine.start.get_runner", NoRunner)
+    monkeypatch.setattr("runs_app.engine.start.rows.get_runner", NoRunner)
     sent = send("Remember me", if_idle=IfIdle.PERSIST)
     row = sent.message
     lost = AgentRun.objects.create(
@@ -239,7 +238,7 @@ def test_a_run_whose_process_died_is_followed_three_times_at_most(
 
 
 def test_a_durable_run_whose_processes_died_again_and_again_is_followed(send, agent, editor, thread, monkeypatch):
-    monkeypatch.setattr("runs_app.engine.start.get_runner", NoRunner)
+    monkeypatch.setattr("runs_app.engine.start.rows.get_runner", NoRunner)
     row = send("Remember me", if_idle=IfIdle.PERSIST).message
     columns = {"agent": agent, "agent_key": agent.pk, "configuration": {}, "input": {}, "requested_by": editor}
     lost = AgentRun.objects.create(thread=thread, status="failed", finished_at=timezone.now(), **columns)
@@ -282,7 +281,7 @@ def test_a_signal_whose_run_cannot_be_started_says_why(send, agent, editor, thre
     send("Too late")
     with transaction.atomic():
         archive_locked(agent)
-    cancel_run(run)
+    leases.cancel(run.pk)
 
     wait_until_idle(thread)
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from runs_app.engine import start
+from runs_app.engine import leases
 from runs_app.models import PendingCall
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
@@ -76,7 +76,7 @@ def test_a_cancelled_run_cancels_its_call_on_the_server(idle_engine, http_server
     run = start_run(agent_with({"office": {}}), member("editor"), "office_wait 60")
     wait_until(lambda: calls()["waiting"], 60, "the call")
 
-    start.cancel_run(run)
+    leases.cancel(run.pk)
 
     assert wait_for_end(run).status == run.Status.CANCELLED
     wait_until(lambda: calls() == {"waiting": 0, "cancelled": before + 1}, 30, "the end of the call")

@@ -1,0 +1,140 @@
+"""The agent of a run: its dependencies, and its model run with its steps."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset
+
+from runs_app import tracing
+from runs_app.approvals.segments import Segment, deferred_results, processed_parts
+from runs_app.building.experiment_tools import experiment_tools
+from runs_app.building.messages import client_tool_definitions, prompt_and_history
+from runs_app.building.structured_output import output_types
+from runs_app.engine.context import RunDeps
+from runs_app.engine.execution.state import PreparedRun, RunExecution
+from runs_app.engine.execution.steps import follow_steps, record_steps
+from runs_app.engine.limits import RunLimits, run_limits
+from runs_app.engine.start.input import SIGNALS
+from runs_app.engine.sub_runs import RunTree
+from runs_app.engine.threads import run_blocking, run_db
+from runs_app.events.chunks import build_chunk, to_storable_json
+from runs_app.events.durable_recorder import DurableRecorder
+from runs_app.models import AgentRun
+from runs_app.providers.schema_cache import convert_schemas
+from runs_app.requests.options import Options, merge_options, model_settings
+from runs_app.resolution import ResolvedAgent
+from runs_app.thread_signals.delivered import delivered_keys
+
+if TYPE_CHECKING:
+    from runs_app.building.agent import BuiltAgent
+
+
+async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> None:
+    built: BuiltAgent = await run_db(ResolvedAgent.from_run(run).build)
+    execution.model = built.model_name
+    execution.recorder.tool_origins = built.tool_origins
+    warnings = [*run.warnings, *(warning._asdict() for warning in built.warnings)]
+    execution.columns = {"warnings": warnings, "is_demo": built.is_demo}
+    record_beginning(execution, run, warnings)
+    client_tools = client_tool_definitions(run.input.get("clientTools") or [])
+    if client_tools:
+        await run_blocking(convert_schemas, built.agent.model, client_tools)
+    options = merge_options(built.options, run.input.get("options") or {})
+    deps, limits = run_deps(execution, run, tree, options), run_limits(options)
+    execution.prepared = PreparedRun(built, deps)
+    if execution.journal is not None:
+        execution.journal.limits = limits
+    async with model_run_context(run, execution.prepared, execution.segment, limits, client_tools) as model_run:
+        execution.model_run = model_run
+        if isinstance(execution.recorder, DurableRecorder):
+            await follow_steps(model_run, execution.recorder)
+        else:
+            await record_steps(model_run, execution.recorder, limits)
+    record_answer_value(execution, model_run.result.output)
+
+
+def record_answer_value(execution: RunExecution, output: Any) -> None:
+    """Record the output of a model run: a text, an object as JSON, or nothing if the run waits."""
+    if isinstance(output, str):
+        execution.columns["output"] = to_storable_json(output)
+    elif isinstance(output, dict):
+        answer = to_storable_json(output)
+        execution.columns["output"] = json.dumps(answer, ensure_ascii=False)
+        execution.recorder.add(build_chunk("object-result", object=answer))
+
+
+def record_beginning(execution: RunExecution, run: AgentRun, warnings: list[Any]) -> None:
+    """Record the start of the run, unless this segment continues it."""
+    if run.segment == 0:
+        execution.recorder.add(build_chunk("start", id=run.agent_key, messageId=str(run.pk), warnings=warnings))
+    else:
+        execution.recorder.begin_segment(execution.segment.steps, execution.segment.calls)
+
+
+def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Options) -> RunDeps:
+    return RunDeps(
+        run_id=run.pk,
+        agent_key=run.agent_key,
+        owner_id=run.owner_id,
+        user_id=run.requested_by_id,
+        call_sub_agent=tree.sub_agent_caller(execution.engine, run, options, execution.execute_child),
+        **memory_deps(run),
+        user_name=run.requested_by_name,
+        prompt_key=run.input["messages"][-1].get("id", ""),
+        is_woken=bool(run.input.get(SIGNALS)),
+        instructions=run.filled_instructions,
+        agent_path=tree.agent_path,
+        options=options,
+        root_id=run.root_id,
+        request_context={**run.request_context, **run.facts},
+        is_experiment="experiment" in run.input,
+        is_resumed=run.segment > 0,
+        **earlier_segments(execution.segment),
+        is_durable=run.is_durable,
+        record=execution.recorder.add,
+    )
+
+
+def earlier_segments(segment: Segment) -> dict[str, Any]:
+    """Return what a run knows of its earlier segments, as members of its dependencies."""
+    return {
+        "known_signals": delivered_keys(segment.messages),
+        "steps_before": segment.steps,
+        "remembered_count": segment.remembered_count,
+        "processed_parts": processed_parts(segment.messages),
+    }
+
+
+def memory_deps(run: AgentRun) -> dict[str, Any]:
+    """Return the dependencies that say which memory a run uses."""
+    return {
+        "thread_id": run.thread_id,
+        "resource_id": run.resource_id,
+        "memory_options": run.input.get("memory") or {},
+        "remembered": dict(run.remembered or {}),
+    }
+
+
+def model_run_context(
+    run: AgentRun, prepared: PreparedRun, segment: Segment, limits: RunLimits, client_tools: list[ToolDefinition]
+) -> Any:
+    """Return the run of pydantic-ai as an async context manager. It continues the messages of earlier segments."""
+    built, deps = prepared
+    prompt, history = (None, segment.messages) if segment.messages else prompt_and_history(run.input["messages"])
+    return built.agent.iter(
+        prompt,
+        output_type=output_types(deps.options),
+        message_history=history or None,
+        deferred_tool_results=deferred_results(segment),
+        deps=deps,
+        model_settings=model_settings(deps.options),
+        usage=segment.usage,
+        usage_limits=limits,
+        infer_name=False,
+        capabilities=[*(tracing.instrumentation() or ()), *experiment_tools(run.input)] or None,
+        # A call of a tool of the API client ends the run.
+        toolsets=[ExternalToolset(client_tools, id="client-tools")] if client_tools else None,
+    )

@@ -1,0 +1,115 @@
+"""The ends of a run: success, suspension, failure, cancellation, or the hand-over to another process."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.run import AgentRunResult
+
+from runs_app import scoring
+from runs_app.approvals.deferred_requests import waits_for_calls
+from runs_app.approvals.segments import dump_conversation, pending_calls
+from runs_app.approvals.suspending import suspension_chunks
+from runs_app.engine import failures, leases
+from runs_app.engine.execution.state import PreparedRun, RunExecution
+from runs_app.engine.threads import run_db
+from runs_app.events.chunks import SUSPENDED_TYPE, build_chunk, to_storable_json
+from runs_app.models import AgentRun
+
+if TYPE_CHECKING:
+    pass
+
+log = logging.getLogger(__name__)
+
+
+async def record_output(execution: RunExecution, run: AgentRun) -> None:
+    """Record the end of the run, or its suspension until people decide calls of tools."""
+    result = execution.model_run.result if execution.model_run else None
+    if execution.prepared is not None and result is not None and waits_for_calls(result.output):
+        try:
+            await record_suspension(execution, execution.prepared, run, result)
+        except Exception as error:
+            record_failure(execution, error)
+    else:
+        await record_success(execution, run)
+
+
+async def record_suspension(
+    execution: RunExecution, prepared: PreparedRun, run: AgentRun, result: AgentRunResult[Any]
+) -> None:
+    """Write the calls for which the run waits, with all that the next segment needs. No process executes it then."""
+    calls = pending_calls(run, result.output, execution.segment, prepared.built.tools)
+    for chunk in await run_db(suspension_chunks, calls):
+        execution.recorder.add(chunk)
+    conversation = dump_conversation(
+        result.all_messages(),
+        result.usage,
+        steps=execution.recorder.steps,
+        remembered_count=prepared.deps.remembered_count,
+        call_uses=execution.journal.uses_without(calls) if execution.journal is not None else {},
+    )
+    await execution.close(
+        build_chunk(SUSPENDED_TYPE),
+        status=AgentRun.Status.SUSPENDED,
+        calls=calls,
+        conversation=conversation,
+        expires_at=min((call.expires_at for call in calls if call.expires_at is not None), default=None),
+        worked_ms=execution.worked_ms,
+        output="",
+    )
+
+
+async def record_success(execution: RunExecution, run: AgentRun) -> None:
+    finish_reason, usage = execution.recorder.finish_reason, execution.usage
+    last = build_chunk(
+        "finish",
+        stepResult={"reason": finish_reason, "isContinued": False, "warnings": []},
+        output={"usage": usage},
+        usage=usage,
+        metadata={"modelId": execution.model, **execution.recorder.metadata},
+        messages={"all": [], "user": [], "nonUser": []},
+    )
+    is_written = await execution.close(last, status=AgentRun.Status.SUCCEEDED, finish_reason=finish_reason)
+    is_answer = (
+        is_written and finish_reason != "tool-calls" and run.experiment_id is None
+    )  # experiments score themselves
+    if is_answer and run.configuration.get("scorers"):
+        await run_db(scoring.enqueue_scoring, run)
+
+
+def record_cancelled(execution: RunExecution) -> None:
+    """Record that a user cancelled the run, or that the process stops."""
+    if execution.is_lost:
+        return
+    if execution.is_interrupted:
+        hand_over(execution)
+    elif execution.engine.is_stopping:
+        close_failed(execution, leases.LOST_MESSAGE)
+    else:
+        execution.close(build_chunk("abort"), status=AgentRun.Status.CANCELLED)
+
+
+def hand_over(execution: RunExecution) -> None:
+    """Queue the durable run for another process."""
+    execution.engine.writer.hand_over(execution.run_id, execution.worked_ms)
+
+
+def record_failure(execution: RunExecution, error: Exception) -> None:
+    if execution.is_lost:
+        return
+    if execution.is_interrupted:
+        hand_over(execution)
+        return
+    message = to_storable_json(failures.failure_message(error, execution.model))
+    if failures.is_expected(error):
+        # Log the message, not the error itself, which may quote an API key.
+        log.warning("Run %s failed: %s", execution.run_id, message)
+    else:
+        log.error("Run %s failed.", execution.run_id, exc_info=error)
+    close_failed(execution, message)
+
+
+def close_failed(execution: RunExecution, message: str) -> None:
+    last = build_chunk("error", error={"name": "Error", "message": message})
+    execution.close(last, status=AgentRun.Status.FAILED, finish_reason="error", error=message)

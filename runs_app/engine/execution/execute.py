@@ -1,0 +1,96 @@
+"""Execution of one run, from its claim to its end.
+
+Imports pydantic-ai, which is heavy. Import this package only where an agent runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from runs_app import tracing
+from runs_app.approvals.segments import Segment, load_segment
+from runs_app.engine import leases
+from runs_app.engine.execution.agent import run_agent
+from runs_app.engine.execution.ending import record_cancelled, record_failure, record_output
+from runs_app.engine.execution.state import RunExecution
+from runs_app.engine.journal import current_journal, describe_step, load_steps
+from runs_app.engine.sub_runs import RunResult, RunTree
+from runs_app.engine.threads import run_db
+from runs_app.events.durable_recorder import WrittenEvents, load_written_events
+from runs_app.exceptions import JournalError, RunError
+from runs_app.models import AgentRun
+
+if TYPE_CHECKING:
+    from runs_app.engine.engine import Engine
+
+MAX_LOST_PROCESSES = 3  # in one step of a durable run, which may be what stops them
+
+
+async def execute_run(engine: Engine, run: AgentRun, tree: RunTree | None = None) -> RunResult:
+    """Execute a run and write its end. A durable run may instead be handed over to another process."""
+    async with tracing.run_span(run) as span:
+        result = await execute_in_span(engine, run, tree)
+        tracing.record_status(span, result.status)
+        return result
+
+
+async def execute_in_span(engine: Engine, run: AgentRun, tree: RunTree | None) -> RunResult:
+    execution = RunExecution(engine, run.pk, execute_run, run.is_durable)
+    current_journal.set(None)  # a tool of a durable run may have started this one
+    if not run.is_durable:
+        engine.writer.register(run.pk)
+    elif run.parent_id is not None:
+        execution.parent_journal = engine.journals.get(run.parent_id)
+    try:
+        await run_within_timeout(execution, run, tree)
+    except asyncio.CancelledError:
+        record_cancelled(execution)
+        raise
+    except Exception as error:
+        record_failure(execution, error)
+    else:
+        await record_output(execution, run)
+    columns = execution.columns
+    return RunResult(columns.get("status", ""), columns.get("output", ""), columns.get("error", ""))
+
+
+async def run_within_timeout(execution: RunExecution, run: AgentRun, tree: RunTree | None) -> None:
+    # At least a second: a run that other processes have worked on for long still ends with an answer or a reason.
+    seconds = max(settings.RUN_TIMEOUT - run.worked_ms / 1000, 1.0)
+    try:
+        async with asyncio.timeout(seconds) as clock:
+            execution.segment = await run_db(load_segment, run) if run.segment else Segment()
+            if run.is_durable:
+                await open_journal(execution, run)
+            position = tree if tree is not None else await run_db(RunTree.load, run)
+            await run_agent(execution, run, position)
+    except TimeoutError:
+        if clock.expired():
+            raise RunError(f"The run took longer than {settings.RUN_TIMEOUT} seconds and was stopped.") from None
+        raise
+
+
+async def open_journal(execution: RunExecution, run: AgentRun) -> None:
+    """Start the journal of a durable run with the steps of earlier processes.
+
+    Raise JournalError if the processes of the run were lost again and again.
+    """
+    written = WrittenEvents()
+    if run.last_event_number:
+        written = await run_db(load_written_events, run.pk, run.last_event_number)
+    journal = execution.start_journal(run.segment, written)
+    journal.uses.update(execution.segment.call_uses)
+    if run.fence > 1:
+        journal.steps = await run_db(load_steps, run.pk, run.segment)
+    current_journal.set(journal)
+    journal.is_stopping = execution.engine.is_stopping
+    execution.engine.journals[run.pk] = journal
+    if run.attempts >= MAX_LOST_PROCESSES:
+        steps = " and ".join(map(describe_step, journal.unfinished_steps())) or "a step that was not recorded"
+        raise JournalError(
+            f"{leases.LOST_PROCESS} {run.attempts} times in a row at {steps}. "
+            "Check what this step does, then run it again."
+        )

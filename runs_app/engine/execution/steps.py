@@ -1,0 +1,65 @@
+"""The steps of a model run, whose events are recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import Agent
+from pydantic_ai.run import AgentRun as ModelRun
+
+from runs_app.building.structured_output import calls_tools
+from runs_app.engine.context import RunDeps
+from runs_app.engine.limits import AnswerGuard, RunLimits
+from runs_app.events.durable_recorder import DurableRecorder
+from runs_app.events.recorder import Recorder
+
+if TYPE_CHECKING:
+    pass
+
+
+async def record_steps(model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
+    """Iterate over the steps of the run and record the events of each."""
+    async for node in model_run:
+        if Agent.is_model_request_node(node):
+            recorder.begin_step()
+            await record_answer(node, model_run, recorder, limits)
+        elif Agent.is_call_tools_node(node):
+            recorder.set_answer(node.model_response)
+            await record_tool_calls(node, model_run, recorder)
+            end_step(node, recorder)
+
+
+def end_step(node: Any, recorder: Recorder) -> None:
+    """Record the end of a step, unless it waits for people. Then the next segment ends it."""
+    if not recorder.is_waiting:
+        recorder.end_step(node.model_response, calls=calls_tools(node.model_response.tool_calls))
+
+
+async def record_answer(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
+    """Record an answer of the model. Raise UsageLimitExceeded if it has too many tokens."""
+    async with node.stream(model_run.ctx) as stream:
+        guard = AnswerGuard(limits)
+        async for event in stream:
+            recorder.record(event)
+            guard.count_event(lambda: stream.usage)
+
+
+async def record_tool_calls(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder) -> None:
+    """Record the tool calls of an answer and their results."""
+    async with node.stream(model_run.ctx) as events:
+        async for event in events:
+            recorder.record(event)
+
+
+async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecorder) -> None:
+    """Iterate over the steps of a durable run. The journal records the answers, because replayed ones have events."""
+    async for node in model_run:
+        if Agent.is_model_request_node(node):
+            recorder.begin_step()
+            async with node.stream(model_run.ctx) as stream:
+                async for _ in stream:
+                    pass
+        elif Agent.is_call_tools_node(node):
+            recorder.set_answer(node.model_response)
+            await record_tool_calls(node, model_run, recorder)
+            end_step(node, recorder)

@@ -1,0 +1,73 @@
+"""The thread and the resource of a new run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from agentcms.errors import ApiError, Conflict
+from memory_app.history.threads import get_or_create_resource, open_thread
+from memory_app.models import Thread
+from memory_app.observational.limits import THREAD_REQUIRED, THREAD_REQUIRED_MESSAGE, requires_thread
+from memory_app.realms import memory_caller
+from runs_app.engine.start.input import RunInput
+from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+class ThreadName(NamedTuple):
+    """The key and the resource of a thread, with title and metadata if it is new. A blank key means no thread."""
+
+    key: str
+    resource: str
+    title: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+class ThreadActive(Conflict):
+    """Error 409: another run of the thread is active."""
+
+    def __init__(self, key: str, run_id: UUID) -> None:
+        message = (
+            f"Run {run_id} of thread {key} is still active. Join it with send-message, follow it with queue-message, "
+            f"stop it with POST /api/runs/{run_id}/cancel, or use another thread."
+        )
+        super().__init__(message, "thread_active", headers={"X-Run-ID": str(run_id)})
+
+
+def reject_missing_thread(agent: ResolvedAgent, run_input: RunInput, thread: ThreadName) -> None:
+    """Raise ApiError (400) if the memory of the agent observes threads and the run has none."""
+    is_off = (run_input.get("memory") or {}).get("observationalMemory") is False
+    if not (thread.key or is_off) and requires_thread(agent.configuration.get("memory")):
+        raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
+
+
+def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> dict[str, Any]:
+    """Return the thread and the resource of a run as columns, without a user or memory none.
+
+    Raise ThreadActive if another run of the thread is active, and Forbidden if it belongs to another resource.
+    """
+    key, resource, title, metadata = name
+    if user is None:
+        return {}
+    is_bound = bool(getattr(user, "api_key", None) and user.api_key.resource)  # type: ignore[attr-defined]
+    if not (key or resource or is_bound):
+        return {}
+    caller = memory_caller(user)
+    if not key:
+        return {"resource": get_or_create_resource(caller, caller.resource_to_write(resource))}
+    agent_id = agent.id if agent.source == "stored" else None
+    columns = {"agent_id": agent_id, "agent_key": agent.id, "title": title, "metadata": metadata}
+    thread = open_thread(caller, key, resource, **columns)
+    # `open_thread` has locked the row of the thread, so that of two requests only one starts a run.
+    if (active := active_run_id(thread)) is not None:
+        raise ThreadActive(key, active)
+    return {"thread": thread, "resource_id": thread.resource_id}
+
+
+def active_run_id(thread: Thread) -> UUID | None:
+    """Return the ID of the run that a process executes in a thread, or None. The caller has locked the thread."""
+    return AgentRun.objects.leased().filter(thread=thread, parent=None).values_list("pk", flat=True).first()

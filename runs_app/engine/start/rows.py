@@ -1,0 +1,87 @@
+"""The row of a new run, and who executes it after the commit."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from agentcms.errors import Unavailable
+from agentcms.tracing.spans import traceparent_to_store
+from runs_app.engine import leases
+from runs_app.engine.engine import get_engine
+from runs_app.engine.runners import get_runner
+from runs_app.engine.start.input import RunInput
+from runs_app.events.notifications import notifier, thread_channel
+from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+def insert_run(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, *, is_durable: bool, **columns: Any
+) -> AgentRun:
+    """Save a run and have it executed after the commit."""
+    if is_durable:
+        return insert_durable_run(agent, user, run_input, **columns)
+    engine = get_engine()
+    run = save_run(agent, user, run_input, agent.owner_id, **leases.start_columns(engine.holder), **columns)
+    transaction.on_commit(lambda: engine.submit(run))
+    return run
+
+
+def insert_durable_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
+    """Save a durable run, which this process executes if the runner says so. Otherwise another one claims it."""
+    runner = get_runner()
+    if (engine := runner.find_local_engine()) is None:
+        run = save_run(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
+        transaction.on_commit(lambda: runner.dispatch(run.pk))
+        return run
+    claimed_at = time.monotonic()
+    run = save_run(agent, user, run_input, agent.owner_id, **leases.claim_columns(engine.holder), **columns)
+    transaction.on_commit(lambda: engine.submit_claimed(run, claimed_at))
+    return run
+
+
+def queue_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
+    """Save a durable run, which some process executes after the commit, even if this one stops."""
+    run = insert_row(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
+    transaction.on_commit(lambda: get_runner().dispatch(run.pk))
+    return run
+
+
+def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any) -> AgentRun:
+    """Save the row of a run. Raise Unavailable while this process stops."""
+    if get_engine().is_stopping:
+        raise Unavailable("This server is about to stop. Try again shortly.")
+    return insert_row(agent, user, run_input, owner_id, **columns)
+
+
+def insert_row(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any
+) -> AgentRun:
+    """Insert the row of a run."""
+    run = AgentRun(
+        agent_id=agent.id if agent.source == "stored" else None,
+        agent_key=agent.id,
+        owner_id=owner_id,
+        agent_owner_id=agent.owner_id,
+        target=agent.target,
+        version_id=agent.version_id,
+        version_number=agent.version_number,
+        configuration=dict(agent.configuration),
+        requested_by=user,
+        requested_by_name=user.get_username() if user else "",
+        input=run_input,
+        traceparent=traceparent_to_store("start run"),
+        **columns,
+    )
+    if run.root_id is None:
+        run.root_id = run.pk
+    run.save(force_insert=True)
+    if (thread_id := run.thread_id) is not None:
+        transaction.on_commit(lambda: notifier.notify({thread_channel(thread_id): False}))
+    return run

@@ -1,0 +1,53 @@
+"""The start of a sub-agent's run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from runs_app.engine import leases
+from runs_app.engine.engine import get_engine
+from runs_app.engine.start.input import build_input, fill_input
+from runs_app.engine.start.rows import save_run
+from runs_app.models import AgentRun
+from runs_app.requests.facts import context_input, with_variants
+from runs_app.resolution import ResolvedAgent
+
+if TYPE_CHECKING:
+    pass
+
+
+def start_child(
+    agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str, options: Mapping[str, Any]
+) -> AgentRun:
+    """Create a child run. The process that executes the parent executes it."""
+    columns = leases.start_columns(get_engine().holder)
+    return save_child(agent, parent, prompt, options, parent_call_id=call_id[:128], **columns)
+
+
+def start_durable_child(
+    agent: ResolvedAgent,
+    child_id: UUID,
+    holder: str,
+    *,
+    parent: AgentRun,
+    prompt: str,
+    call_id: str,
+    options: Mapping[str, Any],
+) -> AgentRun:
+    """Create a child run of a durable run, which belongs to the process of its parent."""
+    columns = {"pk": child_id, "parent_call_id": call_id[:128], **leases.claim_columns(holder)}
+    return save_child(agent, parent, prompt, options, **columns)
+
+
+def save_child(
+    agent: ResolvedAgent, parent: AgentRun, prompt: str, options: Mapping[str, Any], **columns: Any
+) -> AgentRun:
+    agent = with_variants(agent, parent.facts, parent.request_context)
+    run_input = build_input(prompt, options, [], parent.request_context) | context_input(agent, parent.facts)
+    run_input, warnings = fill_input(agent, run_input, [])
+    if "experiment" in parent.input:
+        run_input["experiment"] = parent.input["experiment"]
+    tree = {"parent": parent, "root_id": parent.root_id or parent.pk, "experiment_id": parent.experiment_id}
+    return save_run(agent, parent.requested_by, run_input, parent.owner_id, warnings=warnings, **tree, **columns)
