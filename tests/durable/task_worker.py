@@ -14,6 +14,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
 django.setup()
 
+import evals_app.tasks  # noqa: E402, F401  registers the handler of experiments
 import runs_app.tasks  # noqa: E402, F401  registers the handlers of jobs
 from jobs_app import runner  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
