@@ -12,6 +12,7 @@ from agents_app.editing.change_context import change
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
 from evals_app.models import Dataset, Experiment
+from runs_app.providers import table
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, UserFactory
 from tests.runs import DEMO
@@ -95,6 +96,35 @@ def test_a_cancelled_experiment_exits_with_3(agent):
         registry.remove(Kind.SCORER, "cancels")
 
     assert (code, "Cancelled." in text) == (3, True)
+
+
+def priced_model(name, settings):
+    """Return a model whose answers cost what those of a real one do."""
+    from pydantic_ai.models.function import FunctionModel
+
+    class Priced(FunctionModel):
+        system = "openai"
+
+    async def answer(messages, info):
+        yield SAID
+
+    return Priced(stream_function=answer, model_name="gpt-4o")
+
+
+def test_a_spent_budget_exits_with_3(agent, tmp_path):
+    registry.add(Entry(Kind.MODEL_PROVIDER, "priced", "Priced", target=priced_model))
+    table.invalidate()
+    AgentFactory(id="dear", model={"provider": "priced", "name": "gpt-4o"}, instructions="")
+    add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
+    options = ["--concurrency", "1", "--max-cost", "0.00001", "--fail-under", "exact=0.1"]
+
+    code, text = run("--agent", "dear", *options, "--junit", str(tmp_path / "b"))
+
+    experiment = Experiment.objects.get()
+    assert (code, "The budget of $1e-05 is spent." in text) == (3, True)
+    assert experiment.done_count == experiment.results.count() == 1
+    assert experiment.summary["cost"] > 0.00001
+    assert ElementTree.parse(tmp_path / "b").getroot().get("tests") == "1"
 
 
 def test_items_that_fail_exit_with_4(agent):
