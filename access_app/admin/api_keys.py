@@ -1,0 +1,163 @@
+"""API keys in the admin."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth import get_user_model
+from django.db import models
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from access_app.admin_access import StaffAccessMixin, confirmation_page
+from access_app.forms import CONTEXT_HELP, RESOURCE_HELP
+from access_app.models import ApiKey, validate_key_context, validate_key_resource
+from access_app.permissions import has_role
+from access_app.role import SHARED_LABEL, Role
+from access_app.teams import team_choices
+
+User = get_user_model()
+
+KEY_FIELDS = ("user", "name", "role", "expires_at")
+SCOPE_FIELDS = ("realm_owner", "resource", "context")  # of an API key
+
+
+class ApiKeyForm(forms.ModelForm):
+    """The form of a new API key: also whose conversations it reaches, and facts about its caller."""
+
+    acting: Any = None  # the signed-in user
+    realm_owner = forms.ChoiceField(
+        required=False,
+        label="Serves end users of",
+        help_text="The team whose end users the key serves, apart from the conversations of its user.",
+    )
+    resource = forms.CharField(
+        required=False, label="Only for resource", help_text=RESOURCE_HELP, validators=[validate_key_resource]
+    )
+    context = forms.JSONField(
+        required=False,
+        label="Facts about the caller (JSON)",
+        help_text=CONTEXT_HELP,
+        validators=[validate_key_context],
+        widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "realm_owner" in self.fields:
+            teams = [(f"team:{owner}", label) for owner, label in team_choices(self.acting, Role.MANAGER)]
+            realm_owner: Any = self.fields["realm_owner"]
+            realm_owner.choices = [("", "nobody: the conversations of its user"), *teams]
+
+    def clean_realm_owner(self) -> str | None:
+        choice: str = self.cleaned_data["realm_owner"]
+        return choice.removeprefix("team:") if choice else None
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        owner, user = cleaned.get("realm_owner"), cleaned.get("user")
+        if owner is not None and user is not None and not has_role(user, Role.EDITOR, owner):
+            self.add_error("user", f"{user} is no editor of {owner or SHARED_LABEL}. Make the user a member first.")
+        if owner is not None and cleaned.get("role") == Role.VIEWER:
+            self.add_error("role", "A key for end users must be able to edit. Choose a higher role or none.")
+        return cleaned
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
+    """The page of API keys. A token is shown once, after the key is created."""
+
+    list_display = (
+        "name",
+        "prefix",
+        "user",
+        "max_role",
+        "realm_owner",
+        "resource",
+        "created_at",
+        "expires_at",
+        "last_used_at",
+        "valid",
+    )
+    list_filter = ("role",)
+    search_fields = ("name", "prefix", "user__username")
+    readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
+    actions = ("revoke",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
+        keys = super().get_queryset(request).select_related("user")
+        return keys if request.user.is_superuser else keys.filter(user=request.user.pk)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = (*KEY_FIELDS, *SCOPE_FIELDS)
+        return fields if obj is None else (*fields, *self.readonly_fields)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return (
+            self.readonly_fields
+            if obj is None
+            else ("user", "role", "expires_at", *SCOPE_FIELDS, *self.readonly_fields)
+        )
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """Return the form of a new key, or that of an existing one, of which only the name can be changed."""
+        if obj is None:
+            kwargs |= {"form": type("ApiKeyForm", (ApiKeyForm,), {"acting": request.user}), "fields": KEY_FIELDS}
+        return super().get_form(request, obj, change, **kwargs)
+
+    formfield_overrides: ClassVar = {
+        models.DateTimeField: {
+            "form_class": forms.DateTimeField,  # the default has two inputs, for date and time, with one label
+            "widget": forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        },
+    }
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if not request.user.is_superuser:
+            kwargs["queryset"] = User.objects.filter(username=request.user.get_username())
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_module_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False  # keys are revoked, not deleted, so that their use can be traced
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        if change:
+            super().save_model(request, obj, form, change)
+            return
+        scope = {name: form.cleaned_data[name] for name in SCOPE_FIELDS}
+        key, token = ApiKey.objects.issue(obj.user, name=obj.name, role=obj.role, expires_at=obj.expires_at, **scope)
+        obj.pk = key.pk
+        obj.prefix = key.prefix
+        messages.warning(request, f"Copy the key now. It is not shown again: {token}")
+
+    @admin.action(description="Revoke selected keys …")
+    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> HttpResponse | None:
+        """Revoke keys, after a question that says when each was last used."""
+        valid = [key for key in keys if key.revoked_at is None]
+        if not valid:
+            self.message_user(request, "The selected keys are revoked already.", messages.WARNING)
+            return None
+        count = "1 key" if len(valid) == 1 else f"{len(valid)} keys"
+        if "confirmed" not in request.POST:
+            context = {"keys": valid, "verb": "Revoke", "button": f"Revoke {count}"}
+            return confirmation_page(self, request, "access_app/revoke_keys", f"Revoke {count}?", **context)
+        for key in valid:
+            key.revoke()
+        self.message_user(request, f"{count} revoked.")
+        return None
+
+    @admin.display(description="Max role")
+    def max_role(self, key: ApiKey) -> str:
+        return key.get_role_display() if key.role else "same as user"
+
+    @admin.display(boolean=True)
+    def valid(self, key: ApiKey) -> bool:
+        return key.is_valid

@@ -1,0 +1,162 @@
+"""Memberships of teams in the admin, as a list and in the page of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from access_app.admin_access import StaffAccessMixin
+from access_app.caller import Caller
+from access_app.forms import UNKNOWN_USERNAME_MESSAGE
+from access_app.models import Membership
+from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
+from access_app.role import SHARED_LABEL, Role
+from access_app.teams import reject_loss_of_managers, team_choices
+
+User = get_user_model()
+
+
+def managed_memberships(user: Caller) -> QuerySet[Membership]:
+    """Return the memberships that the user manages."""
+    if has_role_everywhere(user, Role.MANAGER):
+        return Membership.objects.all()
+    return Membership.objects.filter(owner_id__in=owner_ids_for(user, Role.MANAGER))
+
+
+class MembershipForm(forms.ModelForm):
+    """A form that accepts only owners that the user manages."""
+
+    user: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if field := self.fields.get("owner_id"):
+            current = [] if self.instance._state.adding else [self.instance.owner_id]
+            field.widget = forms.Select(choices=team_choices(self.user, Role.MANAGER, *current))
+            field.help_text = "A new team is created on the page Team, with its first member."
+
+    def clean_owner_id(self) -> str:
+        owner_id: str = self.cleaned_data["owner_id"]
+        if not has_role(self.user, Role.MANAGER, owner_id):
+            self.add_error("owner_id", "You can only add members to teams that you manage.")
+        return owner_id
+
+    def clean(self) -> dict[str, Any]:
+        """Reject a change that takes the last manager from a team."""
+        cleaned = super().clean() or {}
+        before = Membership.objects.filter(pk=self.instance.pk).first()
+        stays = before and (cleaned.get("owner_id"), cleaned.get("role")) == (before.owner_id, Role.MANAGER)
+        if before and not stays:
+            reject_loss_of_managers([before])
+        return cleaned
+
+
+class MembershipFormSet(forms.BaseInlineFormSet):
+    """The memberships of a user, of which the last manager of a team cannot be deleted."""
+
+    def clean(self) -> None:
+        super().clean()
+        reject_loss_of_managers(form.instance for form in self.deleted_forms)
+
+
+class TeamManagersMixin:
+    """A mixin that deletes no last manager of a team, neither on the page of a row nor on the list."""
+
+    @staticmethod
+    def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
+        """Return the memberships that are deleted with rows."""
+        raise NotImplementedError
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Return the last managers as protected objects, so that nothing is deleted."""
+        rows = list(objs)
+        deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)  # type: ignore[misc]
+        try:
+            reject_loss_of_managers(self.memberships_of(rows))
+        except ValidationError as error:
+            protected = [*protected, *error.messages]
+        return deleted, counts, lacking, protected
+
+    @transaction.atomic
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Display the list or run an action, in one transaction with its checks."""
+        response: HttpResponse = super().changelist_view(request, extra_context)  # type: ignore[misc]
+        return response
+
+
+class MembershipAccessMixin(StaffAccessMixin):
+    """A mixin that lets managers of an owner change its memberships."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        return managed_memberships(request.user).select_related("user")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return (
+            self.has_module_permission(request) and managed_memberships(request.user).exists()
+        ) or request.user.is_superuser
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if isinstance(obj, Membership):
+            return has_role(request.user, Role.MANAGER, obj.owner_id)
+        return self.has_module_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+
+def membership_form_for(user: Caller) -> type[MembershipForm]:
+    """Return a form class that has the user."""
+    return type("MembershipForm", (MembershipForm,), {"user": user})
+
+
+@admin.register(Membership)
+class MembershipAdmin(MembershipAccessMixin, TeamManagersMixin, admin.ModelAdmin):
+    """The page of memberships."""
+
+    @staticmethod
+    def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
+        return objs
+
+    list_display = ("user", "owner", "role")
+    list_filter = ("role",)
+    search_fields = ("user__username", "owner_id")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return () if obj is None else ("user",)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Return a field for the username: the select with search has no name for screen readers."""
+        return forms.ModelChoiceField(
+            User.objects.all(),
+            to_field_name="username",
+            label="Username",
+            widget=forms.TextInput({"class": "vTextField"}),
+            error_messages={"invalid_choice": UNKNOWN_USERNAME_MESSAGE},
+        )
+
+    @admin.display(description="Team", ordering="owner_id")
+    def owner(self, membership: Membership) -> str:
+        return membership.owner_id or SHARED_LABEL
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        return super().get_form(request, obj, change, **{**kwargs, "form": membership_form_for(request.user)})
+
+
+class MembershipInline(MembershipAccessMixin, admin.StackedInline):
+    """The memberships on the page of a user."""
+
+    model = Membership
+    formset = MembershipFormSet
+    extra = 0
+    fields = (("owner_id", "role"),)
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        return super().get_formset(request, obj, **{**kwargs, "form": membership_form_for(request.user)})

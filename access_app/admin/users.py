@@ -1,0 +1,82 @@
+"""Users in the admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import UserChangeForm
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+
+from access_app.admin.memberships import MembershipInline, TeamManagersMixin
+from access_app.admin_access import StaffAccessMixin
+from access_app.models import Membership
+from access_app.teams import reject_loss_of_managers
+
+User = get_user_model()
+
+admin.site.unregister(User)
+admin.site.unregister(Group)  # roles decide; Django's groups and permissions are not used
+
+
+class AccountForm(UserChangeForm):
+    """The form of a user, who cannot be deactivated as the last manager of a team."""
+
+    def clean_is_active(self) -> bool:
+        is_active: bool = self.cleaned_data["is_active"]
+        if not is_active:
+            reject_loss_of_managers(self.instance.memberships.all())
+        return is_active
+
+
+@admin.register(User)
+class UserAccountAdmin(StaffAccessMixin, TeamManagersMixin, UserAdmin):
+    """The page of users. Superusers change users; other staff only the memberships that they manage."""
+
+    form = AccountForm
+    inlines: ClassVar = [MembershipInline]
+    list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+    readonly_fields = ("last_login", "date_joined")
+    list_filter = ("is_active", "is_staff", "is_superuser")
+    filter_horizontal = ()
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Personal information", {"fields": ("first_name", "last_name", "email")}),
+        ("Access", {"fields": ("is_active", "is_staff", "is_superuser")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+
+    @staticmethod
+    def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
+        return Membership.objects.filter(user__in=objs)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if request.user.is_superuser:
+            return super().get_readonly_fields(request, obj)
+        return ("username", "first_name", "last_name", "email", "is_active", "last_login")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if request.user.is_superuser:
+            return super().get_fieldsets(request, obj)
+        return ((None, {"fields": self.get_readonly_fields(request, obj)}),)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.is_superuser
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.is_superuser
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Let superusers set a password. Other users change their own on the account page."""
+        if not request.user.is_superuser:
+            raise PermissionDenied
+        response: HttpResponse = super().user_change_password(request, id, form_url)
+        return response
