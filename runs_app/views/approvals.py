@@ -137,7 +137,8 @@ def render_call(
 ) -> HttpResponse:
     """Render a call: a fragment for htmx, else a page."""
     view = describe_call(request, call)
-    place = request.POST.get("place") or request.GET.get("place", "")
+    # Only a fragment can be on the page of the run. A page of its own has a link to the run.
+    place = (request.POST.get("place") or request.GET.get("place", "")) if is_htmx(request) else ""
     context = {"nav": "runs", "card": build_card(view, place, mode, form, json_view), "notice": notice}
     template = "approvals/_card.html" if is_htmx(request) else "approvals/view.html"
     response = render(request, template, context, status=status)
