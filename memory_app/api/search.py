@@ -19,6 +19,7 @@ from agents_app.models import Agent
 from agents_app.search.tokenizer import tokenize
 from memory_app.api.lookups import NOT_GIVEN, agent_of_query, caller_of, read_resource
 from memory_app.history.threads import get_thread
+from memory_app.history.wire_messages import wire_role
 from memory_app.models import Message, Resource, Thread
 from memory_app.realms import MemoryCaller
 from memory_app.recall.options import RecallOptions, recall_of_agent
@@ -177,4 +178,4 @@ def search_result(row: Message, reach: int) -> dict[str, Any]:
 
 
 def message_summary(row: Message) -> dict[str, Any]:
-    return {"id": row.key, "role": row.role, "content": row.text, "createdAt": format_timestamp(row.created_at)}
+    return {"id": row.key, "role": wire_role(row), "content": row.text, "createdAt": format_timestamp(row.created_at)}

@@ -14,12 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from django.db.models import Q
+
 from memory_app.history.signal_markup import escape_attribute
 from memory_app.models import Message, Participant, Thread
 from memory_app.realms import user_realm
 
 TURN_TAG = re.compile(r"<(?=/?turn)", re.IGNORECASE)
 AUTHOR_ATTRIBUTES = ("author_id", "author_name", "name", "functional_role")  # only the server may set these
+SPOKEN_TYPES = ("user", "user-message")  # of signals
 
 
 class Turn(NamedTuple):
@@ -85,7 +88,12 @@ def is_spoken(message: Message) -> bool:
     if message.role != Message.Role.SIGNAL:
         return message.role == Message.Role.USER
     stored = (message.attributes or {}).get("signal") or {}
-    return stored.get("type") in ("user", "user-message") and not stored.get("tagName")
+    return stored.get("type") in SPOKEN_TYPES and not stored.get("tagName")
+
+
+def is_spoken_signal() -> Q:
+    """Return the condition of signals that are the words of a person."""
+    return Q(role=Message.Role.SIGNAL, attributes__signal__type__in=SPOKEN_TYPES, attributes__signal__tagName="")
 
 
 def author_attributes(message: Message) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
 from agentcms.vectors.quantize import pack
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_staff
+from memory_app.history.turns import is_spoken_signal
 from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import recall_of_agent, recalling_agents
 from memory_app.recall.parts import cut_parts
@@ -27,7 +28,7 @@ INDEX_MISSING = "index_missing_messages"
 INDEX_KINDS = (INDEX_MESSAGES, INDEX_MISSING)
 TEXTS_PER_STEP = 50
 MAX_LOST_STEPS = 3  # in a row, because their messages were deleted meanwhile
-EMBEDDED_ROLES = (Message.Role.USER, Message.Role.ASSISTANT)
+SPOKEN = Q(role__in=(Message.Role.USER, Message.Role.ASSISTANT))
 
 offer_to_staff("index-messages", "Index missing messages", INDEX_MISSING)
 
@@ -80,10 +81,22 @@ def recalled_threads() -> Iterable[tuple[str, QuerySet[Thread]]]:
         yield name, threads.filter(Exists(lacking)).order_by("-updated_at", "-pk")
 
 
-def missing_messages(embedder: str) -> QuerySet[Message]:
+def missing_messages(embedder: str, spoken: Q = SPOKEN) -> QuerySet[Message]:
     """Return the messages with a text that have no vector of an embedder."""
     indexed = Vector.objects.filter(message=OuterRef("pk"), part=0, embedder=embedder)
-    return Message.objects.filter(~Exists(indexed), role__in=EMBEDDED_ROLES).exclude(text="")
+    return Message.objects.filter(spoken, ~Exists(indexed)).exclude(text="")
+
+
+def missing_in_thread(thread_id: int, embedder: str) -> QuerySet[Message]:
+    """Return the messages of a thread that an embedder has to embed, the newest first.
+
+    Among them are the words that people sent as signals, once the run that saw them has ended: until then input
+    processors may change them.
+    """
+    ended = Message.objects.filter(thread=thread_id).exclude(run_id=None).values("run_id")
+    spoken = SPOKEN | (is_spoken_signal() & Q(seen_by__in=ended))
+    rows = missing_messages(embedder, spoken).filter(thread=thread_id, thread__parent=None)
+    return rows.order_by("-number")
 
 
 def index_thread(thread_id: int, embedder: Embedder, report: Callable[[int], Any]) -> int:
@@ -92,7 +105,7 @@ def index_thread(thread_id: int, embedder: Embedder, report: Callable[[int], Any
     `report` gets the number so far after each step. Raise Unavailable if the embedder does not answer.
     """
     count = lost = 0
-    rows = missing_messages(embedder.name).filter(thread=thread_id, thread__parent=None).order_by("-number")
+    rows = missing_in_thread(thread_id, embedder.name)
     while messages := [*rows.only("pk", "text")[:TEXTS_PER_STEP]]:
         messages = first_texts(messages)
         try:

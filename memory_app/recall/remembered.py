@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentcms.wire.timestamps import format_timestamp
-from memory_app.models import Message, Participant, Thread, Vector
+from memory_app.history.message_data import USER, derive_fields
+from memory_app.history.turns import ThreadTurns, find_turns, is_spoken
+from memory_app.history.window import with_turn
+from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import RecallOptions
 from memory_app.recall.parts import cut_parts
 from memory_app.recall.search import RecalledMessage, recall_messages, vectors_of_resource, vectors_of_thread
@@ -29,13 +32,17 @@ class RecallScope:
     thread_id: int | None
     resource_id: int | None
 
-    def vectors(self, options: RecallOptions) -> QuerySet[Vector]:
+    def turns(self) -> ThreadTurns:
+        """Return the participants of the thread."""
+        thread = Thread.objects.only("realm").filter(pk=self.thread_id).first() if self.thread_id else None
+        return find_turns(thread) if thread is not None else ThreadTurns()
+
+    def vectors(self, options: RecallOptions, turns: ThreadTurns) -> QuerySet[Vector]:
         """Return the vectors of the scope.
 
         A conversation with participants recalls only itself: they may not read the others of its resource.
         """
-        is_shared = Participant.objects.filter(thread=self.thread_id).exists()
-        if options.scope == "thread" or is_shared or self.resource_id is None:
+        if options.scope == "thread" or turns.participants or self.resource_id is None:
             return vectors_of_thread(self.thread_id, options.embedder)
         return vectors_of_resource(self.resource_id, options.embedder)
 
@@ -45,16 +52,23 @@ def recall_for_run(scope: RecallScope, options: RecallOptions, queries: Rows, kn
 
     `known` are the messages that the model gets anyway.
     """
+    turns = scope.turns()
     recalled = recall_messages(
-        scope.vectors(options),
+        scope.vectors(options, turns),
         queries,
         options.top_k,
         before=options.before,
         after=options.after,
         threshold=options.threshold,
-        is_known=lambda row: (row.role, row.text) in known,
+        is_known=lambda row: window_form(row, turns) in known,
     )
     return as_json(recalled, scope.thread_id)
+
+
+def window_form(row: Message, turns: ThreadTurns) -> tuple[str, str]:
+    """Return a message by role and text as the model gets it among the last messages: with markup and turn."""
+    fields = derive_fields(with_turn(row, turns))
+    return fields.role, fields.text
 
 
 def as_json(recalled: Collection[RecalledMessage], thread_id: int | None) -> list[dict[str, Any]]:
@@ -78,7 +92,7 @@ def message_json(row: Message, thread: Thread, part: int) -> dict[str, Any]:
         "thread": row.thread_id,
         "threadTitle": thread.title or thread.key,
         "number": row.number,
-        "role": row.role,
+        "role": USER if is_spoken(row) else row.role,
         "author": row.author_name,
         "text": excerpt(row.text, part),
         "at": format_timestamp(row.created_at),
@@ -104,4 +118,4 @@ def reload_messages(stored: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def message_author(row: Message) -> str:
     """Return the name of the author of a message for people."""
-    return row.author_name or ("User" if row.role == Message.Role.USER else "Agent")
+    return row.author_name or ("User" if is_spoken(row) else "Agent")

@@ -33,8 +33,9 @@ def find_recalled(request: HttpRequest, thread: Thread, options: RecallOptions, 
     """Return the messages that the agent would recall, as far as the user may read their threads."""
     readable = Thread.objects.readable_on_pages(request.user).filter(resource=thread.resource_id)
     threads = {thread.pk, *readable.values_list("pk", flat=True)}
+    scope = RecallScope(thread.pk, thread.resource_id)
     recalled = recall_messages(
-        RecallScope(thread.pk, thread.resource_id).vectors(options),
+        scope.vectors(options, scope.turns()),
         embed_question(options.embedder, question),
         options.top_k,
         threshold=options.threshold,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from runs_app.engine.threads import run_db
 from runs_app.providers.table import DEMO_DIALECT
 
 
@@ -23,7 +24,8 @@ async def request_answer(choice: Mapping[str, Any], instructions: str, prompt: s
     from runs_app.events.recorder import usage_payload
     from runs_app.providers.models import build_model
 
-    agent = Agent(build_model(choice), instructions=instructions)
+    model = await run_db(build_model, choice)  # may query the providers
+    agent = Agent(model, instructions=instructions)
     async with asyncio.timeout(seconds):
         result = await agent.run(prompt)
     return ModelAnswer(result.output, usage_payload(result.usage))

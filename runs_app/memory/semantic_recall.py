@@ -117,9 +117,9 @@ class SemanticRecall(AbstractCapability[RunDeps]):
 async def embed_query(name: str, text: str) -> Rows:
     """Return the vectors of the parts of a text. Raise TimeoutError if the embedder is too slow.
 
-    Loading a local model does not count: it happens once in a process.
+    Loading a local model does not count: it happens once in a process. Finding one may query the providers.
     """
-    embedder: Embedder = find_embedder(name)
+    embedder: Embedder = await run_db(find_embedder, name)
     await run_blocking(embedder.load)
     async with asyncio.timeout(EMBEDDING_TIMEOUT):
         return await run_blocking(embedder.embed, cut_parts(text), "query")

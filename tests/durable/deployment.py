@@ -23,6 +23,7 @@ COMMANDS = {
     "web": ["-m", "agentcms.server.web"],
     "worker": [*CELERY.split(" "), "--without-gossip", "--without-mingle", "--without-heartbeat"],
 }
+WORKER_WITH_BEAT = ["-m", "agentcms.server.worker"]
 LIMITS = dict.fromkeys(("RUNS_PER_USER", "RUNS_PER_AGENT", "RUN_STREAMS", "RUN_STREAMS_PER_USER"), "200")
 LAST_CHUNKS = ("finish", "error", "abort", "tripwire")
 AGENT = "laborer"
@@ -54,8 +55,9 @@ class Broker:
 class Deployment:
     """The processes of a copy. Each part is a process group of its own."""
 
-    def __init__(self, copy: Served, broker: Broker) -> None:
+    def __init__(self, copy: Served, broker: Broker, **commands: list[str]) -> None:
         self.copy = copy
+        self.commands = COMMANDS | commands
         self.broker = broker
         self.folder = copy.data_dir
         self.parts: dict[str, subprocess.Popen[bytes]] = {}
@@ -78,7 +80,7 @@ class Deployment:
                 self.offset = len(self.copy.log_text())
             with self.copy.log.open("ab") as log:
                 self.parts[name] = subprocess.Popen(
-                    [sys.executable, *COMMANDS[name]],
+                    [sys.executable, *self.commands[name]],
                     env=self.copy.environment,
                     cwd=PROJECT,
                     stdout=log,

@@ -1,12 +1,16 @@
 """Indexing of messages by jobs."""
 
+from uuid import uuid4
+
 import pytest
 
 from agentcms.vectors import EmbedderFailed, find_embedder
 from jobs_app import runner
 from jobs_app.models import Job
 from memory_app.cleanup import replaced_vectors
-from memory_app.history.messages import NewMessage, append_messages
+from memory_app.history.messages import Author, NewMessage, append_messages
+from memory_app.history.signal_markup import Signal
+from memory_app.history.signals import append_signal
 from memory_app.history.threads import get_or_create_resource, transfer_thread
 from memory_app.models import Message, Vector
 from memory_app.realms import memory_caller
@@ -113,6 +117,22 @@ def test_messages_that_are_deleted_meanwhile_get_no_vectors(thread, monkeypatch)
     indexing.index_thread(thread.pk, Deleting(), lambda done: None)
 
     assert [row.message.number for row in Vector.objects.all()] == [2]
+
+
+def test_words_that_people_sent_as_signals_are_embedded_when_their_run_has_ended(thread):
+    """Until then, the run may pass them to processors that mask them."""
+    run_id = uuid4()
+    for signal in (Signal("user", "It is teal."), Signal("user-message", "Or blue."), Signal("ping", "No words.")):
+        append_signal(thread, signal, Author(None, ""), {})
+    Message.objects.filter(text="It is teal.").update(seen_by=run_id)
+    embedded = Message.objects.filter(role="signal", vectors__isnull=False).values_list("text", flat=True)
+
+    index(thread)
+    assert not embedded.exists()
+    append_messages(thread, [NewMessage({"kind": "response", "parts": []})], run_id=run_id)
+    index(thread)
+
+    assert [*embedded] == ["It is teal."]
 
 
 def test_vectors_go_with_their_message_and_thread(thread):

@@ -14,6 +14,7 @@ from memory_app.recall.indexing import INDEX_MESSAGES
 from memory_app.recall.recall_signal import messages_recalled
 from runs_app.building.agent import build
 from runs_app.memory import semantic_recall
+from runs_app.providers import table
 from tests.factories import UserFactory, member
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.conftest import answer
@@ -118,10 +119,14 @@ def test_messages_of_the_same_conversation_join_in_place(earlier):
     assert all(item["isHere"] for item in remembered)
 
 
-def test_what_the_window_has_is_not_recalled_again(earlier):
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_what_the_window_has_is_not_recalled_again(earlier, is_shared):
+    if is_shared:
+        Participant.objects.create(thread=earlier, user=UserFactory(), name="Tom")
+
     result, remembered = run_in(earlier, recaller(last_messages=10, topK=3, messageRange=1))
 
-    assert [text for _, text in sent_texts(result)].count(COLOUR) == 1
+    assert [COLOUR in text for _, text in sent_texts(result)].count(True) == 1
     assert remembered == []
 
 
@@ -221,6 +226,21 @@ def test_an_embedder_that_fails_is_a_warning_and_the_run_goes_on(earlier, new, m
     assert warning.message.startswith("Earlier messages were not recalled: ")
     assert message in warning.message
     assert outcomes == ["failed"]
+
+
+def test_the_providers_may_have_to_be_read_again_for_an_embedder(earlier, new, settings):
+    """The table of providers is cached for a second. Reading it on the event loop would end the run."""
+    settings.MODEL_KEYS, settings.MODEL_URLS = {"openai": "sk-1"}, {"openai": "http://127.0.0.1:9/v1"}
+    warnings = []
+    memory = {"options": {"semanticRecall": True}, "embedder": "openai/any"}
+    built = build({"name": "Concierge", "model": {"provider": "demo", "name": "echo", "delay": 0}, "memory": memory})
+    table.invalidate()
+
+    result, _ = run_in(new, built, warnings=warnings)
+
+    assert QUESTION in result.output
+    (warning,) = warnings
+    assert warning.message.startswith("Earlier messages were not recalled: '127.0.0.1' is not allowed")
 
 
 def test_a_run_lets_a_worker_index_its_messages(earlier, new):
