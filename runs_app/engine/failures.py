@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db import InterfaceError, OperationalError
 from pydantic_ai import exceptions as ai
 
 from runs_app.exceptions import JournalError, find_run_error
@@ -50,6 +51,14 @@ def is_expected(error: BaseException) -> bool:
         *(error_type for error_type, _ in FAILURE_MESSAGES),
     ]
     return find_run_error(error) is not None or isinstance(error, tuple(expected))
+
+
+def is_database_outage(error: BaseException) -> bool:
+    """Return whether the database was away. A durable run continues from its last step when it is back."""
+    cause: BaseException | None = None if is_expected(error) else error
+    while cause is not None and not isinstance(cause, (OperationalError, InterfaceError)):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def exceeded_limit(error: BaseException) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid5
 
+from django.db import InterfaceError, OperationalError
+
 from agents_app.configuration.references import missing_message
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
@@ -25,6 +27,7 @@ from runs_app.resolution import stored_agents
 
 if TYPE_CHECKING:
     from runs_app.engine.engine import Engine
+    from runs_app.engine.journal import Journal
 
 INHERITED_OPTIONS = ("requireToolApproval",)  # of a call, by the child runs
 MAX_SUB_RUNS = 50  # in one tree of runs, at all depths together
@@ -86,8 +89,9 @@ class RunTree:
             journal = engine.journals.get(run.pk)  # None in a background task, which knows the unique ID
             unique_id = journal.call_ids.get(call_id, call_id) if journal is not None else call_id
             creation = run_db(find_or_create_child, engine.holder, run, key, prompt, unique_id, child_options)
-            child = await await_creation(creation, lambda: not engine.is_interrupted(run.pk))
-            return await await_durable_child(engine, child, lambda child: execute_run(engine, child, self.child(key)))
+            with interrupting_outages(journal):
+                child = await await_creation(creation, lambda: not engine.is_interrupted(run.pk))
+                return await await_durable_child(engine, child, lambda row: execute_run(engine, row, self.child(key)))
 
         async def call(key: str, prompt: str, call_id: str) -> str:
             self.reject_sub_agent(key)
@@ -229,6 +233,21 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
         if claimed is None:
             await run_db(child.refresh_from_db, fields=["status", "output", "error"])
     return child_output(child.agent_key, RunResult(child.status, child.output, child.error))
+
+
+@contextmanager
+def interrupting_outages(journal: Journal | None) -> Iterator[None]:
+    """Stop a durable run where the database is away, so that it continues later. Its model would take it for an error.
+
+    The child runs of parallel calls are then queued again, too. A background task has no journal.
+    """
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        if journal is None:
+            raise
+        journal.is_stopping = True
+        raise RunInterrupted from error
 
 
 def is_suspended(run_id: UUID) -> bool:

@@ -120,9 +120,9 @@ class EventWriter:
         run = self.runs.get(run_id)
         return run is not None and time.monotonic() < run.leased_until
 
-    def hand_over(self, run_id: UUID, worked_ms: int) -> Future[bool]:
-        """Queue a durable run for another process, after its chunks and steps."""
-        return self.close(run_id, status=AgentRun.Status.QUEUED, worked_ms=worked_ms)
+    def hand_over(self, run_id: UUID, worked_ms: int, **columns: Any) -> Future[bool]:
+        """Queue a durable run for another process, after its chunks and steps. Set columns of its row."""
+        return self.close(run_id, status=AgentRun.Status.QUEUED, worked_ms=worked_ms, **columns)
 
     def close(self, run_id: UUID, **values: Any) -> Future[bool]:
         """Write the end of a run after its chunks. The result is False if another process owns the run."""

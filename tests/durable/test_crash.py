@@ -135,7 +135,9 @@ def test_a_step_that_kills_its_process_three_times_fails_the_run(any_engine):
     done = engine.finish(run)
 
     assert done.status == "failed"
-    assert done.error.startswith("The server process of this run stopped 3 times in a row at 'count' (0/t/c0-0).")
+    assert done.error.startswith(
+        "The server process of this run stopped or lost the database 3 times in a row at 'count' (0/t/c0-0)."
+    )
     assert event_numbers(done) == list(range(1, done.last_event_number + 1))
 
 

@@ -5,13 +5,15 @@ import signal
 import pytest
 from django.db import OperationalError
 
-from runs_app.engine import reaper
+from runs_app.engine import reaper, sub_runs
 from runs_app.engine.engine import get_engine
 from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent
 from tests.conftest import DRILL
 from tests.durable.test_crash import assert_complete
 from tests.durable.test_journal import notes, start, take_over, wait_for_steps
-from tests.runs import wait_for_end
+from tests.factories import AgentFactory
+from tests.runs import chunks, wait_for_end
 from tests.served import wait_until
 
 RUNS = 50 if DRILL else 10
@@ -67,6 +69,74 @@ def test_an_outage_longer_than_the_lease_ends_the_work_of_the_process(idle_engin
     assert (done.status, done.fence) == ("succeeded", 2)
     assert_complete(done)
     assert notes(planned, "tool 0") == ["tool 0 begins", "tool 0 ends"]
+
+
+def fail_times(monkeypatch, owner, name, times):
+    """Let the first calls of a function fail as without a database."""
+    original, left = getattr(owner, name), [None] * times
+
+    def call(*args, **kwargs):
+        if left:
+            left.pop()
+            raise OperationalError("The database is away.")
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+def wait_until_queued(run, attempts):
+    queued = AgentRun.objects.filter(pk=run.pk, status="queued", attempts=attempts)
+    wait_until(queued.exists, 30, f"that run {run.pk} is queued")
+    wait_until(lambda: run.pk not in get_engine().tasks, 30, "the end of the task")
+
+
+@pytest.mark.parametrize("failing", ["build", "open"])
+def test_a_run_that_meets_an_outage_outside_of_its_steps_goes_on_later(idle_engine, planned, monkeypatch, failing):
+    owner = {"build": ResolvedAgent, "open": sub_runs.RunTree}[failing]
+    fail_times(monkeypatch, owner, {"build": "build", "open": "load"}[failing], 1)
+    run = start(TWO_CALLS)
+    (planned / "one.open").touch()
+
+    wait_until_queued(run, attempts=1)
+
+    done = take_over(run)
+    assert (done.status, done.error, done.fence, done.attempts) == ("succeeded", "", 2, 0)
+    assert_complete(done)
+
+
+def test_an_error_of_the_database_that_repeats_itself_ends_a_run(idle_engine, planned, monkeypatch):
+    fail_times(monkeypatch, ResolvedAgent, "build", 3)
+    run = start(TWO_CALLS)
+
+    for attempts in (1, 2):
+        wait_until_queued(run, attempts)
+        get_engine().offer(run.pk)
+    wait_until_queued(run, 3)
+
+    done = take_over(run)
+    assert done.status == "failed"
+    assert done.error.startswith("The server process of this run stopped or lost the database 3 times in a row")
+
+
+def test_an_outage_in_the_call_of_a_sub_agent_fails_neither_run(idle_engine, planned, monkeypatch):
+    """The child run of a parallel call is queued too: it must not be cancelled."""
+    fail_times(monkeypatch, sub_runs, "is_suspended", 1)
+    quick = {"provider": "planned", "name": "plan", "plan": ["Quick."]}
+    slow = {"provider": "planned", "name": "plan", "plan": [[["count", {"number": 0, "gate": "slow"}]], "Slow."]}
+    AgentFactory(id="quick", model=quick)
+    AgentFactory(id="slow", model=slow, tools=["count"])
+    calls = [["agent-quick", {"prompt": "Go"}], ["agent-slow", {"prompt": "Go"}]]
+    run = start([calls, "Done."], agents=["quick", "slow"])
+
+    wait_until_queued(run, attempts=1)
+    (planned / "slow.open").touch()
+    wait_until(lambda: not get_engine().tasks, 30, "the end of the child run's task")
+
+    done = take_over(run)
+    assert (done.status, done.error) == ("succeeded", "")
+    assert_complete(done)
+    assert [chunk["payload"]["result"] for chunk in chunks(done, "tool-result")] == ["Quick.", "Slow."]
+    assert set(AgentRun.objects.values_list("status", flat=True)) == {"succeeded"}
 
 
 def test_a_deployment_fails_no_run(any_engine, settings):

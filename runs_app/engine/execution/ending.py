@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import F
 from pydantic_ai.run import AgentRunResult
 
 from runs_app import scoring
@@ -90,13 +91,17 @@ def record_cancelled(execution: RunExecution) -> None:
         execution.close(build_chunk("abort"), status=AgentRun.Status.CANCELLED)
 
 
-def hand_over(execution: RunExecution) -> None:
+def hand_over(execution: RunExecution, **columns: Any) -> None:
     """Queue the durable run for another process."""
-    execution.engine.writer.hand_over(execution.run_id, execution.worked_ms)
+    execution.engine.writer.hand_over(execution.run_id, execution.worked_ms, **columns)
 
 
 def record_failure(execution: RunExecution, error: Exception) -> None:
     if execution.is_lost:
+        return
+    if execution.is_durable and failures.is_database_outage(error):
+        log.warning("Run %s is queued again, because the database was away: %s", execution.run_id, error)
+        hand_over(execution, attempts=F("attempts") + 1)  # so that an error that repeats itself ends the run
         return
     if execution.is_interrupted:
         hand_over(execution)

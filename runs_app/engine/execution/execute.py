@@ -91,6 +91,6 @@ async def open_journal(execution: RunExecution, run: AgentRun) -> None:
     if run.attempts >= MAX_LOST_PROCESSES:
         steps = " and ".join(map(describe_step, journal.unfinished_steps())) or "a step that was not recorded"
         raise JournalError(
-            f"{leases.LOST_PROCESS} {run.attempts} times in a row at {steps}. "
+            f"{leases.LOST_PROCESS} or lost the database {run.attempts} times in a row at {steps}. "
             "Check what this step does, then run it again."
         )

@@ -62,11 +62,12 @@ class RunExecution:
 
     @property
     def is_interrupted(self) -> bool:
-        """Return whether another process continues the run, because this one or the parent of the run stops."""
+        """Return whether a process continues the run later, because this one, the run or its parent stops."""
         parent_stops = self.parent_journal is not None and (
             self.parent_journal.is_lost or self.parent_journal.is_stopping
         )
-        return self.is_durable and (self.engine.is_stopping or parent_stops)
+        stops = self.journal is not None and self.journal.is_stopping
+        return self.is_durable and (self.engine.is_stopping or stops or parent_stops)
 
     @property
     def is_lost(self) -> bool:

@@ -246,7 +246,11 @@ def test_a_durable_run_whose_processes_died_again_and_again_is_followed(send, ag
     row.save()
 
     with transaction.atomic():
-        follow_run(lost.pk, status="failed", error=f"{leases.LOST_PROCESS} 3 times in a row at 'count' (0/t/c0).")
+        follow_run(
+            lost.pk,
+            status="failed",
+            error=f"{leases.LOST_PROCESS} or lost the database 3 times in a row at 'count' (0/t/c0).",
+        )
 
     row.refresh_from_db()
     assert row.seen_by == AgentRun.objects.exclude(pk=lost.pk).get().pk
