@@ -31,6 +31,18 @@ def owner_realm(owner_id: str) -> str:
     return f"o{owner_id}"
 
 
+def describe_realm(realm: str, username: str) -> str:
+    """Return a realm for people: `tom (u3)`, or `end users of support (osupport)`.
+
+    Args:
+        realm: A realm of a user or an owner.
+        username: The name of the user of a user's realm, or blank if the user is not known.
+    """
+    if realm.startswith("o"):
+        return f"end users of {realm[1:] or 'Shared'} ({realm})"
+    return f"{username} ({realm})" if username else realm
+
+
 def is_realm(text: str) -> bool:
     """Return True for a text in the form of a realm: `u12` or `osupport`."""
     return _REALM.fullmatch(text) is not None

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from memory_app.models import Resource
+from memory_app.realms import describe_realm
 from runs_app.resource_data import start_export, start_forgetting
 
 
@@ -19,11 +20,12 @@ from runs_app.resource_data import start_export, start_forgetting
 class ResourceAdmin(ReadOnlyAdmin):
     """Resources without the texts of their memory. Only superusers see them."""
 
-    list_display = ("key", "realm", "thread_count", "working_revision", "created_at", "updated_at")
+    list_display = ("key", "realm_name", "thread_count", "working_revision", "created_at", "updated_at")
+    list_select_related = ("user",)
     list_filter = ("updated_at",)
     search_fields = ("key", "realm")
-    fields = ("key", "realm", "user", "thread_count", "working_revision", "created_at", "updated_at")
-    readonly_fields = ("thread_count",)
+    fields = ("key", "realm_name", "user", "thread_count", "working_revision", "created_at", "updated_at")
+    readonly_fields = ("realm_name", "thread_count")
     actions = ("export_data", "forget_data")
 
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -31,6 +33,10 @@ class ResourceAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Resource]:
         return Resource.objects.annotate(threads_counted=Count("threads"))
+
+    @admin.display(description="Realm", ordering="realm")
+    def realm_name(self, resource: Resource) -> str:
+        return describe_realm(str(resource.realm), resource.user.get_username() if resource.user else "")
 
     @admin.display(description="Threads", ordering="threads_counted")
     def thread_count(self, resource: Any) -> int:

@@ -20,7 +20,7 @@ from access_app.models import printable_id
 from memory_app.history.threads import move_thread
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Resource, Thread
-from memory_app.realms import MAX_KEY_LENGTH
+from memory_app.realms import MAX_KEY_LENGTH, describe_realm, user_realm
 
 MESSAGES_SHOWN = 200
 OPENED_MESSAGE = "Opened the texts of this conversation."
@@ -30,13 +30,14 @@ OPENED_MESSAGE = "Opened the texts of this conversation."
 class ThreadAdmin(ReadOnlyAdmin):
     """Conversations without their texts."""
 
-    list_display = ("key", "realm", "resource_key", "agent_key", "message_count", "created_at", "updated_at")
+    list_display = ("key", "realm_name", "resource_name", "agent_key", "message_count", "created_at", "updated_at")
+    list_select_related = ("user",)
     list_filter = ("updated_at",)
     search_fields = ("key", "realm", "resource_key", "agent_key")
     ordering = ("-updated_at", "-id")
     fields = (
         "key",
-        "realm",
+        "realm_name",
         "resource_key",
         "user",
         "agent_key",
@@ -48,7 +49,7 @@ class ThreadAdmin(ReadOnlyAdmin):
         "texts",
         "transfer",
     )
-    readonly_fields = ("message_count", "token_count", "texts", "transfer")
+    readonly_fields = ("realm_name", "message_count", "token_count", "texts", "transfer")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Thread]:
         heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
@@ -96,6 +97,15 @@ class ThreadAdmin(ReadOnlyAdmin):
         response = confirmation_page(self, request, "memory_app/thread/transfer", f"Transfer {thread.key}", **context)
         response.status_code = 422 if form.errors else 200
         return response
+
+    @admin.display(description="Realm", ordering="realm")
+    def realm_name(self, thread: Thread) -> str:
+        username = thread.user.get_username() if thread.user and thread.realm == user_realm(thread.user.pk) else ""
+        return describe_realm(str(thread.realm), username)
+
+    @admin.display(description="Resource", ordering="resource_key")
+    def resource_name(self, thread: Thread) -> str:
+        return thread.resource_name
 
     @admin.display(description="Messages", ordering="messages_counted")
     def message_count(self, thread: Any) -> int:

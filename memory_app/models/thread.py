@@ -110,6 +110,12 @@ class Thread(models.Model):
     def __str__(self) -> str:
         return f"{self.key} with {self.agent_key}"
 
+    @property
+    def resource_name(self) -> str:
+        """The resource for people: the username for the user's own resource, else the ID."""
+        is_own = self.resource_key == self.realm == f"u{self.user_id}"
+        return self.user.get_username() if is_own and self.user else str(self.resource_key)
+
 
 class Participant(models.Model):
     """A member who takes part in a thread of somebody else."""

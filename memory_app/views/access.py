@@ -16,7 +16,7 @@ def readable_threads(request: HttpRequest) -> QuerySet[Thread]:
     """Return the threads that the user may read, with their agents."""
     return (
         Thread.objects.readable_on_pages(request.user)
-        .select_related("agent__active_version", "resource")
+        .select_related("agent__active_version", "resource", "user")
         .exclude(realm=None)
     )
 

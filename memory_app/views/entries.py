@@ -15,6 +15,8 @@ from memory_app.history.wire_messages import WireMessage, wire_messages
 from memory_app.models import Message, Participant, Thread
 from runs_app.models import AgentRun
 
+AGENT = "Agent"
+
 
 @dataclass
 class ThreadEntry:
@@ -43,8 +45,9 @@ def build_entries(thread: Thread, heads: Collection[int]) -> list[ThreadEntry]:
         firsts.setdefault(row.head_number or row.number, row)
     roles = {row.user_id: row.functional_role for row in Participant.objects.filter(thread=thread)}
     agents = agent_names({row.run_id for row in firsts.values() if row.role == Message.Role.ASSISTANT and row.run_id})
+    own_agent = thread.agent.name if thread.agent else thread.agent_key  # of messages that no run has written
     return [
-        build_entry(row, message, roles, agents)
+        build_entry(row, message, roles, agents.get(row.run_id, "") if row.run_id else own_agent)
         for row, message in zip(firsts.values(), wire_messages(thread, rows), strict=True)
     ]
 
@@ -55,10 +58,8 @@ def agent_names(run_ids: Collection[UUID]) -> dict[UUID, str]:
     return {run_id: name or key for run_id, key, name in runs}
 
 
-def build_entry(
-    row: Message, message: WireMessage, roles: Mapping[int, str], agents: Mapping[UUID, str]
-) -> ThreadEntry:
-    """Return a message with its chips: the agent, the role of a participant, or the kind of a signal."""
+def build_entry(row: Message, message: WireMessage, roles: Mapping[int, str], agent_name: str) -> ThreadEntry:
+    """Return a message with its chips: that its author is an agent, a participant's role, or the kind of a signal."""
     entry = ThreadEntry(row.number, author_name(row), parse_timestamp(message["createdAt"]), build_parts(message))
     if row.role == Message.Role.SIGNAL:
         signal = signal_of(row)
@@ -67,9 +68,11 @@ def build_entry(
         entry.attributes = [item for item in signal.attributes.items() if item[0] not in AUTHOR_ATTRIBUTES]
         entry.note, entry.error = signal_state(row)
     elif row.role != Message.Role.USER:
-        name = agents.get(row.run_id) if row.run_id else None
-        entry.author = name or entry.author
-        entry.chips.append(("plain", "Agent"))
+        entry.author = agent_name or row.author_name
+        if entry.author:
+            entry.chips.append(("plain", AGENT))
+        else:
+            entry.author = AGENT
     if row.author_id is not None and row.author_id in roles:
         entry.chips.append(("plain", roles[row.author_id] or "Participant"))
     return entry
@@ -78,7 +81,7 @@ def build_entry(
 def author_name(row: Message) -> str:
     if row.author_name:
         return row.author_name
-    return {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal"}.get(Message.Role(row.role), "Agent")
+    return {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal"}.get(Message.Role(row.role), AGENT)
 
 
 def signal_state(row: Message) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def report(request: HttpRequest, outcome: Outcome, before: int) -> None:
 @require_POST
 def restore(request: HttpRequest, key: str, revision: int) -> HttpResponse:
     """Write an earlier revision of the working memory of one of the user's own threads again."""
-    thread = get_object_or_404(Thread.objects.select_related("agent"), key=key, realm=own_realm(request))
+    thread = get_object_or_404(Thread.objects.select_related("agent", "user"), key=key, realm=own_realm(request))
     memory = find_memory(thread)
     if memory is None:
         raise Http404

@@ -81,3 +81,15 @@ def test_other_staff_transfer_nothing(thread):
 
     thread.refresh_from_db()
     assert (answer.status_code, thread.resource_key) == (404, "alice")
+
+
+def test_realms_and_own_resources_are_shown_with_the_username(staff, editor):
+    thread = add_thread(editor, resource=f"u{editor.pk}")
+    realm = f"{editor.username} ({thread.realm})"
+
+    threads = staff.get(reverse("admin:memory_app_thread_changelist")).content.decode()
+    resources = staff.get(RESOURCES).content.decode()
+
+    assert realm in threads
+    assert f'field-resource_name">{editor.username}<' in threads
+    assert realm in resources

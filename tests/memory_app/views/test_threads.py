@@ -1,6 +1,7 @@
 """Pages of conversations."""
 
 import json
+import uuid
 
 import pytest
 from django.urls import reverse
@@ -61,3 +62,30 @@ def test_publishers_read_the_threads_of_an_agent_and_others_do_not(client, ann, 
         assert client.get(reverse("threads:export", args=["t"]), realm).status_code == (200 if may_read else 404)
         assert client.post(reverse("threads:delete", args=["t"]) + f"?realm={thread.realm}").status_code == 404
     assert Thread.objects.exists()
+
+
+def test_the_own_resource_of_a_user_is_shown_by_name(client, ann, django_assert_num_queries):
+    agents = AgentFactory.create_batch(3, owner_id="support")
+    texts = [("user", "Hello"), ("assistant", "Good day")]
+    for agent in agents:
+        add_thread(ann, key=f"of-{agent.pk}", resource=f"u{ann.pk}", texts=texts, agent=agent, agent_key=agent.pk)
+    client.force_login(ann)
+
+    with django_assert_num_queries(7):
+        listed = client.get(LIST).content.decode()
+    page = client.get(reverse("threads:view", args=[f"of-{agents[0].pk}"])).content.decode()
+
+    assert listed.count('data-label="Resource" dir="auto">ann<') == 3
+    assert f'<span dir="auto">ann</span> <code>u{ann.pk}</code>' in page
+    assert "Participants" not in page
+    assert f'<h2 dir="auto">{agents[0].name}</h2>' in page
+
+
+def test_an_answer_of_a_deleted_run_names_no_agent(client, ann, thread):
+    thread.messages.filter(role="assistant").update(run_id=uuid.uuid4())
+    client.force_login(ann)
+
+    page = client.get(reverse("threads:view", args=["t"])).content.decode()
+
+    assert '<h2 dir="auto">Agent</h2>' in page
+    assert ">Agent</span>" not in page
