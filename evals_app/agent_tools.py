@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from agents_app.registry import scorer
@@ -21,3 +22,19 @@ def exact(answer: Any, ground_truth: Any = None) -> float:
 def includes_ground_truth(answer: Any, ground_truth: Any = None) -> float:
     """Return 1 if an answer contains the ground truth, else 0."""
     return float(ground_truth is not None and plain_text(ground_truth) in plain_text(answer))
+
+
+@scorer("agreement", title="Agrees with the ground truth")
+def agreement(answer: Any, ground_truth: Any = None) -> float:
+    """Return how near a score is to that of people, for experiments over scorers.
+
+    The answer is a score or an object with a `score`. The ground truth is one, too, or a range such as {"min": 0.8}.
+    1 is equal or inside of the range, 0 is a distance of 1 or more. Raise ValueError if there is nothing to compare.
+    """
+    given = answer.get("score") if isinstance(answer, dict) else answer
+    wanted = ground_truth.get("score", ground_truth) if isinstance(ground_truth, dict) else ground_truth
+    limits = wanted if isinstance(wanted, dict) else {"min": wanted, "max": wanted}
+    low, high = limits.get("min", -math.inf), limits.get("max", math.inf)
+    if not all(isinstance(value, int | float) for value in (given, low, high)):
+        raise ValueError("The answer and the ground truth need a score.")
+    return max(0.0, 1.0 - max(low - given, given - high, 0.0))

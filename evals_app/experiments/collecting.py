@@ -28,10 +28,15 @@ def save_result(result: ExperimentResult, run: AgentRun | None) -> bool:
     fill_from_run(result, run)
     if result.error is None:
         result.scores = score_result(result, scorer_keys(result.experiment, result.item_version))
+    return store_result(result)
+
+
+def store_result(result: ExperimentResult, **unchanged: Any) -> bool:
+    """Store the end of a running result. Return False if another process did so, or changed these columns."""
     names = ("output", "error", "duration_ms", "tokens", "cost", "scores", "tool_mock_report", "completed_at")
-    rows = ExperimentResult.objects.filter(pk=result.pk, state=ExperimentResult.State.RUNNING)
+    rows = ExperimentResult.objects.filter(pk=result.pk, state=ExperimentResult.State.RUNNING, **unchanged)
     values = {name: getattr(result, name) for name in names}
-    return bool(rows.update(state=ExperimentResult.State.DONE, run=run, **values))
+    return bool(rows.update(state=ExperimentResult.State.DONE, run_id=result.run_id, **values))
 
 
 def fill_from_run(result: ExperimentResult, run: AgentRun | None) -> None:

@@ -14,6 +14,7 @@ from agentcms.errors import ApiError, Conflict
 from agentcms.ids import uuid7
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.experiments import targets
+from evals_app.experiments.callees import find_callee, state_of
 from evals_app.experiments.memory import shares_thread
 from evals_app.experiments.scoring import find_scorer, live_scorer_versions
 from evals_app.experiments.walk import enqueue_walk
@@ -102,13 +103,27 @@ def build_experiment(dataset: Dataset, options: JSONObject, user: Caller, versio
 
 def set_target(experiment: Experiment, options: JSONObject, user: Caller) -> None:
     """Set the target of a new experiment with its version and snapshot."""
-    targets.require_agent(options["target_type"])
-    target = targets.find_target(user, options["target_id"], options.get("agent_version") or "")
+    version = options.get("agent_version") or ""
+    if options["target_type"] != Experiment.Target.AGENT:
+        set_callee(experiment, options["target_type"], options["target_id"], version, user)
+        return
+    target = targets.find_target(user, options["target_id"], version)
     require_role(user, Role.EDITOR, target.agent.owner_id)
     experiment.target_type, experiment.target_id = options["target_type"], target.agent.id
     experiment.target_owner_id, experiment.target_state = target.agent.owner_id, target.state
     experiment.version_id, experiment.version_number = target.agent.version_id, target.agent.version_number
     experiment.snapshot_hash, experiment.sub_agent_versions = target.snapshot_hash, target.sub_agents
+
+
+def set_callee(experiment: Experiment, kind: str, key: str, version: str, user: Caller) -> None:
+    """Set a workflow or a scorer as the target. Who may edit the dataset may call them."""
+    owner_id = experiment.dataset.owner_id
+    require_role(user, Role.EDITOR, owner_id)
+    callee = find_callee(kind, key, owner_id, version)
+    experiment.target_type, experiment.target_id, experiment.target_owner_id = kind, callee.key, owner_id
+    experiment.target_state = state_of(version)
+    for name, value in callee.columns.items():
+        setattr(experiment, name, value)
 
 
 def reject_unknown_scorers(keys: list[str], owner_id: str) -> None:

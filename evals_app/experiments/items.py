@@ -71,15 +71,13 @@ def start_item(
     except (ThreadActive, Unavailable) as error:
         raise MustWait from error
     except (ApiError, ValidationError, PermissionDenied, ThreadRequired, Agent.DoesNotExist, AgentArchived) as error:
-        return _save_failure(result, error, earlier is None)
+        return save_failure(result, error, earlier is None)
     return result
 
 
 def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request_context: JSONObject) -> None:
     experiment, version = result.experiment, result.item_version
-    for key in scorer_keys(experiment, version):
-        if find_scorer(key, experiment.dataset.owner_id) is None:
-            raise ApiError(404, f"Scorer with id {key} not found", SCORER_NOT_FOUND)
+    require_scorers(experiment, version)
     thread = thread_for(experiment, result, agent.configuration, user)
     context = {**experiment.request_context, **request_context, **(version.request_context or {})}
     options = {"toolMocks": version.tool_mocks or [], "unmockedToolPolicy": version.unmocked_tool_policy}
@@ -99,12 +97,19 @@ def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request
     result.save(update_fields=["run", "run_key", "started_at", "retry_count"])
 
 
+def require_scorers(experiment: Experiment, version: ItemVersion) -> None:
+    """Raise ApiError, which names the first unknown scorer of an item."""
+    for key in scorer_keys(experiment, version):
+        if find_scorer(key, experiment.dataset.owner_id) is None:
+            raise ApiError(404, f"Scorer with id {key} not found", SCORER_NOT_FOUND)
+
+
 def seed_options(experiment: Experiment, attempt: int) -> JSONObject:
     """Return the options of a run. Each attempt at an item has its own seed, or the answers would be the same."""
     return {} if experiment.seed is None else {"seed": experiment.seed + attempt}
 
 
-def _save_failure(result: ExperimentResult, error: Exception, is_new: bool) -> ExperimentResult | None:
+def save_failure(result: ExperimentResult, error: Exception, is_new: bool) -> ExperimentResult | None:
     """Store the result of an item that cannot run. Return None if another process was first."""
     result.state, result.completed_at = ExperimentResult.State.DONE, timezone.now()
     result.error, result.duration_ms = error_body(error), 0

@@ -14,6 +14,8 @@ ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_CONCURRENCY, MAX_REPEATS = 20, 10
 MAX_SEED = 2**31 - 1 - MAX_REPEATS  # plus the number of the repeat, it fits the integers of all providers
 
+ONLY_AGENTS_MESSAGE = "Only experiments over agents have this. Leave it out."
+
 
 class Budget(BaseModel):
     """The limits at which an experiment stops: dollars, tokens, failed items, and failed items in a row."""
@@ -164,6 +166,8 @@ def parse_experiment(body: Any) -> JSONObject:
         issues.append(Issue("targetId", "This is required, unless start is false."))
     if options.get("id") and parse_uuid(options["id"]) is None:
         issues.append(Issue("id", "This must be a UUID."))
+    if options.get("target_type") in ("workflow", "scorer"):
+        issues += [Issue(name, ONLY_AGENTS_MESSAGE) for name in ("memory", "seed") if options.get(name) is not None]
     if issues:
         raise ConfigError(issues)
     return options

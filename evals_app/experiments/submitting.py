@@ -15,12 +15,15 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.timestamps import parse_timestamp
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.experiments import targets
+from evals_app.experiments.callees import Callee
+from evals_app.experiments.calls import call_now, is_late_call
 from evals_app.experiments.collecting import save_result
 from evals_app.experiments.ending import count_so_far, finish
 from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.scoring import score_entry
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent
 
 FINALIZED = "EXPERIMENT_ALREADY_FINALIZED"
 MAX_WAIT = 60.0  # seconds for the run of one item
@@ -93,34 +96,54 @@ def run_item(experiment: Experiment, item_id: str, options: JSONObject, user: Ca
     version = find_item_version(experiment, item_id)
     attempt = options.get("attempt") or 0
     result = experiment.results.filter(item=version.item_id, attempt=attempt).first()
-    if result is None:
-        agent = targets.resolve(experiment, user)
+    if result is None or is_late_call(experiment, result):
+        target = targets.resolve(experiment, user)
         Experiment.objects.filter(pk=experiment.pk, started_at=None).update(
             status=Experiment.Status.RUNNING, started_at=timezone.now()
         )
-        context = options.get("request_context") or {}
-        try:
-            start_item(experiment, version, agent, user, attempt=attempt, request_context=context)
-        except MustWait:
-            raise Unavailable("The thread of this item is in use. Try again shortly.") from None
+        start_target(experiment, version, target, user, options)
         result = experiment.results.get(item=version.item_id, attempt=attempt)
     wait_for_result(experiment, result)
     return experiment.results.select_related("item_version").get(pk=result.pk)
 
 
+def start_target(
+    experiment: Experiment, version: ItemVersion, target: ResolvedAgent | Callee, user: Caller, options: JSONObject
+) -> None:
+    """Start the run of an item, or call a workflow or a scorer with it. Raise Unavailable."""
+    attempt = options.get("attempt") or 0
+    if isinstance(target, Callee):
+        call_now(experiment, version, attempt, target)
+        count_so_far(experiment)
+        return
+    context = options.get("request_context") or {}
+    try:
+        start_item(experiment, version, target, user, attempt=attempt, request_context=context)
+    except MustWait:
+        raise Unavailable("The thread of this item is in use. Try again shortly.") from None
+
+
 def wait_for_result(experiment: Experiment, result: ExperimentResult) -> None:
     """Wait for the run of an item and store its result. Raise Unavailable if it takes too long."""
     deadline = time.monotonic() + MAX_WAIT
-    while result.state == ExperimentResult.State.RUNNING:
-        run = AgentRun.objects.filter(pk=result.run_id).first() if result.run_id else None
-        if run is None or run.status not in AgentRun.UNFINISHED_STATUSES:
-            result.experiment = experiment
-            save_result(result, run)
-            count_so_far(experiment)
-            return
+    while result.state == ExperimentResult.State.RUNNING and not take_end(experiment, result):
         if time.monotonic() > deadline:
             raise Unavailable("The item still runs. Repeat the request to get its result.", 5)
         time.sleep(RUN_POLL_INTERVAL)
+
+
+def take_end(experiment: Experiment, result: ExperimentResult) -> bool:
+    """Store the result of an item whose run has ended. Return False while it runs, or another request calls it."""
+    if experiment.target_type != Experiment.Target.AGENT:
+        result.refresh_from_db(fields=["state"])
+        return result.state == ExperimentResult.State.DONE
+    run = AgentRun.objects.filter(pk=result.run_id).first() if result.run_id else None
+    if run is not None and run.status in AgentRun.UNFINISHED_STATUSES:
+        return False
+    result.experiment = experiment
+    save_result(result, run)
+    count_so_far(experiment)
+    return True
 
 
 def finalize(experiment: Experiment) -> None:

@@ -1,4 +1,4 @@
-"""Targets of experiments: versions of agents."""
+"""Targets of experiments: versions of agents, workflows and scorers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from access_app.caller import Caller
-from agentcms.errors import ApiError
+from access_app.permissions import require_role
+from access_app.role import Role
 from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import canonical, sha256_hex
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agents_app.configuration.schema import JSONObject
 from agents_app.models import Agent
+from evals_app.experiments.callees import Callee, find_callee, state_of, target_not_found
 from evals_app.models import Experiment
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
-
-ONLY_AGENTS_MESSAGE = "Only agents can be run here. Run other targets yourself and send start: false."
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,6 @@ class Target:
     state: str
     snapshot_hash: str = ""
     sub_agents: JSONObject = field(default_factory=dict)
-
-
-def target_not_found(target_id: str) -> ApiError:
-    return ApiError(404, f"Target '{target_id}' of the experiment was not found", "EXPERIMENT_TARGET_NOT_FOUND")
 
 
 def find_target(user: Caller, target_id: str, version: str = "") -> Target:
@@ -45,7 +41,7 @@ def find_target(user: Caller, target_id: str, version: str = "") -> Target:
             agent = stored_agents.get(target_id, user=user, version_number=int(state.removeprefix("v")))
     except (Agent.DoesNotExist, AgentVersion.DoesNotExist, ValueError, OverflowError):
         raise target_not_found(f"{target_id} {version}".strip()) from None
-    return Target(agent, state, snapshot_hash(agent), sub_agent_versions(agent))
+    return Target(agent, state_of(version), snapshot_hash(agent), sub_agent_versions(agent))
 
 
 def snapshot_hash(agent: ResolvedAgent) -> str:
@@ -67,18 +63,16 @@ def live_versions(keys: list[str], owner_id: str) -> JSONObject:
     return {key: str(version) for key, version in rows.values_list("pk", "active_version_id") if version}
 
 
-def resolve(experiment: Experiment, user: Caller) -> ResolvedAgent:
-    """Return the agent of an experiment at the version with which it was created. Raise ApiError."""
+def resolve(experiment: Experiment, user: Caller) -> ResolvedAgent | Callee:
+    """Return the target of an experiment at the version with which it was created. Raise ApiError."""
     version_id: UUID | None = experiment.version_id
+    if experiment.target_type != Experiment.Target.AGENT:
+        require_role(user, Role.EDITOR, experiment.target_owner_id)
+        version = str(version_id) if version_id else ""
+        return find_callee(experiment.target_type, experiment.target_id, experiment.target_owner_id, version)
     try:
         if version_id is None:
             return stored_agents.get(experiment.target_id, user=user)
         return stored_agents.get(experiment.target_id, user=user, version_id=version_id)
     except (Agent.DoesNotExist, AgentVersion.DoesNotExist):
         raise target_not_found(experiment.target_id) from None
-
-
-def require_agent(target_type: str) -> None:
-    """Raise ConfigError for a target that does not run here."""
-    if target_type != "agent":
-        raise ConfigError([Issue("targetType", ONLY_AGENTS_MESSAGE)])

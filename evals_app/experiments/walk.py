@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef
 from django.utils import timezone
@@ -20,6 +22,8 @@ from django.utils import timezone
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError
 from evals_app.experiments import targets
+from evals_app.experiments.callees import Callee
+from evals_app.experiments.calls import Calls
 from evals_app.experiments.collecting import MAX_RETRIES, save_result, was_lost
 from evals_app.experiments.ending import count_so_far, finish, stop_reason
 from evals_app.experiments.items import MustWait, start_item
@@ -71,6 +75,7 @@ class Walk:
     def __init__(self, experiment: Experiment, job: Job | None) -> None:
         self.experiment, self.job = experiment, job
         self.agent: ResolvedAgent | None = None
+        self.calls: Calls | None = None  # in place of an agent
         self.renewed_at = time.monotonic()
         self.failed_to_start = 0  # items that could not run, since they were counted last
         self.cursors = [UUID(int=0)] * experiment.repeats  # the last item that was started, by attempt
@@ -80,19 +85,30 @@ class Walk:
         deadline = time.monotonic() + seconds
         if not self.begin():
             return
-        while not self.experiment.is_finished and time.monotonic() < deadline:
-            if not self.step():
-                time.sleep(POLL_INTERVAL)
-            self.renew()
+        try:
+            while not self.experiment.is_finished:
+                is_over = time.monotonic() >= deadline
+                if is_over and not (self.calls and self.calls.open):
+                    return
+                if not self.step(may_start=not is_over):
+                    time.sleep(POLL_INTERVAL)
+                self.renew()
+        finally:
+            if self.calls is not None:
+                self.calls.close()
 
     def begin(self) -> bool:
-        """Find the agent and mark the experiment as running. Return False if it cannot run."""
+        """Find the target and mark the experiment as running. Return False if it cannot run."""
         experiment = self.experiment
         try:
-            self.agent = targets.resolve(experiment, self.user)
-        except ApiError as error:
-            finish(experiment, Experiment.Status.FAILED, error.error)
+            target = targets.resolve(experiment, self.user)
+        except (ApiError, PermissionDenied) as error:
+            finish(experiment, Experiment.Status.FAILED, str(error))
             return False
+        if isinstance(target, Callee):
+            self.calls = self.calls or Calls(experiment, target)
+        else:
+            self.agent = target
         rows = Experiment.objects.filter(pk=experiment.pk, status=Experiment.Status.PENDING)
         rows.update(status=Experiment.Status.RUNNING, started_at=timezone.now())
         experiment.refresh_from_db(fields=["status", "started_at"])
@@ -106,7 +122,7 @@ class Walk:
             raise ApiError(403, "The account that started the experiment is not active.", "forbidden")
         return user
 
-    def step(self) -> bool:
+    def step(self, may_start: bool = True) -> bool:
         """Store results, and start what is free. Return True if anything happened."""
         experiment = self.experiment
         experiment.refresh_from_db(fields=["cancel_requested_at", "status"])
@@ -123,13 +139,15 @@ class Walk:
             if not open_count:
                 finish(experiment, Experiment.Status.CANCELLED, reason)
             return collected > 0
-        started = self.start(open_count)
+        started = self.start(open_count) if may_start else 0
         if not started and not open_count and next(self.waiting_items(1), None) is None:
             finish(experiment, Experiment.Status.COMPLETED)
         return bool(collected or started)
 
     def collect(self) -> int:
         """Store the results of runs that have ended, and start those again whose process died."""
+        if self.calls is not None:
+            return self.calls.collect()
         rows = self.experiment.results.filter(state=ExperimentResult.State.RUNNING)
         ended = 0
         for result in rows.select_related("item_version", "run").defer("run__configuration", "run__conversation"):
@@ -161,7 +179,7 @@ class Walk:
     def start(self, open_count: int) -> int:
         """Start as many items as the limits allow. Return their number."""
         free_count = self.experiment.concurrency - open_count
-        if free_count <= 0 or self.agent is None:
+        if free_count <= 0:
             return 0
         started = 0
         with transaction.atomic():
@@ -169,13 +187,19 @@ class Walk:
             lock_name("runs of experiments")
             for version, attempt in self.waiting_items(min(free_count, free_places(self.experiment))):
                 try:
-                    result = start_item(self.experiment, version, self.agent, self.user, attempt=attempt)
+                    result = self.start_item(version, attempt)
                 except MustWait:
                     break
                 self.failed_to_start += result is not None and result.state == ExperimentResult.State.DONE
                 self.cursors[attempt] = version.item_id
                 started += 1
         return started
+
+    def start_item(self, version: ItemVersion, attempt: int) -> ExperimentResult | None:
+        """Start the run of an item, or the call of a target that is no agent. Raise MustWait."""
+        if self.calls is not None:
+            return self.calls.start(version, attempt)
+        return start_item(self.experiment, version, self.agent, self.user, attempt=attempt) if self.agent else None
 
     def waiting_items(self, count: int) -> Iterator[tuple[ItemVersion, int]]:
         """Yield the next items without a result, with the number of the attempt."""
@@ -209,11 +233,15 @@ def stop_runs(experiment: Experiment) -> None:
 
 
 def free_places(experiment: Experiment) -> int:
-    """Return the number of runs that may start now. Owners with experiments share the places."""
+    """Return the number of runs and calls that may start now. Owners with experiments share the places."""
     running = AgentRun.objects.leased().filter(experiment_id__isnull=False, parent=None).order_by()
-    counts = dict(running.values_list("owner_id").annotate(Count("pk")))
+    counts = Counter(dict(running.values_list("owner_id").annotate(Count("pk"))))
+    calls = ExperimentResult.objects.filter(
+        state=ExperimentResult.State.RUNNING, run=None, experiment__status=Experiment.Status.RUNNING
+    )
+    counts.update(dict(calls.order_by().values_list("experiment__target_owner_id").annotate(Count("pk"))))
     owners = Experiment.objects.unfinished().filter(is_external=False).order_by()
     owner_count = max(1, owners.values("target_owner_id").distinct().count())
-    share = math.ceil(settings.EXPERIMENT_RUNS / owner_count) - counts.get(experiment.target_owner_id, 0)
-    places: int = min(share, settings.EXPERIMENT_RUNS - sum(counts.values()))
+    share = math.ceil(settings.EXPERIMENT_RUNS / owner_count) - counts[experiment.target_owner_id]
+    places: int = min(share, settings.EXPERIMENT_RUNS - counts.total())
     return max(0, places)

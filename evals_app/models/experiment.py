@@ -35,6 +35,11 @@ class Experiment(models.Model):
         FAILED = "failed", "Failed"
         CANCELLED = "cancelled", "Cancelled"
 
+    class Target(models.TextChoices):
+        AGENT = "agent", "Agent"
+        WORKFLOW = "workflow", "Workflow"
+        SCORER = "scorer", "Scorer"
+
     class Verdict(models.TextChoices):
         FAILED = "failed", "Failed"
         SCORED = "scored", "Bar missed"

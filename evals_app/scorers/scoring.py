@@ -38,6 +38,11 @@ async def score_answer(
         answer = Answer(input=input, **fields)
     else:
         answer = await run_db(answer_of_run, run, input=input, **fields)
+    return await score_built_answer(scorer_key, version, answer)
+
+
+async def score_built_answer(scorer_key: str, version: int | None, answer: Answer) -> ScoreResult:
+    """Return the score of an answer with all that its scorer may look at. See `score_answer`."""
     stored = await run_db(find_version, scorer_key, version)
     with spans.span(f"scorer {scorer_key}", {"agentcms.scorer": scorer_key}):
         if stored is not None:

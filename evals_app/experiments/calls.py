@@ -1,0 +1,135 @@
+"""Calls of workflows and scorers with the items of an experiment, in threads of the process that walks through it.
+
+The rows know what was called. A call whose process died is made again, and a process that was given up stores nothing:
+the number of retries of the row has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from agentcms.errors import ApiError
+from agents_app.configuration.schema import JSONObject
+from evals_app.experiments.callees import Callee
+from evals_app.experiments.collecting import LOST_CODE, MAX_RETRIES, store_result
+from evals_app.experiments.ending import stop_reason
+from evals_app.experiments.items import require_scorers, save_failure
+from evals_app.experiments.scoring import score_result, scorer_keys
+from evals_app.models import Experiment, ExperimentResult, ItemVersion
+
+log = logging.getLogger(__name__)
+
+MAX_CALL = timedelta(minutes=10)  # after which a call from outside is taken for lost
+DIED = {"message": "The process of this item died.", "code": LOST_CODE}
+
+
+class Calls:
+    """The calls of one experiment in this process."""
+
+    def __init__(self, experiment: Experiment, callee: Callee) -> None:
+        self.experiment, self.callee = experiment, callee
+        self.open: dict[UUID, Future[bool]] = {}  # by the ID of the result
+        self.pool = ThreadPoolExecutor(experiment.concurrency, thread_name_prefix="experiment")
+
+    def start(self, version: ItemVersion, attempt: int) -> ExperimentResult | None:
+        """Insert the row of an item and call its target after the commit. Return None if another process was first."""
+        result = insert_row(self.experiment, version, attempt)
+        if result is not None and result.state == ExperimentResult.State.RUNNING:
+            transaction.on_commit(partial(self.submit, result))
+        return result
+
+    def submit(self, result: ExperimentResult) -> None:
+        self.open[result.pk] = self.pool.submit(perform_in_thread, result, self.callee)
+
+    def collect(self) -> int:
+        """Return how many calls have ended since the last time. Make those again whose process died."""
+        ended = [key for key, future in self.open.items() if future.done()]
+        for key in ended:
+            if (error := self.open.pop(key).exception()) is not None:
+                log.warning("The result of item %s could not be stored: %s.", key, type(error).__name__)
+        running = self.experiment.results.filter(state=ExperimentResult.State.RUNNING).exclude(pk__in=[*self.open])
+        for result in running.select_related("item_version"):
+            result.experiment = self.experiment
+            if result.retry_count >= MAX_RETRIES or stop_reason(self.experiment):
+                result.error, result.completed_at = DIED, timezone.now()
+                store_result(result, retry_count=result.retry_count)
+            elif take_over(result):
+                self.submit(result)
+        return len(ended)
+
+    def close(self) -> None:
+        """Wait for nothing. The calls that are still open store their results themselves."""
+        self.pool.shutdown(wait=False)
+
+
+def insert_row(experiment: Experiment, version: ItemVersion, attempt: int) -> ExperimentResult | None:
+    """Insert the row of a call, with its error if it cannot be made. Return None if another process was first."""
+    result = ExperimentResult(experiment=experiment, item_version=version, item_id=version.item_id, attempt=attempt)
+    try:
+        require_scorers(experiment, version)
+        with transaction.atomic():
+            result.save(force_insert=True)
+    except IntegrityError:
+        return None
+    except ApiError as error:
+        return save_failure(result, error, True)
+    return result
+
+
+def take_over(result: ExperimentResult) -> bool:
+    """Take a call over from a process that died. Return False if another process was first."""
+    rows = ExperimentResult.objects.filter(
+        pk=result.pk, state=ExperimentResult.State.RUNNING, retry_count=result.retry_count
+    )
+    result.retry_count += 1
+    result.started_at = timezone.now()
+    return bool(rows.update(retry_count=F("retry_count") + 1, started_at=result.started_at))
+
+
+def perform_in_thread(result: ExperimentResult, callee: Callee) -> bool:
+    try:
+        return perform(result, callee)
+    finally:
+        connection.close()
+
+
+def perform(result: ExperimentResult, callee: Callee) -> bool:
+    """Call the target, score what it returned, and store both. Return False if another process took over."""
+    started = time.monotonic()
+    outcome = callee.call(result.effective_input)
+    result.duration_ms = int((time.monotonic() - started) * 1000)
+    values: JSONObject = {name: getattr(outcome, name) for name in ("output", "error", "tokens", "cost")}
+    for name, value in values.items():
+        setattr(result, name, value)
+    if result.error is None:
+        result.scores = score_result(result, scorer_keys(result.experiment, result.item_version))
+    result.completed_at = timezone.now()
+    return store_result(result, retry_count=result.retry_count)
+
+
+def is_late_call(experiment: Experiment, result: ExperimentResult) -> bool:
+    """Return whether a call from outside has taken so long that its process must have died."""
+    is_running = result.state == ExperimentResult.State.RUNNING
+    is_late = result.started_at < timezone.now() - MAX_CALL
+    return is_running and is_late and experiment.target_type != Experiment.Target.AGENT
+
+
+def call_now(experiment: Experiment, version: ItemVersion, attempt: int, callee: Callee) -> None:
+    """Call the target with one item in this thread, unless another process does so."""
+    result = insert_row(experiment, version, attempt)
+    if result is None:
+        rows = experiment.results.select_related("item_version")
+        earlier = rows.get(item=version.item_id, attempt=attempt)
+        result = earlier if is_late_call(experiment, earlier) and take_over(earlier) else None
+    if result is not None and result.state == ExperimentResult.State.RUNNING:
+        result.experiment = experiment
+        perform(result, callee)
