@@ -32,8 +32,8 @@ def agreement(answer: Any, ground_truth: Any = None) -> float:
     1 is equal or inside of the range, 0 is a distance of 1 or more. Raise ValueError if there is nothing to compare.
     """
     given = answer.get("score") if isinstance(answer, dict) else answer
-    wanted = ground_truth.get("score", ground_truth) if isinstance(ground_truth, dict) else ground_truth
-    limits = wanted if isinstance(wanted, dict) else {"min": wanted, "max": wanted}
+    expected = ground_truth.get("score", ground_truth) if isinstance(ground_truth, dict) else ground_truth
+    limits = expected if isinstance(expected, dict) else {"min": expected, "max": expected}
     low, high = limits.get("min", -math.inf), limits.get("max", math.inf)
     if not all(isinstance(value, int | float) for value in (given, low, high)):
         raise ValueError("The answer and the ground truth need a score.")

@@ -21,6 +21,8 @@ from evals_app.datasets.schema import Key
 from evals_app.experiments.scoring import find_scorer
 from evals_app.models import Experiment, Scorer, ScorerVersion
 from evals_app.scorers.results import Answer, ToolUse
+from runs_app.building.tool_messages import error_message, text_of_value
+from runs_app.events.chunks import to_storable_json
 
 INPUT_CODE, FAILED_CODE = "EXPERIMENT_ITEM_INPUT_INVALID", "EXPERIMENT_TARGET_FAILED"
 WORKFLOW_INPUT_MESSAGE = "The input must be an object with the arguments of the workflow: {names}."
@@ -54,7 +56,7 @@ class JudgedAnswer(BaseModel):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a target returned, or why it did not. The cost is in dollars."""
+    """The value that a target returned, or the error. The cost is in dollars."""
 
     output: Any = None
     error: JSONObject | None = None
@@ -108,11 +110,11 @@ def find_callee(kind: str, key: str, owner_id: str, version: str = "") -> Callee
             raise target_not_found(f"{key} {version}".strip())
         return Callee(kind, key)
     row = Scorer.objects.select_related("live", "head").filter(pk=key, owner_id__in=("", owner_id)).first()
-    found = find_scorer_version(row, version) if row is not None else None
+    scorer_version = find_scorer_version(row, version) if row is not None else None
     is_code = row is None and version in ("", "live") and find_scorer(key, owner_id) is not None
-    if found is None and not is_code:
+    if scorer_version is None and not is_code:
         raise target_not_found(f"{key} {version}".strip())
-    return Callee(kind, key, found)
+    return Callee(kind, key, scorer_version)
 
 
 def find_scorer_version(row: Scorer, version: str) -> ScorerVersion | None:
@@ -127,9 +129,6 @@ def find_scorer_version(row: Scorer, version: str) -> ScorerVersion | None:
 
 def call_workflow(key: str, value: Any) -> Outcome:
     """Call a workflow with the arguments in the input of an item. A Celery task runs in this process, too."""
-    from runs_app.building.tool_messages import error_message, text_of_value
-    from runs_app.events.chunks import to_storable_json
-
     entry = registry.get(Kind.WORKFLOW, key)
     if entry is None:
         return failure(f"No workflow is registered as '{key}'.", FAILED_CODE)

@@ -9,8 +9,8 @@ from django import forms
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.experiments.memory import PER_ITEM
-from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS, MAX_SEED
-from evals_app.models import Dataset, ExperimentResult
+from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS, MAX_SEED, ONLY_AGENTS_MESSAGE
+from evals_app.models import Dataset, Experiment, ExperimentResult
 
 SHARED_THREAD = "shared"
 MEMORY_CHOICES = (
@@ -22,10 +22,17 @@ MAX_TAGS = 20
 
 
 class StartForm(forms.Form):
-    """The options of a new experiment over a dataset. `agents` are those that the user may see."""
+    """The options of a new experiment over a dataset. `agents` are those that the user may see.
 
-    agent = forms.ChoiceField()
-    version = forms.CharField(max_length=40, required=False, help_text="A number, live or draft.")
+    The value of a target is its type and its key: `agent:clerk`, `workflow:triage-ticket`, `scorer:exact`.
+    """
+
+    target = forms.ChoiceField(
+        label="What to run", help_text="The items of a dataset for a scorer are answers that it scores."
+    )
+    version = forms.CharField(
+        max_length=40, required=False, help_text="A number, live or draft. Workflows have no versions."
+    )
     scorers = forms.MultipleChoiceField(
         required=False,
         widget=forms.CheckboxSelectMultiple,
@@ -51,18 +58,27 @@ class StartForm(forms.Form):
 
     def __init__(self, *args: Any, dataset: Dataset, agents: list[tuple[str, str]], **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["agent"].choices = [(key, f"{name} ({key})") for key, name in agents]  # type: ignore[attr-defined]
+        self.fields["target"].choices = target_choices(agents, dataset.owner_id)  # type: ignore[attr-defined]
         self.fields["scorers"].choices = scorer_choices(dataset.owner_id)  # type: ignore[attr-defined]
         for name in ("repeats", "seed", "concurrency", "max_cost"):
             self.fields[name].widget.attrs["inputmode"] = "decimal"
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        kind, _, _ = values.get("target", "").partition(":")
+        for name in ("memory", "seed") if kind and kind != Experiment.Target.AGENT else ():
+            if values.get(name):
+                self.add_error(name, ONLY_AGENTS_MESSAGE)
+        return values
 
     @property
     def body(self) -> JSONObject:
         """The body of a request that creates the same experiment. The form must be valid."""
         values = self.cleaned_data
+        kind, _, key = values["target"].partition(":")
         body: JSONObject = {
-            "targetType": "agent",
-            "targetId": values["agent"],
+            "targetType": kind,
+            "targetId": key,
             "agentVersion": values["version"] or "live",
             "name": values["name"],
             "repeats": values["repeats"],
@@ -76,6 +92,21 @@ class StartForm(forms.Form):
         if values["max_cost"] is not None:
             body["budget"] = {"maxCost": values["max_cost"]}
         return body
+
+
+def target_choices(agents: list[tuple[str, str]], owner_id: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return what an experiment of an owner can run, in groups."""
+    workflows = [(entry.key, entry.title) for entry in registry.selectable(Kind.WORKFLOW)]
+    groups = {
+        ("Agents", Experiment.Target.AGENT): agents,
+        ("Workflows", Experiment.Target.WORKFLOW): sorted(workflows, key=lambda choice: choice[1].casefold()),
+        ("Scorers", Experiment.Target.SCORER): scorer_choices(owner_id),
+    }
+    return [
+        (label, [(f"{kind}:{key}", f"{name} ({key})") for key, name in choices])
+        for (label, kind), choices in groups.items()
+        if choices
+    ]
 
 
 def scorer_choices(owner_id: str) -> list[tuple[str, str]]:

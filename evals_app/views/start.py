@@ -18,7 +18,7 @@ from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.options import MAX_REPEATS, parse_experiment
 from evals_app.forms.experiments import StartForm
-from evals_app.models import Dataset
+from evals_app.models import Dataset, Experiment
 from evals_app.views.lookups import get_page_dataset
 
 MAX_AGENTS = 500
@@ -32,9 +32,7 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     agents = Agent.objects.for_user(request.user).without_archived().order_by("name")
     choices = [*agents.values_list("pk", "name")[:MAX_AGENTS]]
     defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
-    defaults["agent"] = next(
-        (key for key in dataset.target_ids if key in dict(choices)), choices[0][0] if choices else ""
-    )
+    defaults["target"] = default_target(dataset, dict(choices))
     given = {name: value for name, value in request.GET.dict().items() if name in StartForm.base_fields}
     form = StartForm(request.POST or None, initial=defaults | given, dataset=dataset, agents=choices)
     if request.method == "POST" and "estimate" not in request.POST and form.is_valid():
@@ -49,18 +47,31 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     return render_form(request, dataset, form)
 
 
+def default_target(dataset: Dataset, agents: dict[str, str]) -> str:
+    """Return the target that the form offers first: one that the dataset is for, else the first agent."""
+    kind = dataset.target_type or Experiment.Target.AGENT
+    fitting = [key for key in dataset.target_ids if kind != Experiment.Target.AGENT or key in agents]
+    if fitting:
+        return f"{kind}:{fitting[0]}"
+    return f"{Experiment.Target.AGENT}:{next(iter(agents))}" if agents else ""
+
+
 def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> HttpResponse:
     """Render the form with the estimated cost of what is chosen."""
     repeats = str(form["repeats"].value() or "")
     count = int(repeats) if repeats.isascii() and repeats.isdigit() and len(repeats) < 3 else 1
-    agent_id = str(form["agent"].value() or "")
-    is_known = any(agent_id == key for key, _ in form.fields["agent"].choices)  # type: ignore[attr-defined]
+    target = str(form["target"].value() or "")
+    groups = form.fields["target"].choices  # type: ignore[attr-defined]
+    is_known = any(target == key for _, choices in groups for key, _ in choices)
+    kind, _, key = target.partition(":")
+    is_agent = kind == Experiment.Target.AGENT
     repeats_count = min(max(count, 1), MAX_REPEATS)
     context: dict[str, Any] = {
         "nav": "evals",
         "dataset": dataset,
         "form": form,
-        "estimate": estimate_cost(agent_id, dataset, repeats_count) if is_known else None,
+        "estimate": estimate_cost(key, dataset, repeats_count) if is_known and is_agent else None,
+        "is_call": is_known and not is_agent,
         "run_count": dataset.item_count * repeats_count,
     }
     return render(request, "evals/start.html", context, status=422 if form.errors else 200)

@@ -92,6 +92,32 @@ equal((await client.listExperiments({ targetId: agentId })).pagination.total, 1)
 const renamed = await client.updateDatasetExperiment({ datasetId, experimentId: first.id, name: "Renamed" });
 equal(renamed.name, "Renamed");
 
+// --- Experiments over workflows and scorers
+
+const tickets = await client.createDataset({ name: `Tickets of ${agentId}`, targetType: "workflow" });
+await client.addDatasetItem({
+  datasetId: tickets.id, input: { subject: "Hi", body: "My delivery" },
+  groundTruth: { queue: "delivery", priority: "normal" },
+});
+const called = { datasetId: tickets.id, targetType: "workflow", targetId: "triage-ticket", scorerIds: ["exact"] };
+const triaged = await client.triggerDatasetExperiment(called);
+while (["pending", "running"].includes((await client.getDatasetExperiment(tickets.id, triaged.experimentId)).status)) {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
+const [ticket] = (await client.listDatasetExperimentResults(tickets.id, triaged.experimentId)).results;
+equal([ticket.output.queue, ticket.scores[0].score, ticket.traceId], ["delivery", 1, null]);
+await client.batchInsertDatasetItems({ datasetId: tickets.id, items: [{ input: { output: "[1]" }, groundTruth: 1 }] });
+const judged = await client.createDatasetExperiment({
+  datasetId: tickets.id, targetType: "scorer", targetId: "cites-source", scorerIds: ["agreement"],
+});
+const [, answered] = (await client.listDatasetItems(tickets.id)).items;
+const judgement = await client.runExperimentItem({
+  datasetId: tickets.id, experimentId: judged.experimentId, itemId: answered.id,
+});
+equal([judgement.result.output, judgement.scores[0].score], [{ score: 1, reason: null }, 1]);
+await refused(client.triggerDatasetExperiment({ ...called, targetId: "nobody" }), 404);
+await client.deleteDataset(tickets.id);
+
 // --- Experiments that a program outside drives
 
 const external = await client.createDatasetExperiment({ datasetId, targetType: "agent", targetId: agentId });

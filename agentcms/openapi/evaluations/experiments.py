@@ -171,9 +171,10 @@ EXPERIMENT_EXAMPLES: dict[str, JSON] = {
 EXPERIMENT_FIELDS: dict[str, str] = {
     "experiments": "The experiments of the page.",
     "experimentId": "The ID of the experiment.",
-    "agentVersion": "The ID of the version of the agent. A new experiment also takes its number, live or draft.",
-    "agentVersionNumber": "The number of the version of the agent.",
-    "targetId": "The ID of the agent.",
+    "agentVersion": "The ID of the version of the agent or scorer. New experiments also take a number, live or draft.",
+    "agentVersionNumber": "The number of the version of the agent or scorer. Workflows have no versions.",
+    "targetType": "What runs the items: agent, workflow or scorer.",
+    "targetId": "The ID of the agent or scorer, or the key of the workflow.",
     "provenance": "What you say of the origin of the experiment.",
     "experimentSetId": "A set of experiments, as you named it.",
     "comparisonId": "A comparison, as you named it.",

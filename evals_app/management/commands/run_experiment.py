@@ -19,6 +19,8 @@ from evals_app.models import Dataset, Experiment
 from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
 from evals_app.reports.files import json_report, junit_report
 
+TARGETS = ("agent", "workflow", "scorer")
+
 
 class Command(BaseCommand):
     """Exit codes: 0 passed, 1 a bar is missed, 2 wrong use, 3 cancelled or budget spent, 4 items failed to run."""
@@ -27,8 +29,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("dataset", help="The ID of a dataset.")
-        parser.add_argument("--agent", required=True, help="The ID of an agent.")
-        parser.add_argument("--version-of-agent", "--agent-version", default="live", help="A number, live or draft.")
+        target = parser.add_mutually_exclusive_group(required=True)
+        target.add_argument("--agent", help="The ID of an agent.")
+        target.add_argument("--workflow", help="The key of a workflow, in place of an agent.")
+        target.add_argument("--scorer", help="The key of a scorer that is tested, in place of an agent.")
+        parser.add_argument(
+            "--version-of-agent", "--agent-version", default="live", help="A number, live or draft; of scorers too."
+        )
         parser.add_argument("--user", help="Who runs it. By default the first superuser.")
         parser.add_argument("--scorers", help="Keys of scorers, separated by commas.")
         parser.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
@@ -61,17 +68,7 @@ class Command(BaseCommand):
         dataset = Dataset.objects.filter(pk=options["dataset"]).first()
         if dataset is None:
             raise CommandError(f"Dataset with id {options['dataset']} not found.", returncode=ExitCode.WRONG_USE)
-        keys = [key for key in (options["scorers"] or "").split(",") if key]
-        body: dict[str, Any] = {
-            "targetType": "agent",
-            "targetId": options["agent"],
-            "agentVersion": version,
-            "repeats": options["repeats"],
-            "seed": options["seed"],
-            "maxConcurrency": options["concurrency"],
-        }
-        body |= {"scorerIds": keys} if keys else {}
-        body |= {"budget": {"maxCost": options["max_cost"]}} if options["max_cost"] is not None else {}
+        body = request_body(options, version)
         try:
             experiment = save_experiment(dataset, parse_experiment(body), find_user(options["user"]))
         except (ApiError, ValidationError, PermissionDenied) as error:
@@ -96,6 +93,22 @@ class Command(BaseCommand):
             options["json"].write_text(f"{report}\n")
         if options["junit"]:
             options["junit"].write_text(junit_report(experiment, missed))
+
+
+def request_body(options: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return the body of a request that creates the same experiment."""
+    kind = next(kind for kind in TARGETS if options[kind] is not None)
+    keys = [key for key in (options["scorers"] or "").split(",") if key]
+    body: dict[str, Any] = {
+        "targetType": kind,
+        "targetId": options[kind],
+        "agentVersion": version,
+        "repeats": options["repeats"],
+        "seed": options["seed"],
+        "maxConcurrency": options["concurrency"],
+    }
+    body |= {"scorerIds": keys} if keys else {}
+    return body | ({"budget": {"maxCost": options["max_cost"]}} if options["max_cost"] is not None else {})
 
 
 def parse_bar(text: str) -> tuple[str, float]:

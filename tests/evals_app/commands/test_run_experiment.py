@@ -30,10 +30,14 @@ def agent():
 
 
 def run(*options):
+    return execute("run_experiment", "support", "--agent", "clerk", *options)
+
+
+def execute(*command):
     """Return the exit code, and what the command printed."""
     output, errors = io.StringIO(), io.StringIO()
     try:
-        call_command("run_experiment", "support", "--agent", "clerk", *options, stdout=output, stderr=errors)
+        call_command(*command, stdout=output, stderr=errors)
     except SystemExit as end:
         return end.code, output.getvalue() + errors.getvalue()
     except CommandError as error:
@@ -125,6 +129,24 @@ def test_a_spent_budget_exits_with_3(agent, tmp_path):
     assert experiment.done_count == experiment.results.count() == 1
     assert experiment.summary["cost"] > 0.00001
     assert ElementTree.parse(tmp_path / "b").getroot().get("tests") == "1"
+
+
+def test_workflows_and_scorers_are_run_without_a_worker(agent, tmp_path):
+    ticket = {
+        "input": {"subject": "Hi", "body": "My delivery"},
+        "ground_truth": {"queue": "delivery", "priority": "normal"},
+    }
+    make_dataset(ticket, pk="tickets", scorer_keys=["exact"])
+    make_dataset({"input": {"output": "No source"}, "ground_truth": 0}, pk="answers", scorer_keys=["agreement"])
+
+    codes = [
+        execute("run_experiment", "tickets", "--workflow", "triage-ticket", "--fail-under", "exact=1"),
+        execute("run_experiment", "answers", "--scorer", "cites-source", "--fail-under", "agreement=1"),
+        execute("run_experiment", "answers", "--scorer", "exact", "--fail-under", "agreement=2"),
+    ]
+
+    assert [code for code, _ in codes] == [0, 0, 1]
+    assert codes[0][1] == "triage-ticket: 1 answered, 0 failed.\nexact: 1.000\n"
 
 
 def test_items_that_fail_exit_with_4(agent):

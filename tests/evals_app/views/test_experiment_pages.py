@@ -39,7 +39,7 @@ def test_the_cost_is_estimated_from_the_last_runs_before_the_start(client, edito
     RunFactory(agent=agent, owner_id="support", cost=Decimal("0.04"))
 
     page = text(client.get(f"{START}?repeats=3"))
-    posted = text(client.post(START, {"agent": "clerk", "repeats": "2", "estimate": "yes"}))
+    posted = text(client.post(START, {"target": "agent:clerk", "repeats": "2", "estimate": "yes"}))
 
     assert "6 runs, about $0.1800, from the last 2 runs of this agent." in page
     assert "4 runs, about $0.1200" in posted
@@ -50,7 +50,7 @@ def test_all_options_of_the_form_reach_the_experiment(client, editor, agent):
     make_dataset("One", owner_id="support")
     options = {"version": "1", "scorers": ["exact"], "repeats": "2", "concurrency": "3", "memory": "per-item"}
 
-    client.post(START, {"agent": "clerk", **options, "max_cost": "0.5", "name": "Nightly", "seed": "7"})
+    client.post(START, {"target": "agent:clerk", **options, "max_cost": "0.5", "name": "Nightly", "seed": "7"})
 
     row = Experiment.objects.get()
     assert (row.version_number, row.scorer_keys, row.repeats, row.concurrency) == (1, ["exact"], 2, 3)
@@ -61,7 +61,8 @@ def test_all_options_of_the_form_reach_the_experiment(client, editor, agent):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"agent": "nobody"}, "Select a valid choice. nobody"),
+        ({"target": "agent:nobody"}, "Select a valid choice. agent:nobody"),
+        ({"target": "workflow:triage-ticket", "seed": "7"}, "Only experiments over agents have this. Leave it out."),
         ({"version": "99"}, "Target &#x27;clerk 99&#x27; of the experiment was not found."),
         ({"repeats": "11"}, "Ensure this value is less than or equal to 10."),
         ({"scorers": ["missing"]}, "Select a valid choice. missing"),
@@ -70,8 +71,24 @@ def test_all_options_of_the_form_reach_the_experiment(client, editor, agent):
 def test_wrong_options_are_named_and_start_nothing(client, editor, agent, options, message):
     make_dataset("One", owner_id="support")
 
-    assert message in text(client.post(START, {"agent": "clerk", **options}), 422)
+    assert message in text(client.post(START, {"target": "agent:clerk", **options}), 422)
     assert not Experiment.objects.exists()
+
+
+def test_a_workflow_or_a_scorer_is_started_instead_of_an_agent(client, editor, agent):
+    dataset = make_dataset(
+        {"input": {"output": "One"}}, owner_id="support", target_type="scorer", target_ids=["exact"]
+    )
+
+    page = text(client.get(START))
+    client.post(START, {"target": "scorer:exact", "version": "live"})
+    client.post(START, {"target": "workflow:triage-ticket"})
+
+    assert '<option value="scorer:exact" selected>' in page
+    assert '<optgroup label="Workflows">' in page
+    assert "1 call. Their cost is not known before they are made." in page
+    started = [*dataset.experiments.order_by("created_at").values_list("target_type", "target_id")]
+    assert started == [("scorer", "exact"), ("workflow", "triage-ticket")]
 
 
 def test_results_that_got_worse_come_first(client, editor):

@@ -43,7 +43,7 @@ def test_an_experiment_is_started_and_cancelled(client, editor):
     make_dataset("One", owner_id="support")
     agent = AgentFactory(owner_id="support")
 
-    started = client.post("/datasets/support/experiments/start", {"agent": agent.pk, "version": "1"})
+    started = client.post("/datasets/support/experiments/start", {"target": f"agent:{agent.pk}", "version": "1"})
     page = text(client.get(started.url))
     client.post(f"{started.url}/cancel")
 
