@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from access_app.permissions import granted_covers, require_granted_role, require_role
@@ -19,8 +21,9 @@ from agentcms.ids import parse_uuid
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import Entry, Kind, registry
 from agents_app.views.access import GET_POST, selectable_owners
+from evals_app.datasets.judge_tests import judge_of, open_test_set
 from evals_app.forms.scorers import ScorerForm, field_differences
-from evals_app.models import Scorer
+from evals_app.models import Experiment, Scorer
 from evals_app.scorers import records
 from evals_app.scorers.results import ScoreResult, answer_of_run
 from evals_app.scorers.snapshots import score_by_snapshot
@@ -114,6 +117,7 @@ def scorer(request: HttpRequest, scorer_id: str) -> HttpResponse:
         "run_id": run_id,
         "may_edit": granted_covers(request.user, Role.EDITOR, row.granted),
         "may_publish": granted_covers(request.user, Role.PUBLISHER, row.granted),
+        "has_tests": bool(judge_of(row)),
     }
     if run_id:
         context |= try_on_run(request, row, run_id)
@@ -138,6 +142,19 @@ def try_on_run(request: HttpRequest, row: Scorer, run_id: str) -> dict[str, Any]
         return {"run": run, "result": asyncio.run(score())}
     except TimeoutError:
         return {"problem": f"The scorer took longer than {MAX_TRY_SECONDS:g} seconds."}
+
+
+@require_POST
+@login_required
+def test_judge(request: HttpRequest, scorer_id: str) -> HttpResponse:
+    """Lead to the start of an experiment of a ready-made judge over its test set."""
+    row = get_page_scorer(request, scorer_id, Role.EDITOR)
+    if not (judge := judge_of(row)):
+        raise Http404
+    dataset = open_test_set(judge, row.owner_id)
+    version = "live" if row.live_id == row.head_id else "draft"
+    query = urlencode({"target": f"{Experiment.Target.SCORER}:{row.pk}", "version": version})
+    return redirect(f"{reverse('evals:start', args=[dataset.pk])}?{query}")
 
 
 @require_safe

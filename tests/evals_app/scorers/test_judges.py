@@ -79,6 +79,23 @@ def test_a_forged_rubric_leaves_one_rubric_in_the_request(judge, place, schema):
     assert request.count("</output") == 1
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_context_calls_and_instructions_cannot_forge_a_rubric_either(judge, preset):
+    calls = (ToolUse("lookup", {"order": HOSTILE}, {"text": HOSTILE}), ToolUse(HOSTILE, {}, [HOSTILE]))
+    full = Answer("Hi?", "Hello.", HOSTILE, calls=calls, instructions=HOSTILE)
+
+    score({"type": preset, "instructions": None}, full)
+
+    request = judge.requests[0].lower()
+    assert [request.count(tag) for tag in ("<rubric", "</rubric", "<output", "</output", "< / output")] == [
+        1,
+        1,
+        1,
+        1,
+        0,
+    ]
+
+
 @pytest.mark.parametrize("given", [1.01, -0.5, 7])
 def test_a_score_outside_of_the_range_is_an_error(judge, given):
     judge.answer["score"] = given
