@@ -99,10 +99,13 @@ class ApprovalListState(ListState):
     # --- URLs
 
     @cached_property
+    def number_to_decide(self) -> int:
+        return count_decidable(self.user)
+
+    @cached_property
     def tabs(self) -> list[ListTab]:
-        waiting = count_decidable(self.user)
         others = self.for_others.order_by()[: MAX_COUNT + 1].count()
-        tabs = [ListTab("", "To decide", waiting, "?")]
+        tabs = [ListTab("", "To decide", self.number_to_decide, "?")]
         if others or self.tab == "others":
             tabs.append(ListTab("others", "Waiting for others", others, "?tab=others"))
         return [*tabs, ListTab("decided", "Decided", None, "?tab=decided")]

@@ -46,6 +46,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "listing": listing,
         "available_filters": [*listing.available_filters()],
         "cards": cards,
+        "approval_count": listing.number_to_decide,  # the header need not count again
     }
     return render(request, "approvals/list.html", context)
 
