@@ -83,4 +83,4 @@ def test_without_the_service_the_process_that_starts_a_run_executes_it(
 
     assert (done.status, done.output) == ("succeeded", "Done.")
     assert service in caplog.text
-    assert f"No worker can be reached, so this process executes run {done.pk}." in caplog.text
+    assert "No worker can be reached, so this process executes runs itself." in caplog.text

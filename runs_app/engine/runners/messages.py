@@ -22,6 +22,7 @@ class MessageRunner(ProcessRunner):
 
     service: str  # its name in log lines
     circuit: CircuitBreaker  # of the calls of the service
+    reaches_workers = True  # as was logged last
 
     def send_message(self, run_id: UUID) -> None:
         """Send the ID of a run. Raise any exception if the service does not respond."""
@@ -36,17 +37,29 @@ class MessageRunner(ProcessRunner):
         """Return the engine of this process if no worker can take a new run."""
         if self.can_be_reached and not self.circuit.is_open:
             return None
+        self.log_reach(is_reached=False)
         return super().find_local_engine()
 
     def dispatch(self, run_id: UUID) -> bool:
         """Send the ID of a queued run to the workers."""
         if self.can_be_reached and self.send(run_id):
+            self.log_reach(is_reached=True)
             return True
         engine = get_engine()
         if not engine.is_stopping:
-            log.warning("No worker can be reached, so this process executes run %s.", run_id)
+            self.log_reach(is_reached=False)
             engine.offer(run_id)
         return False
+
+    def log_reach(self, *, is_reached: bool) -> None:
+        """Log that workers can be reached or not, once for each change and not for each run."""
+        if is_reached == self.reaches_workers:
+            return
+        self.reaches_workers = is_reached
+        if is_reached:
+            log.info("Workers can be reached again and execute the runs that start now.")
+        else:
+            log.warning("No worker can be reached, so this process executes runs itself.")
 
     def send(self, run_id: UUID) -> bool:
         """Send the ID of a run. Return False if the service does not respond."""

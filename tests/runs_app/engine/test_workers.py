@@ -78,8 +78,29 @@ def test_without_a_broker_the_process_that_starts_a_run_executes_it(caplog):
         first, second = wait_for_end(start()), wait_for_end(start())
 
     assert {first.status, second.status} == {"succeeded"}
-    assert f"No worker can be reached, so this process executes run {first.pk}." in caplog.text
-    assert str(second.pk) not in caplog.text  # the broker is known to be away
+    assert caplog.text.count("No worker can be reached, so this process executes runs itself.") == 1
+
+
+def test_the_log_says_once_that_workers_are_away_and_once_that_they_are_back(caplog):
+    caplog.set_level("INFO", "runs_app.engine.runners.messages")
+    run_ids = [wait_for_end(start()).pk for _ in range(3)]
+    for run_id in run_ids:
+        get_runner().dispatch(run_id)
+
+    assert messages(caplog) == ["No worker can be reached, so this process executes runs itself."]
+
+    caplog.clear()
+    Heartbeat.record(Heartbeat.RUN_WORKER)
+    workers.is_any_alive.cache_clear()
+    with broker("memory://"):
+        for run_id in run_ids:
+            assert get_runner().dispatch(run_id)
+
+    assert messages(caplog) == ["Workers can be reached again and execute the runs that start now."]
+
+
+def messages(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "runs_app.engine.runners.messages"]
 
 
 def test_a_full_process_leaves_new_runs_queued(settings):
