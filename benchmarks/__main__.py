@@ -6,6 +6,8 @@
     make benchmark ARGS="--agent-runs"  runs of an agent whose model answers at once, on both databases
     make benchmark ARGS="--exchange"  import and export of 10,000 agents
     make benchmark ARGS="--durable"   durable runs compared with others, on both databases
+    make benchmark ARGS="--suspended" 10,000 runs that wait for people, on both databases
+    make benchmark ARGS="--takeover"  time until the runs of a killed worker continue, and the memory of a worker
     make benchmark ARGS="--footprint" start time, idle memory and the editor page of the embedded stack
     make benchmark ARGS="--profile"   CPU profile of a web process in each operation, by package
     make benchmark ARGS="--all"       everything, in about ten minutes
@@ -28,7 +30,8 @@ from benchmarks import footprint, load, report, runs
 from benchmarks.deployment import empty_database, manage, prepared_environment, run, serving
 
 MAX_SECONDS = 20
-PARTS = ("sqlite", "growth", "agent_runs", "profile", "exchange", "footprint", "durable")
+DURABLE = ("durable", "suspended", "takeover")  # modules about durable runs
+PARTS = ("sqlite", "growth", "agent_runs", "profile", "exchange", "footprint", *DURABLE)
 CLIENTS = (1, 8, 32)
 # Agents, and versions of each.
 SMALL, LARGE = (1000, 2), (100_000, 10)
@@ -54,8 +57,7 @@ def main() -> None:
         report.write_json("exchange", measure_exchange(options.agents), options.out)
     if "footprint" in parts:
         report.write_json("footprint", footprint.measure_footprint(), options.out)
-    if "durable" in parts:
-        write_durable(options.out)
+    write_durable([name for name in DURABLE if name in parts], options.out)
     report.render(options.out)
     print(f"\nTables and charts are in {options.out}.")
 
@@ -123,16 +125,18 @@ def write_growth(options: argparse.Namespace) -> None:
     report.write_json("prune", prune, options.out)
 
 
-def write_durable(folder: Path) -> None:
-    """Measure durable runs on both databases."""
-    report.write_json("durable", measure_durable({**os.environ, "DATABASE_URL": ""}), folder)
-    with empty_database(False, Path()) as environment:
-        report.write_json("durable-postgresql", measure_durable(environment), folder)
+def write_durable(names: Sequence[str], folder: Path) -> None:
+    """Measure with these modules, on both databases unless a module starts its own."""
+    for name in names:
+        report.write_json(name, measure_with(name, {**os.environ, "DATABASE_URL": ""}), folder)
+        if name != "takeover":
+            with empty_database(False, Path()) as environment:
+                report.write_json(f"{name}-postgresql", measure_with(name, environment), folder)
 
 
-def measure_durable(environment: dict[str, str]) -> dict[str, Any]:
-    """Return the cost of durable runs in one process."""
-    return parse_last_line(run(environment, sys.executable, "-m", "benchmarks.durable", "--json"))
+def measure_with(name: str, environment: dict[str, str]) -> dict[str, Any]:
+    """Run a module of this folder and return its figures."""
+    return parse_last_line(run(environment, sys.executable, "-m", f"benchmarks.{name}", "--json"))
 
 
 def parse_last_line(output: str) -> dict[str, Any]:

@@ -52,6 +52,9 @@ FIGURE_TITLES = {
     "exchange": "Import and export of 10,000 agents on PostgreSQL",
     "durable": "Durable runs on SQLite: the cost of the journal in one process, with a model that answers at once",
     "durable-postgresql": "Durable runs on PostgreSQL",
+    "suspended": "10,000 runs that wait for people, on SQLite",
+    "suspended-postgresql": "10,000 runs that wait for people, on PostgreSQL",
+    "takeover": "Killed workers: a web server and two workers on PostgreSQL",
 }
 
 SOAK_TITLE = "Mixed load with kills"

@@ -1,0 +1,385 @@
+"""The cost of runs that wait for people: their rows, what an idle process does, the inbox, expiry and resumption.
+
+    python -m benchmarks.suspended [--runs 10000] [--json]
+
+Suspends one run and copies it, on a temporary SQLite or on DATABASE_URL. Measures one process without the web server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+import psutil  # type: ignore[import-untyped]
+
+from benchmarks.durable import prepare
+
+if TYPE_CHECKING:
+    from runs_app.models import AgentRun
+
+AGENT = "refunds"
+TEAM = "shop"
+OWNERS = 20  # users who share the waiting runs
+COPIED_AT_ONCE = 500
+LOOKS = 100  # of the reaper
+REQUESTS = 20  # of each page
+DECISIONS = 100
+EXPIRED = 500
+PAGES = ("/approvals", "/approvals/count", "/api/approvals", f"/api/agents/{AGENT}/suspended-runs")
+PAGES_OF_STRANGER = PAGES[:3]
+
+
+class Timing(NamedTuple):
+    """Milliseconds and CPU milliseconds of a call, the least of several, and the number of its queries.
+
+    Other programs on the machine can only add to them.
+    """
+
+    wall: float
+    cpu: float
+    queries: int
+
+
+# --- Data
+
+
+def collect_static_files() -> None:
+    """Collect the files of the pages, whose names have hashes."""
+    from django.core.management import call_command
+
+    call_command("collectstatic", interactive=False, verbosity=0)
+
+
+def create_agent() -> None:
+    """Create an agent that writes a few words and then calls a tool that needs approval."""
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+
+    from agents_app.models import Agent
+    from agents_app.registry import Entry, Kind, registry, tool
+
+    async def answer(messages: Any, info: Any) -> Any:
+        if any(isinstance(message, ModelResponse) for message in messages):
+            yield "The refund is on its way."
+            return
+        yield "Let me refund this."
+        yield {1: DeltaToolCall("refund", '{"order": "A-17", "amount": 80}', tool_call_id="c0")}
+
+    @tool("refund", requires_approval=True)
+    def refund(order: str, amount: float) -> str:
+        return f"{amount:g} refunded"
+
+    model = FunctionModel(stream_function=answer, model_name="scripted")
+    registry.add(Entry(Kind.MODEL_PROVIDER, "scripted", "Scripted", target=lambda name, choice: model))
+    choice = {"provider": "scripted", "name": "scripted"}
+    Agent(id=AGENT, name="Refunds", owner_id=TEAM, instructions="", model=choice, tools=["refund"]).save()
+
+
+def create_users() -> None:
+    """Create users who own the runs, a publisher who may decide all calls, and a member of another team."""
+    from django.contrib.auth import get_user_model
+
+    from access_app.models import Membership
+    from access_app.role import Role
+
+    roles = [*((f"user{n}", Role.EDITOR, TEAM) for n in range(OWNERS)), ("publisher", Role.PUBLISHER, TEAM)]
+    for name, role, owner in [*roles, ("stranger", Role.PUBLISHER, "other")]:
+        user = get_user_model().objects.create_user(name)
+        Membership.objects.create(user=user, owner_id=owner, role=role)
+
+
+def suspend_first_run() -> AgentRun:
+    """Execute a run until it waits."""
+    from django.contrib.auth import get_user_model
+
+    from runs_app.engine.start.run import start_run
+    from runs_app.events.streams import wait_until_over
+    from runs_app.resolution import stored_agents
+
+    user = get_user_model().objects.get(username="user0")
+    run = wait_until_over(start_run(stored_agents.get(AGENT), user=user, messages="Refund order A-17.").pk)
+    assert run.status == "suspended", run.error
+    return run
+
+
+def fill_database(count: int) -> None:
+    """Fill the database of the environment in a process of its own, so that the measured one does not grow."""
+    import django
+
+    django.setup()
+    fill(count)
+
+
+def fill(count: int) -> None:
+    """Copy the only run so often, with its events, steps and waiting call, and give the copies to all users."""
+    from django.db import connection
+
+    from runs_app.models import AgentRun
+
+    template = AgentRun.objects.get()
+    for start in range(0, count, COPIED_AT_ONCE):
+        copy_run(template, range(start, min(start + COPIED_AT_ONCE, count)))
+    vacuum()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def vacuum() -> None:
+    """Give the space of deleted rows back."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM")
+
+
+def copy_run(template: AgentRun, numbers: Iterable[int]) -> None:
+    from django.contrib.auth import get_user_model
+    from django.db import transaction
+
+    from agentcms.ids import uuid7
+    from runs_app.models import PendingCall, RunEvent, RunStep
+
+    users = [*get_user_model().objects.filter(username__startswith="user")]
+    owned = {uuid7(): users[number % OWNERS] for number in numbers}
+    runs = [copied(template, pk=pk, root_id=pk, requested_by_id=user.pk) for pk, user in owned.items()]
+    events, steps = [*template.events.all()], [*template.steps.all()]
+    call = PendingCall.objects.get(run=template)
+    with transaction.atomic():
+        type(template).objects.bulk_create(runs)
+        RunEvent.objects.bulk_create([copied(event, run_id=pk, pk=None) for pk in owned for event in events])
+        RunStep.objects.bulk_create([copied(step, run_id=pk, pk=None) for pk in owned for step in steps])
+        PendingCall.objects.bulk_create(
+            [copied(call, pk=uuid7(), run_id=pk, root_id=pk, requested_by_id=user.pk) for pk, user in owned.items()]
+        )
+
+
+def copied(row: Any, **changes: Any) -> Any:
+    """Return an unsaved copy of a row with other values."""
+    values = {
+        field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields if not field.primary_key
+    }
+    return type(row)(**(values | changes))
+
+
+def stored_bytes() -> int:
+    """Return the size of the database, or of the tables of runs with their indexes."""
+    from django.db import connection
+
+    from runs_app.models import AgentRun, PendingCall, RunEvent, RunStep
+
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+            return int(cursor.fetchone()[0])
+        tables = [model._meta.db_table for model in (AgentRun, PendingCall, RunEvent, RunStep)]
+        cursor.execute("SELECT SUM(pg_total_relation_size(t::regclass)) FROM unnest(%s::text[]) AS t", [tables])
+        return int(cursor.fetchone()[0])
+
+
+# --- Measurements
+
+
+def time_calls(call: Callable[[], Any], times: int) -> Timing:
+    """Call a function so often, and once more to count its queries."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    call()
+    walls, cpus = [], []
+    for _ in range(times):
+        wall, cpu = time.perf_counter(), time.process_time()
+        call()
+        walls.append(1000 * (time.perf_counter() - wall))
+        cpus.append(1000 * (time.process_time() - cpu))
+    with CaptureQueriesContext(connection) as queries:
+        call()
+    return Timing(min(walls), min(cpus), len(queries))
+
+
+def measure_look() -> Timing:
+    """Return what a look of the reaper costs, which every process does each second."""
+    from runs_app.engine import reaper
+
+    return time_calls(reaper.look_once, LOOKS)
+
+
+def measure_pages(username: str, paths: Sequence[str]) -> dict[str, Timing]:
+    """Return what the lists of waiting calls cost for a user."""
+    from django.contrib.auth import get_user_model
+    from django.test import Client
+
+    from access_app.models import ApiKey
+
+    user = get_user_model().objects.get(username=username)
+    browser, api = Client(SERVER_NAME="127.0.0.1"), Client(SERVER_NAME="127.0.0.1")
+    browser.force_login(user)
+    headers = {"Authorization": f"Bearer {ApiKey.objects.issue(user, name='bench')[1]}"}
+
+    def request(path: str) -> None:
+        answer = api.get(path, headers=headers) if path.startswith("/api") else browser.get(path)
+        assert answer.status_code in (200, 204), (path, answer.status_code, answer.content[:500])
+
+    return {path: time_calls(lambda path=path: request(path), REQUESTS) for path in paths}  # type: ignore[misc]
+
+
+def measure_resumption(count: int) -> tuple[list[float], list[float]]:
+    """Approve calls one after the other. Return the milliseconds to the first further event, and to the end."""
+    from django.contrib.auth import get_user_model
+    from django.utils import timezone
+
+    from runs_app.approvals.decisions import Decision, Verdict, decide
+    from runs_app.events.streams import wait_until_over
+    from runs_app.models import AgentRun, PendingCall
+
+    user = get_user_model().objects.get(username="publisher")
+    calls = PendingCall.objects.waiting()[:count]
+    first, last = [], []
+    for call in [*calls]:
+        assert call.run is not None
+        number = call.run.last_event_number
+        decided_at = timezone.now()
+        decide(call, Decision(Verdict.APPROVE), user, PendingCall.Via.API)
+        wait_until_over(call.run.pk)
+        run = AgentRun.objects.get(pk=call.run.pk)
+        assert run.finished_at is not None, run.error
+        event = run.events.filter(number__gt=number).order_by("number")[0]
+        first.append(1000 * (event.created_at - decided_at).total_seconds())
+        last.append(1000 * (run.finished_at - decided_at).total_seconds())
+    return first, last
+
+
+def measure_expiry(count: int) -> float:
+    """Let so many calls expire, and return how many a second the reaper of one process declines."""
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    from runs_app.approvals.decisions import expire_calls
+    from runs_app.models import AgentRun, PendingCall
+
+    calls = PendingCall.objects.waiting().filter(run__isnull=False)
+    ids = [UUID(str(run_id)) for run_id in calls.values_list("run_id", flat=True)[:count]]
+    past = timezone.now() - timedelta(minutes=1)
+    PendingCall.objects.filter(run__in=ids).update(expires_at=past)
+    AgentRun.objects.filter(pk__in=ids).update(expires_at=past)
+    started = time.perf_counter()
+    expired = sum(iter(expire_calls, 0))
+    seconds = time.perf_counter() - started
+    assert expired == count
+    wait_for_ends(ids)
+    return count / seconds
+
+
+def wait_for_ends(run_ids: list[UUID]) -> None:
+    """Look after these runs as the reaper does until they are over."""
+    from runs_app.engine import reaper
+    from runs_app.models import AgentRun
+
+    while AgentRun.objects.filter(pk__in=run_ids, finished_at=None).exists():
+        reaper.look_once()
+        time.sleep(0.2)
+
+
+def p95(values: list[float]) -> float:
+    return statistics.quantiles(values, n=20, method="inclusive")[-1]
+
+
+def measure(count: int) -> dict[str, float]:
+    """Return all figures, those of the reaper with one waiting run too."""
+    template = suspend_first_run()
+    few, size, memory = measure_look(), stored_bytes(), resident_bytes()
+    command = [sys.executable, "-m", "benchmarks.suspended", "--fill", str(count - 1)]
+    subprocess.run(command, check=True)
+    many = measure_look()
+    gc.collect()
+    figures = measure_size(template, size, count) | {
+        "look of the reaper, one run waits, ms": few.wall,
+        f"look of the reaper, {count:,} wait (goal 5, prototype 4.3), ms": many.wall,
+        "of it CPU of this process, ms": many.cpu,
+        "queries of a look": many.queries,
+        f"memory of this process, {count:,} more wait, MB": (resident_bytes() - memory) / 1e6,
+    }
+    return figures | measure_lists() | measure_decisions(count)
+
+
+def resident_bytes() -> int:
+    return int(psutil.Process().memory_info().rss)
+
+
+def measure_size(template: AgentRun, size_before: int, count: int) -> dict[str, float]:
+    """Return the kilobytes of a waiting run with the steps of its journal and without them. Delete the steps."""
+    from runs_app.models import RunStep
+
+    events, steps = template.events.count(), template.steps.count()
+    with_steps = stored_bytes() - size_before
+    RunStep.objects.all().delete()
+    vacuum()
+    without_steps = stored_bytes() - size_before
+    return {
+        f"kB of a waiting run with {events} events (goal 6, prototype 5.3)": without_steps / count / 1000,
+        f"kB of {steps} finished step": (with_steps - without_steps) / count / 1000,
+    }
+
+
+def measure_lists() -> dict[str, float]:
+    figures: dict[str, float] = {}
+    readers = (("publisher", "who may decide all", PAGES), ("stranger", "of another team", PAGES_OF_STRANGER))
+    for username, label, paths in readers:
+        for path, timing in measure_pages(username, paths).items():
+            figures[f"{path}, {label}, ms"] = timing.wall
+            figures[f"{path}, {label}, CPU of this process, ms"] = timing.cpu
+            figures[f"{path}, {label}, queries"] = timing.queries
+    return figures
+
+
+def measure_decisions(count: int) -> dict[str, float]:
+    first, last = measure_resumption(min(DECISIONS, count // 4))
+    expired = min(EXPIRED, count // 2)
+    return {
+        "decision to first event, median, ms": statistics.median(first),
+        "decision to first event, p95 (goal 500), ms": p95(first),
+        "decision to end of the run, p95, ms": p95(last),
+        f"expired calls per second of one process, which continues the runs, {expired} at once": (
+            measure_expiry(expired)
+        ),
+        "load of the machine by all programs": os.getloadavg()[0],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--json", action="store_true", help="print the figures as one line of JSON")
+    parser.add_argument("--fill", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.fill is not None:
+        fill_database(options.fill)
+        return
+    os.environ |= {"API_THROTTLE": "off", "RUNS_SUSPENDED_PER_USER": "100000"}
+    folder = prepare()
+    collect_static_files()
+    try:
+        create_agent()
+        create_users()
+        figures = measure(options.runs)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.json:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        print(f"{name}: {value:.2f}")
+
+
+if __name__ == "__main__":
+    main()
