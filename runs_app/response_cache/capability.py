@@ -25,7 +25,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking
 from runs_app.events.recorder import CACHE_HIT, reports_finish_reason
 from runs_app.response_cache.key import CacheableRequest, NotCacheable, cache_key
-from runs_app.response_cache.options import AgentCacheOptions, CacheOptions, merge_cache_options
+from runs_app.response_cache.options import AgentCacheOptions, CacheOptions, has_call_options, merge_cache_options
 from runs_app.response_cache.store import (
     LOCK_SECONDS,
     Turn,
@@ -90,7 +90,7 @@ class CachedModel(WrapperModel):
         self, messages: Any, model_settings: Any, parameters: Any, run_context: RunContext[RunDeps] | None
     ) -> Lookup | None:
         """Return the lookup of the answer to a request, or None if it is not cached."""
-        if run_context is None or run_context.deps.is_resumed:
+        if run_context is None or not is_cacheable_run(run_context.deps):
             return None
         deps = run_context.deps
         options = merge_cache_options(self.capability.options, deps.request_context)
@@ -100,6 +100,14 @@ class CachedModel(WrapperModel):
         except NotCacheable:
             return None
         return Lookup(key, options, self.capability.requires_finish_reason)
+
+
+def is_cacheable_run(deps: RunDeps) -> bool:
+    """Return False for a run that waited for people, and for an experiment that does not choose the cache.
+
+    An experiment measures what the model answers now.
+    """
+    return not deps.is_resumed and (not deps.is_experiment or has_call_options(deps.request_context))
 
 
 @dataclass

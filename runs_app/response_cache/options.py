@@ -75,6 +75,11 @@ def merge_cache_options(agent: AgentCacheOptions, request_context: Mapping[str, 
     )
 
 
+def has_call_options(request_context: Mapping[str, Any]) -> bool:
+    """Return whether a call chooses options of the cache."""
+    return isinstance(request_context.get(CONTEXT_KEY), dict)
+
+
 def bust_cache(request_context: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request context with which the model is asked, although the answer may be stored."""
     chosen = request_context.get(CONTEXT_KEY)

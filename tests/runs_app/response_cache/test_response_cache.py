@@ -1,11 +1,13 @@
 """Answers that are stored and given to equal requests, and those that never are."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from django.core.cache import cache
 from pydantic_ai import BinaryContent, ModelRequest, ModelResponse, PartStartEvent, TextPart, UserPromptPart
-from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel, FunctionStreamedResponse
 from redis.exceptions import RedisError
 
 from agents_app.registry import Entry, Kind, registry
@@ -231,6 +233,44 @@ def test_a_run_that_waited_for_people_is_not_cached(model):
     assert ask(built, is_resumed=True) != ask(built, is_resumed=True)
 
 
+def test_an_experiment_is_not_cached_unless_it_chooses_so(model):
+    built = agent()
+    ask(built)
+    chosen = {"is_experiment": True, "request_context": {"responseCache": {}}}
+
+    assert [ask(built, is_experiment=True) for _ in range(2)] == ["Answer 2 is complete.", "Answer 3 is complete."]
+    assert ask(built, **chosen) == "Answer 1 is complete."
+
+
+@pytest.mark.parametrize(
+    "ended", [{"finish_reason": "length"}, {"finish_reason": "content_filter"}, {"finish_reason": "error"}]
+)
+def test_an_answer_that_is_cut_off_or_filtered_is_not_stored(model, monkeypatch, ended):
+    """A model of functions reports no reason. So its stream gets one, where that of a provider has it."""
+    get = FunctionStreamedResponse.get
+    with monkeypatch.context() as patched:
+        patched.setattr(FunctionStreamedResponse, "get", lambda stream: replace(get(stream), **ended))
+        ask(agent())
+
+    assert ask(agent()) == "Answer 2 is complete."
+
+
+def test_a_stopped_answer_is_not_stored(model):
+    built = agent()
+    model.is_slow = True
+
+    async def stop():
+        asking = asyncio.create_task(answer(built, "Hello", **PERSON))
+        while not model.requests:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.wait([asking])
+
+    asyncio.run(stop())
+
+    assert ask(built) == "Answer 2 is complete."
+
+
 def test_a_run_without_a_person_is_not_cached(model):
     built = agent()
 
@@ -313,3 +353,15 @@ def test_equal_requests_at_once_ask_once(model, stored, monkeypatch):
 
     assert len(results) == 20
     assert model.requests == (1 if stored else 20)
+
+
+def test_equal_requests_of_two_processes_ask_once(model):
+    """Two event loops share nothing but the cache, like two processes."""
+    model.is_slow = True
+    built = [agent(), agent()]
+
+    with ThreadPoolExecutor(2) as threads:
+        answers = [*threads.map(ask, built)]
+
+    assert answers == ["Answer 1 is complete."] * 2
+    assert model.requests == 1
