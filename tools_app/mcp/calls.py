@@ -42,16 +42,19 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
     reject_unavailable(server)
     started, outcome = time.monotonic(), "failed"
     toolset: Toolset | None = None
+    seconds_allowed = server.connect_timeout
     try:
-        async with asyncio.timeout(server.call_timeout):
+        async with asyncio.timeout(seconds_allowed) as limit:
             async with session_pool().use(server, fill_headers(server.headers, caller)) as toolset:
+                seconds_allowed = server.call_timeout
+                limit.reschedule(asyncio.get_running_loop().time() + seconds_allowed)
                 with without_trace_context():  # the client would send it to servers of others
                     value = await toolset.direct_call_tool(name, dict(arguments))
         outcome = "succeeded"
         return without_files(server, value)
     except TimeoutError:
         outcome = "timed_out"
-        raise McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=server.call_timeout)) from None
+        raise McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=seconds_allowed)) from None
     except ToolError as error:
         raise tool_error(server, str(error)) from None
     except (McpError, ValidationError):

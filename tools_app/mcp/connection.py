@@ -47,7 +47,7 @@ def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
     transport = ServerTransport(server.url, headers)
     client = httpx2.AsyncClient(
         transport=transport,
-        timeout=httpx2.Timeout(server.call_timeout, connect=server.connect_timeout),
+        timeout=httpx2.Timeout(message_timeout(server), connect=server.connect_timeout),
         trust_env=False,  # no proxy of the environment: it would connect to addresses that nobody checked
     )
     return new_toolset(server, server.url, transport, client)
@@ -67,10 +67,15 @@ def new_toolset(
         tool_error_behavior="error",
         cache_tools=False,
         init_timeout=server.connect_timeout,
-        read_timeout=server.call_timeout,
+        read_timeout=message_timeout(server),
     )
     toolset.server_transport = transport
     return toolset
+
+
+def message_timeout(server: Server) -> int:
+    """Return the seconds for one message: the first of a connection, or a call, which `call_tool` also limits."""
+    return max(server.connect_timeout, server.call_timeout)
 
 
 def program_transport(server: Server) -> ProgramTransport:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import socket
 from pathlib import Path
 
 import pytest
@@ -54,12 +55,23 @@ def test_a_tool_is_called_fails_and_is_missing(server):
 
 
 def test_a_slow_call_times_out_and_leaves_the_connection_to_others(server):
-    server = dataclasses.replace(server, call_timeout=1 if server.transport == "http" else 8)
+    """The time of the call begins when the connection is there."""
+    server = dataclasses.replace(server, call_timeout=1)
 
     slow, quick = call_all(server, ("wait", {"seconds": 60}), ("add", {"a": 1, "b": 1}))
 
-    assert str(slow) == f"The MCP server '{server.title}' did not answer within {server.call_timeout} seconds."
+    assert str(slow) == f"The MCP server '{server.title}' did not answer within 1 seconds."
     assert quick == 2
+
+
+def test_a_server_that_accepts_connections_and_never_answers_times_out(http_server):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        http_server.url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        server = dataclasses.replace(server_from_row(http_server), connect_timeout=1)
+
+        (error,) = call_all(server, ("add", {"a": 1, "b": 1}))
+
+    assert str(error) == "The MCP server 'Office' did not answer within 1 seconds."
 
 
 def test_twenty_calls_at_once_share_one_connection(server):
