@@ -109,6 +109,16 @@ class TestAgent(Agent):
         with open(path) as file:
             return f"read: {file.read()[:50]}"
 
+    async def do_log(self, text):
+        """Note the beginning and the end of a task that takes a second, in a file of the workspace."""
+        name, marker = text.split()
+        subprocess.Popen(["sleep", marker], start_new_session=True)
+        for word in ("begins", "ends"):
+            with open("log", "a") as file:
+                file.write(f"{name} {word}\n")
+            await asyncio.sleep(1)
+        return f"logged {name}"
+
     async def do_put(self, path):
         with open(path, "w") as file:
             file.write("by itself")

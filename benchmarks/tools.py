@@ -1,0 +1,389 @@
+"""The cost of tools from outside: MCP servers, cached answers, knowledge bases and background tasks.
+
+    python -m benchmarks.tools [--chunks 10000] [--searched 100000] [--tasks 50] [--json]
+
+Everything happens in this process, on a temporary SQLite or on DATABASE_URL. The model answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks import tool_server
+from tests.served import free_port, wait_until
+
+Figures = dict[str, float]
+
+CALLS = 100  # of a tool in an open connection
+ROUNDS = 9
+CHUNK_SIZE = 1000  # characters
+CHUNKS_PER_DOCUMENT = 500
+DIMENSIONS = 384
+
+
+def prepare(stack: ExitStack) -> None:
+    """Set up Django with an empty database, a cache, and a program that is an MCP server."""
+    from agentcms.server.valkey import running_valkey
+
+    folder = Path(tempfile.mkdtemp(prefix="agentcms-tools-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    commands = folder / "commands.json"
+    argv = [sys.executable, tool_server.__file__, "stdio"]
+    commands.write_text(json.dumps({"bench": {"argv": argv, "sandbox": "none"}, "boxed": {"argv": argv}}))
+    os.environ |= {"DATA_DIR": str(folder), "RUN_ENGINE": "process", "LOG_LEVEL": "error", "API_THROTTLE": "off"}
+    os.environ |= {"MCP_COMMANDS": str(commands), "OUTBOUND_NETWORKS": "127.0.0.0/8"}
+    os.environ |= {"RUNS_PER_USER": "1000", "RUNS_PER_AGENT": "1000", "DJANGO_SETTINGS_MODULE": "agentcms.settings"}
+    os.environ["REDIS_URL"] = stack.enter_context(running_valkey(folder / "valkey", os.environ))
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", interactive=False, verbosity=0)
+
+
+def milliseconds(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return (time.perf_counter() - started) * 1000
+
+
+def median_ms(action: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Return the median of several durations, after one that loads what is needed."""
+    action()
+    return statistics.median(milliseconds(action) for _ in range(rounds))
+
+
+# --- MCP servers
+
+
+@contextmanager
+def running_server() -> Iterator[str]:
+    """Start the MCP server over HTTP. Yield its URL."""
+    from urllib.error import HTTPError, URLError
+    from urllib.request import urlopen
+
+    port = free_port()
+
+    def answers() -> bool:
+        try:
+            urlopen(f"http://127.0.0.1:{port}/", timeout=5)
+        except HTTPError:
+            return True
+        except URLError:
+            return False
+        return True
+
+    command = [sys.executable, "-m", "benchmarks.tool_server", "http", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(answers, 60, "the MCP server")
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            process.kill()
+
+
+def measure_mcp() -> Figures:
+    """Return the times of listings and calls by transport, and of building an agent with all tools."""
+    from tools_app.mcp.calls import list_tools
+    from tools_app.mcp.table import server_from_row
+    from tools_app.models import McpServer
+    from tools_app.programs.sandbox import is_sandbox_available
+
+    figures: Figures = {}
+    with running_server() as url:
+        rows = {"HTTP": McpServer(key="bench", title="Bench", url=url)}
+        programs = {"program": "bench"} | ({"program in the sandbox": "boxed"} if is_sandbox_available() else {})
+        for title, key in programs.items():
+            rows[title] = McpServer(key=key, title=title, transport="stdio", command_key=key, connect_timeout=60)
+        for title, row in rows.items():
+            server = server_from_row(row)
+            goal = "goal 60 to 150" if title == "HTTP" else "goal 500 to 700"
+            listed = median_ms(lambda server=server: asyncio.run(list_tools(server)), 5)  # type: ignore[misc]
+            figures[f"connect and list {tool_server.TOOLS} tools, {title} ({goal}), ms"] = listed
+            figures[f"call in an open connection, {title} (goal 13), ms"] = asyncio.run(call_ms(server))
+        listing = asyncio.run(list_tools(server_from_row(rows["HTTP"])))
+        figures |= measure_building(rows["HTTP"], listing)
+    return figures
+
+
+async def call_ms(server: Any) -> float:
+    """Return the median time of a call in an open connection."""
+    from tools_app.mcp.calls import call_tool
+    from tools_app.mcp.headers import CallerNames
+    from tools_app.mcp.sessions import session_pool
+
+    durations = []
+    for number in range(CALLS):
+        started = time.perf_counter()
+        await call_tool(server, "add_7", {"a": number, "b": 1}, CallerNames())
+        durations.append(time.perf_counter() - started)
+    await session_pool().close_all()
+    return statistics.median(durations[1:]) * 1000
+
+
+def measure_building(row: Any, listing: Any) -> Figures:
+    """Return the times of storing a list of tools, and of building an agent that has all of them."""
+    from agents_app.models import Agent
+    from runs_app.building.agent import build
+    from tools_app.mcp.listing import store_listing
+
+    row.save()
+    stored = milliseconds(lambda: store_listing(row.pk, listing))
+    agent = Agent(id="mcp", name="MCP", model={"provider": "demo", "name": "echo"}, mcp_clients={"bench": {}})
+    agent.save()
+    configuration = agent.configuration
+    return {
+        f"store the list of {tool_server.TOOLS} tools, ms": stored,
+        f"build an agent with {tool_server.TOOLS} tools, which connects to nothing, ms": median_ms(
+            lambda: build(configuration)
+        ),
+    }
+
+
+# --- Cached answers
+
+
+def measure_cache() -> Figures:
+    """Return the times of a cached answer: alone, and as a whole run with its rows and events."""
+    from agents_app.models import Agent
+    from runs_app.building.agent import build
+    from tests.runs_app.conftest import answer
+
+    processors = [{"key": "response-cache"}]
+    agent = Agent(id="cached", name="Cached", model={"provider": "demo", "name": "echo"}, input_processors=processors)
+    agent.save()
+    built = build(agent.configuration)
+
+    async def ask_again() -> float:
+        durations = []
+        for _ in range(CALLS):
+            started = time.perf_counter()
+            result = await answer(built, "Hello", user_id=1, owner_id="support")
+            durations.append(time.perf_counter() - started)
+        assert result.all_messages()[-1].metadata["cache"] == "hit"
+        return statistics.median(durations[1:]) * 1000
+
+    cached = asyncio.run(ask_again())
+    return {
+        "cached answer of an agent (goal 20), ms": cached,
+        "run with a cached answer, from its start to its end, ms": median_ms(lambda: finish_run("cached"), 20),
+    }
+
+
+def finish_run(agent_id: str) -> Any:
+    """Start a run that is not durable, and wait for its end."""
+    from django.contrib.auth import get_user_model
+
+    from runs_app.engine.start import start_run
+    from runs_app.events.streams import wait_until_over
+    from runs_app.resolution import stored_agents
+
+    user, _ = get_user_model().objects.get_or_create(username="bench", is_superuser=True)
+    run = start_run(stored_agents.get(agent_id), user=user, messages="Hello", options={"durable": False})
+    finished = wait_until_over(run.pk)
+    assert finished.status == "succeeded", finished.error
+    return finished
+
+
+# --- Knowledge bases
+
+
+def measure_indexing(chunks: int) -> Figures:
+    """Return how long documents with so many chunks are indexed, with the default embedder."""
+    from jobs_app.models import Job
+    from jobs_app.runner import run_claimed
+    from knowledge_app.documents.adding import add_text
+    from knowledge_app.indexing.rebuild import create_live_index
+    from knowledge_app.models import Chunk, KnowledgeBase
+
+    base = KnowledgeBase.objects.create(key="bench", name="Bench", owner_id="support", chunk_overlap=0)
+    create_live_index(base)
+    for number in range(max(1, chunks // CHUNKS_PER_DOCUMENT)):
+        add_text(base, f"Document {number}", document_text(number))
+    jobs = [str(job.pk) for job in Job.objects.filter(state=Job.State.QUEUED).order_by("created_at")]
+    run_claimed(jobs.pop(0))  # loads the embedder
+    before = Chunk.objects.count()
+    started, cpu = time.perf_counter(), time.process_time()
+    for job in jobs:
+        run_claimed(job)
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    count = Chunk.objects.count() - before
+    return {
+        "indexed chunks of 1,000 characters, with the default embedder": count,
+        "indexing of 10,000 chunks, s": seconds / count * 10_000,
+        "CPU of indexing a chunk, ms": cpu / count * 1000,
+    }
+
+
+def document_text(number: int) -> str:
+    """Return a text with CHUNKS_PER_DOCUMENT paragraphs, each nearly as long as a chunk."""
+    chance = random.Random(number)  # noqa: S311
+    words = [f"{'aeiou'[n % 5]}{chance.choice('bdfgklmnprst')}{'aeiou'[n // 5 % 5]}{n}" for n in range(2000)]
+    paragraphs = []
+    for _ in range(CHUNKS_PER_DOCUMENT):
+        text = " ".join(chance.choices(words, k=CHUNK_SIZE // 5))
+        paragraphs.append(text[: CHUNK_SIZE - 20].rpartition(" ")[0] + ".")
+    return "\n\n".join(paragraphs)
+
+
+def measure_search(count: int) -> Figures:
+    """Return the times of searches among so many chunks, on PostgreSQL with pgvector too."""
+    import numpy as np
+    from django.db import connection
+
+    from agentcms.wire.metadata_filter import EVERYTHING, parse_filter
+    from knowledge_app.search.vector_search import find_nearest
+
+    base = filled_base(count)
+    query = np.random.default_rng(0).normal(size=DIMENSIONS).astype(np.float32)
+    query /= np.linalg.norm(query)
+    tenth = parse_filter({"year": 3}, ["year"])
+
+    def search(condition: Any = EVERYTHING) -> None:
+        base.index.refresh_from_db()
+        assert len(find_nearest(base, base.index, query, condition, 5)) == 5
+
+    def times(title: str) -> Figures:
+        return {
+            f"search in {count:,} chunks, {title}, ms": median_ms(search),
+            f"search in a tenth of them by a filter, {title}, ms": median_ms(lambda: search(tenth)),
+        }
+
+    figures = times("all compared by numpy")
+    if connection.vendor == "postgresql":
+        figures |= {"adding pgvector to them, with HNSW, s": milliseconds(enable_pgvector) / 1000}
+        figures |= times("pgvector with HNSW (goal 50)")
+    return figures
+
+
+def filled_base(count: int) -> Any:
+    """Return a knowledge base with random vectors."""
+    import numpy as np
+
+    from agentcms.vectors.quantize import pack
+    from knowledge_app.indexing.rebuild import create_live_index
+    from knowledge_app.models import Chunk, KnowledgeBase
+
+    base = KnowledgeBase.objects.create(key="large", name="Large", owner_id="support", filterable=["year"])
+    index = create_live_index(base)
+    chance = np.random.default_rng(1)
+    for start in range(0, count, 5000):
+        vectors = chance.normal(size=(min(5000, count - start), DIMENSIONS)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        rows = []
+        for number, (scale, data) in enumerate(map(pack, vectors), start):
+            values = {"key": f"k{number}", "text": f"Text {number}", "metadata": {"year": number % 10}}
+            rows.append(Chunk(index=index, text_hash=f"h{number}", scale=scale, data=data, **values))
+        Chunk.objects.bulk_create(rows, batch_size=1000)
+    index.dimensions = DIMENSIONS
+    index.save()
+    return base
+
+
+def enable_pgvector() -> None:
+    """Add pgvector to the database, and create the approximate indexes."""
+    from io import StringIO
+
+    from django.core.management import call_command
+    from django.db import connection
+
+    call_command("use_pgvector", stdout=StringIO())
+    run_due_jobs()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def run_due_jobs() -> None:
+    from jobs_app import runner
+    from jobs_app.models import Job
+
+    for job_id in Job.objects.due().values_list("pk", flat=True):
+        runner.run_claimed(str(job_id))
+
+
+# --- Background tasks
+
+
+def measure_tasks(count: int) -> Figures:
+    """Return how long the tasks of one run take that work for no time, until all results are delivered."""
+    from agents_app.models import Agent
+    from runs_app.background.upkeep import look_after_tasks
+    from runs_app.models import BackgroundTask, BackgroundTaskDelivery
+
+    register_task_agent(count)
+    calls = {"tools": "all"}
+    model = {"provider": "tasks", "name": "plan"}
+    Agent(id="tasks", name="Tasks", model=model, tools=["bench-add"], background_tasks=calls).save()
+    started, cpu = time.perf_counter(), time.process_time()
+    run = finish_run("tasks")
+    dispatched = time.perf_counter() - started
+    while BackgroundTaskDelivery.objects.filter(task__run=run).count() < count:
+        run_due_jobs()
+        look_after_tasks()
+        time.sleep(0.01)
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    assert BackgroundTask.objects.filter(run=run, status="completed").count() == count
+    return {
+        f"run that starts {count} background tasks, s": dispatched,
+        f"{count} background tasks with their results, 5 at the same time, s": seconds,
+        "CPU of a background task, ms": cpu / count * 1000,
+    }
+
+
+def register_task_agent(count: int) -> None:
+    """Register a tool, and a model that calls it so many times at once."""
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+
+    import runs_app.tasks  # noqa: F401  registers the handlers of jobs
+    from agents_app.registry import Entry, Kind, registry, tool
+
+    @tool("bench-add")
+    async def add(number: int) -> int:
+        return number + 1
+
+    async def answer(messages: Any, info: Any) -> Any:
+        if any(isinstance(message, ModelResponse) for message in messages):
+            yield "Done."
+            return
+        yield {n: DeltaToolCall("bench-add", json.dumps({"number": n}), tool_call_id=f"c{n}") for n in range(count)}
+
+    model = FunctionModel(stream_function=answer, model_name="plan")
+    registry.add(Entry(Kind.MODEL_PROVIDER, "tasks", "Tasks", target=lambda name, choice: model))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chunks", type=int, default=10_000)
+    parser.add_argument("--searched", type=int, default=100_000)
+    parser.add_argument("--tasks", type=int, default=50)
+    parser.add_argument("--json", action="store_true", help="print the figures as one line of JSON")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        prepare(stack)
+        figures = measure_mcp() | measure_cache() | measure_tasks(options.tasks)
+        figures |= measure_indexing(options.chunks) | measure_search(options.searched)
+    figures["load of the machine by all programs"] = os.getloadavg()[0]
+    if options.json:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        print(f"{name}: {value:,.2f}")
+
+
+if __name__ == "__main__":
+    main()
