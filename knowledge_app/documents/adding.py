@@ -39,6 +39,7 @@ def add_content(
     An equal document that is indexed already is left as it is. Without `metadata`, a document keeps its own.
     """
     name = checked_name(name)
+    reject_empty(content)
     reject_large(len(content))
     media_type = (
         media_type if source == Document.Source.TEXT and media_type else media_type_of(name, content, media_type)
@@ -124,6 +125,12 @@ def checked_name(name: str) -> str:
     if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         raise DocumentError(f"The name of a document has 1 to {MAX_NAME_LENGTH} printable characters.")
     return name
+
+
+def reject_empty(content: bytes) -> None:
+    """Raise DocumentError for a file without content."""
+    if not content:
+        raise DocumentError("The file is empty. Add one that has a text.")
 
 
 def reject_invalid_metadata(metadata: Any) -> None:
