@@ -20,6 +20,11 @@ from agentcms.outbound.addresses import Address, AddressRefused, is_allowed_addr
 ResponseCheck = Callable[[httpx2.Response], Awaitable[httpx2.Response]]
 
 
+def is_compressed(response: httpx2.Response) -> bool:
+    """Return whether a server compressed its answer although it was asked not to: a few MB may stand for gigabytes."""
+    return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
+
+
 class CheckedBackend(httpcore2.AnyIOBackend):
     """Network backend that connects to the checked address, because a second lookup may return another one."""
 

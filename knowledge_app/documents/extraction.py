@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from tools_app.programs.sandbox import NO_SANDBOX, SANDBOX, is_sandbox_available
 PROGRAM = Path(__file__).with_name("extraction_program.py")
 MAX_CHARACTERS = 5_000_000  # of the text of a document
 MAX_PLACE_LENGTH = 200
+MAX_SECTIONS = 20_000  # headings of a text that become places; a hostile one consists of millions
 TOO_LONG_MESSAGE = f"The document has more than {MAX_CHARACTERS:,} characters of text. Divide it."
 EMPTY_MESSAGE = "The document has no text."
 SCANNED_MESSAGE = "The PDF has no text. It may be a scan: add a version with recognized text."
@@ -52,9 +54,10 @@ def extract_pages(content: bytes, media_type: str) -> ExtractedText:
         return join_pages(run_program("pdf", content))
     if media_type == media_types.HTML:
         text = "\n".join(run_program("html", decode(content).encode()))
-        return ExtractedText(text, [*headings(text)])
+        return ExtractedText(text, [*islice(headings(text), MAX_SECTIONS)])
     text = decode(content)
-    return ExtractedText(text, [*headings(text)] if media_type == media_types.MARKDOWN else [])
+    sections = [*islice(headings(text), MAX_SECTIONS)] if media_type == media_types.MARKDOWN else []
+    return ExtractedText(text, sections)
 
 
 def join_pages(pages: list[str]) -> ExtractedText:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 
-from agentcms.outbound.addresses import validate_url
+from agentcms.outbound.addresses import AddressRefused, validate_url
 from knowledge_app.documents.errors import DocumentError
 
 TIMEOUT = 30  # seconds for the whole document
+# Without the address: everybody who may add a document could look up the names of the internal network.
+PRIVATE_ADDRESS_MESSAGE = (
+    "'{host}' has a private address, to which connections are not allowed. Ask the operator to add its network to "
+    "OUTBOUND_NETWORKS."
+)
+COMPRESSED_MESSAGE = "The URL answered with a compressed document. Download it and upload it here."
 HEADERS = {"User-Agent": "AgentCMS", "Accept": "text/html, text/markdown, text/plain, application/pdf"}
 
 
@@ -26,9 +32,12 @@ def fetch_document(url: str) -> FetchedDocument:
     """Return the content of a URL. Raise DocumentError."""
     try:
         validate_url(url)
-        return asyncio.run(_fetch_in_time(url))
-    except ValidationError as error:  # also of each connection
+    except AddressRefused as error:
         raise DocumentError(" ".join(error.messages)) from None
+    try:
+        return asyncio.run(_fetch_in_time(url))
+    except AddressRefused:
+        raise DocumentError(PRIVATE_ADDRESS_MESSAGE.format(host=urlsplit(url).hostname)) from None
     except TimeoutError:
         raise DocumentError(f"The URL did not answer within {TIMEOUT} seconds.") from None
 
@@ -36,7 +45,7 @@ def fetch_document(url: str) -> FetchedDocument:
 async def _fetch_in_time(url: str) -> FetchedDocument:
     import httpx2  # heavy
 
-    from agentcms.outbound.transport import CheckedTransport  # heavy
+    from agentcms.outbound.transport import CheckedTransport, is_compressed  # heavy
 
     async with asyncio.timeout(TIMEOUT):
         # No proxy of the environment: it would connect to addresses that nobody checked.
@@ -47,6 +56,8 @@ async def _fetch_in_time(url: str) -> FetchedDocument:
                     raise DocumentError("The URL redirects to another one. Add that one instead.")
                 if response.status_code != 200:
                     raise DocumentError(f"The URL answered with the status {response.status_code}.")
+                if is_compressed(response):
+                    raise DocumentError(COMPRESSED_MESSAGE)
                 content = bytearray()
                 async for part in response.aiter_bytes():
                     content += part

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import httpx2
 from django.conf import settings
 
+from agentcms.outbound.transport import is_compressed
 from runs_app.exceptions import RunError
 
 MAX_EVENT_LINES = 100  # of an event stream; the clients take quadratic time for the lines of one event
@@ -41,8 +42,7 @@ async def limit_response(response: httpx2.Response) -> httpx2.Response:
 
 
 def header_error(response: httpx2.Response) -> RunError | None:
-    # A compressed text of 16 MB may have gigabytes.
-    if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+    if is_compressed(response):  # 16 MB may stand for gigabytes
         return RunError(COMPRESSED_MESSAGE, "compressed")
     length = response.headers.get("content-length", "")
     return too_large() if length.isdecimal() and int(length[:20]) > settings.MODEL_MAX_ANSWER else None

@@ -11,8 +11,15 @@ from functools import cache
 import httpx2
 from pydantic_ai.mcp import MCPToolset
 
-from agentcms.outbound.transport import CheckedTransport
-from tools_app.mcp.errors import AnswerTooLarge, McpError, OtherOrigin, RedirectRefused, RequestRefused
+from agentcms.outbound.transport import CheckedTransport, is_compressed
+from tools_app.mcp.errors import (
+    AnswerCompressed,
+    AnswerTooLarge,
+    McpError,
+    OtherOrigin,
+    RedirectRefused,
+    RequestRefused,
+)
 from tools_app.mcp.program_transport import ProgramTransport
 from tools_app.mcp.table import Server
 from tools_app.models import McpServer
@@ -66,6 +73,7 @@ def new_toolset(
         id=server.key,
         tool_error_behavior="error",
         cache_tools=False,
+        cache_resources=False,
         init_timeout=server.connect_timeout,
         read_timeout=message_timeout(server),
     )
@@ -114,7 +122,7 @@ def checked_transport() -> CheckedTransport:
 
 
 async def check_response(response: httpx2.Response) -> httpx2.Response:
-    """Return a response that the client may read. Raise RedirectRefused and RequestRefused.
+    """Return a response that the client may read. Raise RedirectRefused, RequestRefused and AnswerCompressed.
 
     The client reads other statuses: 404 is the end of a session, and 405 says that a server sends no events.
     """
@@ -124,6 +132,9 @@ async def check_response(response: httpx2.Response) -> httpx2.Response:
     if response.status_code in REFUSAL_STATUSES or response.status_code >= SERVER_ERROR:
         await response.aclose()
         raise RequestRefused(response.status_code)
+    if is_compressed(response):
+        await response.aclose()
+        raise AnswerCompressed
     return response
 
 

@@ -12,6 +12,9 @@ PRIVATE_ADDRESS_MESSAGE = (
 )
 REDIRECT_MESSAGE = "The MCP server '{title}' answered with a redirect, which is not followed. Correct its URL."
 LARGE_MESSAGE = "The answer of the MCP server '{title}' is too large. Ask for less data."
+COMPRESSED_MESSAGE = (
+    "The MCP server '{title}' compressed its answer although it was asked not to. Turn off compression there."
+)
 REFUSED_MESSAGE = "The MCP server '{title}' refused the request (HTTP {status})."
 CREDENTIALS_MESSAGE = "The MCP server '{title}' refused the credentials (HTTP {status}). Correct its headers."
 CREDENTIALS_STATUSES = (401, 403)
@@ -34,6 +37,10 @@ class RedirectRefused(Exception):
 
 class AnswerTooLarge(Exception):
     """A server sent more than a client reads."""
+
+
+class AnswerCompressed(Exception):
+    """A server compressed its answer, whose size cannot be limited then."""
 
 
 class RequestRefused(Exception):
@@ -59,6 +66,8 @@ def connection_error(title: str, error: BaseException, *, is_program: bool = Fal
             return McpError(REDIRECT_MESSAGE.format(title=title))
         if isinstance(inner, AnswerTooLarge):
             return McpError(LARGE_MESSAGE.format(title=title))
+        if isinstance(inner, AnswerCompressed):
+            return McpError(COMPRESSED_MESSAGE.format(title=title))
         if isinstance(inner, RequestRefused):
             message = CREDENTIALS_MESSAGE if inner.status in CREDENTIALS_STATUSES else REFUSED_MESSAGE
             return McpError(message.format(title=title, status=inner.status))

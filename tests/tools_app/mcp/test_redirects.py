@@ -19,13 +19,15 @@ def listener():
     """Start a function that starts a server which answers each request with a status and headers."""
     servers = []
 
-    def start(status, location=""):
+    def start(status, location="", encoding=""):
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 self.server.requests.append(dict(self.headers))
                 self.send_response(status)
                 if location:
                     self.send_header("Location", location)
+                if encoding:
+                    self.send_header("Content-Encoding", encoding)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -81,3 +83,12 @@ def test_a_refusal_says_its_status(listener, loopback, status, words):
 
     assert refusal(server) == f"The MCP server 'Office' {words}"
     assert server.requests[0]["Authorization"] == "Bearer hush"
+
+
+def test_a_compressed_answer_is_refused_before_it_is_unpacked(listener, loopback):
+    server = listener(200, encoding="gzip")
+
+    message = refusal(server)
+
+    assert message.startswith("The MCP server 'Office' compressed its answer although it was asked not to.")
+    assert server.requests[0]["Accept-Encoding"] == "identity"

@@ -1,0 +1,114 @@
+"""Documents that were made to exhaust memory or time: each fails with a reason, and the worker goes on."""
+
+import io
+import resource
+import zlib
+
+import pytest
+
+from knowledge_app.documents import extraction
+from knowledge_app.documents.errors import DocumentError
+from knowledge_app.documents.extraction import extract_text
+from knowledge_app.documents.media_types import HTML, MARKDOWN, PDF, media_type_of
+
+MEGABYTE = 1024 * 1024
+
+
+def pdf(content, *, pages=1, page_entries=b""):
+    """Return a PDF whose pages show the same compressed stream."""
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>"]
+    kids = b" ".join(b"%d 0 R" % (number + 5) for number in range(pages))
+    objects.append(b"<</Type/Pages/Count %d/Kids[%s]>>" % (pages, kids))
+    objects.append(b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+    packed = zlib.compress(content, 9)
+    objects.append(b"<</Filter/FlateDecode/Length %d>>stream\n%s\nendstream" % (len(packed), packed))
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</Font<</F 3 0 R>>>>%s>>"
+    objects += [page % page_entries] * pages
+    file, offsets = io.BytesIO(), []
+    file.write(b"%PDF-1.7\n")
+    for number, body in enumerate(objects, 1):
+        offsets.append(file.tell())
+        file.write(b"%d 0 obj%s\nendobj\n" % (number, body))
+    start = file.tell()
+    file.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    file.write(b"".join(b"%010d 00000 n \n" % offset for offset in offsets))
+    file.write(b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start))
+    return file.getvalue()
+
+
+def refusal(content, media_type):
+    with pytest.raises(DocumentError) as error:
+        extract_text(content, media_type)
+    return str(error.value)
+
+
+def test_a_plain_pdf_is_read_by_page():
+    extracted = extract_text(pdf(b"BT /F 12 Tf (Port eighty) Tj ET", pages=2), PDF)
+
+    assert extracted.text.split() == ["Port", "eighty"] * 2
+    assert [place for _, place in extracted.sections] == ["Page 1", "Page 2"]
+
+
+def test_a_pdf_that_unpacks_to_gigabytes_is_stopped():
+    bomb = pdf(b" " * (400 * MEGABYTE))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    message = refusal(bomb, PDF)
+
+    assert len(bomb) < MEGABYTE
+    assert message.endswith(".")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024  # in kB; the bomb is in a child
+
+
+def test_a_pdf_whose_work_has_no_end_is_stopped_in_time(settings):
+    settings.KNOWLEDGE_EXTRACTION_TIMEOUT = 1
+    endless = pdf(b"BT /F 12 Tf " + b"(word) Tj 0 1 Td " * 300_000 + b"ET", pages=50)
+
+    assert refusal(endless, PDF) == extraction.STOPPED_MESSAGE.format(seconds=1)
+
+
+def test_a_pdf_with_too_many_pages_is_refused(settings):
+    settings.KNOWLEDGE_MAX_PAGES = 3
+
+    assert refusal(pdf(b"", pages=4), PDF) == "The PDF has more than 3 pages. Divide it."
+
+
+@pytest.mark.parametrize("content", [
+    b"%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 1 0 R/Kids[1 0 R]>>endobj\ntrailer<</Root 1 0 R>>\n",
+    b"%PDF-1.7\n" + b"[" * 100_000,
+    b"%PDF-1.7\n" + b"<<" * 100_000 + b">>" * 100_000,
+    pdf(b"BT ET", page_entries=b"/Parent 5 0 R"),
+])  # fmt: skip
+def test_a_damaged_or_circular_pdf_fails_with_a_reason(content):
+    assert refusal(content, PDF).endswith(".")
+
+
+@pytest.mark.parametrize("content", [
+    b"<div>" * 500_000 + b"Port eighty",
+    b"<p>Port eighty" + b"<!--" * 1000,
+    b"<p>Port eighty</p>" + b"&" * 500_000,
+    b"<script>" * 1000 + b"steal()" + b"</script>" * 1000 + b"<p>Port eighty",
+    b"<!DOCTYPE x [<!ENTITY a 'aaaaaaaa'><!ENTITY b '&a;&a;&a;&a;'>]><p>Port eighty &b;&b;",
+])  # fmt: skip
+def test_hostile_html_is_read_or_stopped(content, settings):
+    settings.KNOWLEDGE_EXTRACTION_TIMEOUT = 10
+
+    text = extract_text(content, HTML).text
+
+    assert "Port eighty" in text
+    assert "steal" not in text
+    assert "aaaa" not in text
+
+
+def test_a_text_of_headings_has_a_limited_number_of_places():
+    text = f"# {'x' * 180}\n" + "## a\n" * 500_000
+
+    extracted = extract_text(text.encode(), MARKDOWN)
+
+    assert len(extracted.sections) == extraction.MAX_SECTIONS
+
+
+@pytest.mark.parametrize("name", ["archive.zip", "report.docx", "page.pdf", "noname"])
+def test_archives_and_unknown_files_are_refused(name):
+    with pytest.raises(DocumentError, match="cannot be read"):
+        media_type_of(name, b"PK\x03\x04" + b"\0" * 100)
