@@ -63,6 +63,8 @@ class Entry:
     key and entry. Only agents of its owner may use it, or all if the owner is blank. An agent uses it while its
     `definition_hash` is the accepted one, or the one that the agent was saved with.
 
+    Agents that use all tools of a server get one with `is_opt_in` only where they name it.
+
     With `requires_approval`, a person decides each tool call, or each for which the predicate returns True. The person
     has at least the role `approver`, and with `four_eyes` did not ask for the run. Nobody decides after `expires`.
     `resume_schema` is the JSON Schema of the data for which a tool asks that suspends itself.
@@ -97,6 +99,7 @@ class Entry:
     owner_id: str = ""
     definition_hash: str = ""
     accepted_hash: str = ""
+    is_opt_in: bool = False
     differences: tuple[tuple[str, Any, Any], ...] = ()  # from the accepted definition: part, before and after
     unavailable_reason: str = ""  # a message for users if the entry cannot be used now
 

@@ -105,7 +105,7 @@ def _complete_server(server: str, choice: dict[str, Any], owner_id: str) -> dict
         return choice
     tools = choice.get("tools")
     if tools is None:
-        tools = {name: {} for name, entry in known.items() if not entry.unavailable_reason}
+        tools = {name: {} for name, entry in known.items() if not (entry.unavailable_reason or entry.is_opt_in)}
     return {**choice, "tools": {name: _with_hash(options, known.get(name)) for name, options in tools.items()}}
 
 
@@ -119,7 +119,7 @@ def usable_entries(value: Any, owner_id: str) -> Iterator[tuple[str, Entry | str
     """Yield the key of each selected tool with its entry, or with the reason why the agent runs without it."""
     for tool in selected_tools(value):
         if tool.name == ALL_TOOLS:
-            entries = server_tools(tool.server, owner_id).values()
+            entries = [entry for entry in server_tools(tool.server, owner_id).values() if not entry.is_opt_in]
             yield from ((entry.key, find_problem(entry.key, owner_id) or entry) for entry in entries)
             if not entries:
                 yield tool.key, find_problem(tool.key, owner_id)

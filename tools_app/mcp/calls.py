@@ -25,14 +25,15 @@ from tools_app.mcp.errors import (
     McpError,
     UnknownTool,
     connection_error,
+    reported_error,
 )
 from tools_app.mcp.headers import CallerNames, fill_headers
+from tools_app.mcp.resources import add_resource_tool, has_resources, read_resource, reads_resources
 from tools_app.mcp.sessions import session_pool
 from tools_app.mcp.table import Server
 from tools_app.models import McpServer
 
 MAX_RESULT_BYTES = 256 * 1024  # of the images and files of a result
-MAX_ERROR_LENGTH = 500  # characters of a message of a server
 
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 
@@ -48,8 +49,7 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
             async with session_pool().use(server, fill_headers(server.headers, caller)) as toolset:
                 seconds_allowed = server.call_timeout
                 limit.reschedule(asyncio.get_running_loop().time() + seconds_allowed)
-                with without_trace_context():  # the client would send it to servers of others
-                    value = await toolset.direct_call_tool(name, dict(arguments))
+                value = await send_call(server, toolset, name, arguments)
         outcome = "succeeded"
         return without_files(server, value)
     except TimeoutError:
@@ -66,12 +66,18 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
         mcp_called.send(sender=McpServer, server=server.key, outcome=outcome, seconds=seconds)
 
 
+async def send_call(server: Server, toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> Any:
+    with without_trace_context():  # the client would send it to servers of others
+        if reads_resources(server.tools.get(name)):
+            return await read_resource(server, toolset, arguments)
+        return await toolset.direct_call_tool(name, dict(arguments))
+
+
 def tool_error(server: Server, text: str) -> McpError:
     """Return the error that a tool reported, in the words of its server."""
     if is_unknown_tool(text):
         return UnknownTool(f"The MCP server '{server.title}' does not have this tool any more.")
-    message = text.strip() or "It gave no reason."
-    return McpError(f"The MCP server '{server.title}' reported an error: {message[:MAX_ERROR_LENGTH]}")
+    return reported_error(server.title, text, server.headers)
 
 
 def error_in_call(server: Server, error: BaseException) -> McpError:
@@ -106,7 +112,7 @@ async def list_tools(server: Server) -> Listing:
         async with asyncio.timeout(server.connect_timeout * 2):
             # Not from the pool: a listing also tests whether a new connection works.
             async with build_toolset(server, fill_headers(server.headers, CallerNames())) as toolset:
-                tools = await toolset.list_tools()
+                tools, reads = await toolset.list_tools(), await has_resources(toolset)
     except TimeoutError:
         seconds = server.connect_timeout
         raise McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=seconds)) from None
@@ -114,4 +120,5 @@ async def list_tools(server: Server) -> Listing:
         raise McpError(" ".join(error.messages)) from None
     except Exception as error:
         raise error_in_call(server, error) from None
-    return parse_listing(tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools)
+    listing = parse_listing(tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools)
+    return add_resource_tool(listing) if reads else listing

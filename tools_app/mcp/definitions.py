@@ -57,6 +57,19 @@ class Definition:
         return destructive is True or (self.annotations.get("readOnlyHint") is False and destructive is not False)
 
 
+# The tool that reads resources. It is the same for all servers, and agents get it only where they name it.
+RESOURCE_TOOL = Definition(
+    "read_resource",
+    "Read a resource of this server, such as a file, by its URI. Without a URI, list all resources.",
+    {
+        "type": "object",
+        "properties": {"uri": {"type": "string", "description": "The URI of the resource, as the list has it."}},
+    },
+    "Read resources",
+    {"readOnlyHint": True, "idempotentHint": True},
+)
+
+
 class Difference(NamedTuple):
     """A part of a definition that changed."""
 

@@ -8,7 +8,7 @@ from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind
-from tools_app.mcp.definitions import Definition, Difference, find_differences
+from tools_app.mcp.definitions import RESOURCE_TOOL, Definition, Difference, find_differences
 from tools_app.mcp.table import Server, server_table
 
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
@@ -42,6 +42,7 @@ def tool_entries(server: Server) -> Iterator[Entry]:
             tool_name=f"{server.prefix}_{name}",
             definition_hash=listed.hash if listed else "",
             accepted_hash=accepted.hash if accepted else "",
+            is_opt_in=definition.hash == RESOURCE_TOOL.hash,
             differences=differences_from(accepted, listed),
             unavailable_reason=server.reason or missing_reason(server, name),
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agentcms.outbound.addresses import AddressRefused
+from tools_app.mcp.headers import mask_headers
 
+MAX_REPORTED_LENGTH = 500  # characters of a message of a server
 PRIVATE_ADDRESS_MESSAGE = (
     "The MCP server '{title}' has a private address, to which connections are not allowed. "
     "Ask the operator to add its network to OUTBOUND_NETWORKS."
@@ -53,6 +55,12 @@ class RequestRefused(Exception):
 
 class OtherOrigin(Exception):
     """A request was about to leave the origin of its server."""
+
+
+def reported_error(title: str, text: str, headers: Mapping[str, str]) -> McpError:
+    """Return the error that a server reported, in its words, without the headers that it may quote."""
+    message = mask_headers(text.strip(), headers)[:MAX_REPORTED_LENGTH] or "It gave no reason."
+    return McpError(f"The MCP server '{title}' reported an error: {message}")
 
 
 def connection_error(title: str, error: BaseException, *, is_program: bool = False) -> McpError:

@@ -9,8 +9,11 @@ from urllib.parse import quote
 
 from django.core.exceptions import ValidationError
 
+from tools_app.programs.environment import MASK
+
 MAX_HEADERS = 20
 MAX_HEADER_LENGTH = 8000
+MIN_MASKED_LENGTH = 8  # characters; shorter words such as "Bearer" are no secrets
 # The client writes these itself.
 RESERVED_NAMES = {
     "accept",
@@ -67,6 +70,14 @@ def _validate_header(name: str, value: str) -> None:
         known = ", ".join(f"{{{{{word}}}}}" for word in PLACEHOLDERS)
         message = f"The header {name} has an unknown placeholder '{sorted(unknown)[0]}'. Use {known}."
         raise ValidationError(message, "headers")
+
+
+def mask_headers(text: str, headers: Mapping[str, str]) -> str:
+    """Return a text of a server without the values of the headers that were sent to it, such as a key."""
+    words = {word for value in headers.values() for word in (value, *value.split()) if len(word) >= MIN_MASKED_LENGTH}
+    for word in sorted(words, key=len, reverse=True):
+        text = text.replace(word, MASK)
+    return text
 
 
 def fill_headers(headers: Mapping[str, str], caller: CallerNames) -> dict[str, str]:

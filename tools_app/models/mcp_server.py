@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
@@ -14,9 +15,9 @@ from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, can_have_role, has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.db.encryption import decrypt, encrypt
+from agentcms.outbound.addresses import AddressRefused, validate_url
 from tools_app.mcp.definitions import Definition
 from tools_app.mcp.headers import validate_headers
-from tools_app.mcp.server_url import validate_server_url
 from tools_app.models.versioned import VersionedConfiguration
 from tools_app.programs.commands import MCP_COMMANDS
 
@@ -39,6 +40,14 @@ class McpServerQuerySet(models.QuerySet["McpServer"]):
     def usable_by(self, owner_id: str) -> Self:
         """Filter to the servers that agents of this owner may use."""
         return self.filter(owner_id__in={SHARED_OWNER, owner_id})
+
+
+def validate_server_url(url: str) -> None:
+    """Raise AddressRefused for a URL that is invalid, names a private address or has a query."""
+    validate_url(url)
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:  # everybody who may use the server reads the URL
+        raise AddressRefused("The URL may have no query and no fragment. Put keys into headers.", "url")
 
 
 class McpServer(VersionedConfiguration):

@@ -196,6 +196,15 @@ def test_headers_name_the_caller_and_each_caller_has_a_connection(http_server):
     assert count == 2
 
 
+def test_an_error_that_quotes_a_header_is_masked(http_server):
+    http_server.set_headers({"Authorization": "Bearer hush-hush-hush"})
+
+    (error,) = call_all(server_from_row(http_server), ("refuse", {}))
+
+    assert str(error).startswith("The MCP server 'Office' reported an error: ")
+    assert "Not allowed: ••••" in str(error)
+
+
 def test_stored_headers_are_encrypted_and_in_no_version(http_server):
     http_server.set_headers({"Authorization": "Bearer hush"})
     http_server.save()

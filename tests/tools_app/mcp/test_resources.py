@@ -1,0 +1,82 @@
+"""The tool that reads the resources of MCP servers, which agents get only where they name it."""
+
+import pytest
+
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO
+from tests.tools_app.mcp.test_calls import call_all
+from tests.tools_app.mcp.test_runs import built
+from tools_app.mcp.definitions import RESOURCE_TOOL, Definition, Listing
+from tools_app.mcp.listing import list_and_store, store_listing
+from tools_app.mcp.resources import add_resource_tool
+from tools_app.mcp.table import server_from_row
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("name", ["http_server", "program_server"])
+def test_it_lists_and_reads_resources(request, name):
+    row = request.getfixturevalue(name)
+    list_and_store(row)
+    row.refresh_from_db()
+
+    listed, text, room, missing, invalid, other = call_all(
+        server_from_row(row),
+        ("read_resource", {}),
+        ("read_resource", {"uri": "office://hours"}),
+        ("read_resource", {"uri": "office://rooms/7"}),
+        ("read_resource", {"uri": "office://gone"}),
+        ("read_resource", {"uri": "no address"}),
+        ("add", {"a": 1, "b": 2}),
+    )
+
+    assert listed == [
+        {
+            "uri": "office://hours",
+            "name": "Opening hours",
+            "description": "Return when the office is open.",
+            "mimeType": "text/plain",
+        },
+        {
+            "uriTemplate": "office://rooms/{number}",
+            "name": "room",
+            "description": "Return who works in a room.",
+            "mimeType": "text/plain",
+        },
+    ]
+    assert (text, room) == ("Monday to Friday, nine to five.", "Nobody works in room 7.")
+    assert str(missing).startswith(f"The MCP server '{row.title}' reported an error: ")
+    assert "'no address' is not the URI of a resource" in str(invalid)
+    assert other == 3
+
+
+def test_an_agent_gets_it_only_where_it_names_it(http_server):
+    tools = {"add": Definition("add", "", {"type": "object"})}
+    store_listing(http_server.pk, add_resource_tool(Listing(tools, [])))
+
+    every = AgentFactory(model=DEMO, mcp_clients={"office": {}})
+    named = AgentFactory(model=DEMO, mcp_clients={"office": {"tools": {"read_resource": {}}}})
+
+    assert list(every.mcp_clients["office"]["tools"]) == ["add"]
+    assert list(built(every)[0]) == ["office_add"]
+    assert list(built(named)[0]) == ["office_read_resource"]
+
+
+def test_a_tool_of_the_server_with_this_name_takes_precedence(http_server):
+    own = Definition("read_resource", "Another tool.", {"type": "object"})
+
+    listing = add_resource_tool(Listing({own.name: own}, []))
+
+    assert listing.definitions == {own.name: own}
+    assert own.hash != RESOURCE_TOOL.hash
+
+
+def test_an_editor_reads_a_resource_and_the_routes_of_resources_are_501(http_server):
+    list_and_store(http_server)
+    editor = Caller(api_key(member("editor", "support")))
+
+    read = editor.post("/api/mcp/office/tools/read_resource/execute", {"data": {"uri": "office://hours"}})
+
+    assert read.body == {"result": "Monday to Friday, nine to five."}
+    assert editor.get("/api/mcp/office/resources").status_code == 501
