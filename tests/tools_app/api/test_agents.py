@@ -2,8 +2,9 @@
 
 import pytest
 
-from agents_app.configuration.schema import ConfigError, validate_config
+from agents_app.models import Agent
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
+from tests.exchange import import_file, record
 from tests.factories import api_key, member
 from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
@@ -108,10 +109,9 @@ def test_null_and_an_export_keep_the_field(caller, office):
     assert "mcpClients" not in reset.body
 
 
-def test_the_schema_that_an_import_uses_refuses_a_command():
-    configuration = {"name": "Hostile", "instructions": "", "model": MODEL, "mcpClients": {"x": {"command": "sh"}}}
+def test_an_import_with_a_command_is_refused(caller):
+    result = import_file(caller, [record("hostile", mcpClients={"x": {"command": "sh"}})])
 
-    with pytest.raises(ConfigError) as error:
-        validate_config(configuration)
-
-    assert error.value.issues[0].field == "mcpClients.x"
+    assert [row["action"] for row in result["records"]] == ["refuse"]
+    assert "mcpClients.x" in str(result["records"])
+    assert not Agent.objects.exists()
