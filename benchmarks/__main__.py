@@ -8,9 +8,10 @@
     make benchmark ARGS="--durable"   durable runs compared with others, on both databases
     make benchmark ARGS="--suspended" 10,000 runs that wait for people, on both databases
     make benchmark ARGS="--takeover"  time until the runs of a killed worker continue, and the memory of a worker
+    make benchmark ARGS="--tools"     MCP servers, the response cache, background tasks and knowledge bases
     make benchmark ARGS="--footprint" start time, idle memory and the editor page of the embedded stack
     make benchmark ARGS="--profile"   CPU profile of a web process in each operation, by package
-    make benchmark ARGS="--all"       everything, in about ten minutes
+    make benchmark ARGS="--all"       everything, in about half an hour
 
 Starts temporary servers on the loopback interface.
 """
@@ -30,8 +31,8 @@ from benchmarks import footprint, load, report, runs
 from benchmarks.deployment import empty_database, manage, prepared_environment, run, serving
 
 MAX_SECONDS = 20
-DURABLE = ("durable", "suspended", "takeover")  # modules about durable runs
-PARTS = ("sqlite", "growth", "agent_runs", "profile", "exchange", "footprint", *DURABLE)
+MODULES = ("durable", "suspended", "takeover", "tools")  # that measure in processes of their own
+PARTS = ("sqlite", "growth", "agent_runs", "profile", "exchange", "footprint", *MODULES)
 CLIENTS = (1, 8, 32)
 # Agents, and versions of each.
 SMALL, LARGE = (1000, 2), (100_000, 10)
@@ -57,7 +58,7 @@ def main() -> None:
         report.write_json("exchange", measure_exchange(options.agents), options.out)
     if "footprint" in parts:
         report.write_json("footprint", footprint.measure_footprint(), options.out)
-    write_durable([name for name in DURABLE if name in parts], options.out)
+    write_modules([name for name in MODULES if name in parts], options.out)
     report.render(options.out)
     print(f"\nTables and charts are in {options.out}.")
 
@@ -125,7 +126,7 @@ def write_growth(options: argparse.Namespace) -> None:
     report.write_json("prune", prune, options.out)
 
 
-def write_durable(names: Sequence[str], folder: Path) -> None:
+def write_modules(names: Sequence[str], folder: Path) -> None:
     """Measure with these modules, on both databases unless a module starts its own."""
     for name in names:
         report.write_json(name, measure_with(name, {**os.environ, "DATABASE_URL": ""}), folder)

@@ -55,6 +55,11 @@ FIGURE_TITLES = {
     "suspended": "10,000 runs that wait for people, on SQLite",
     "suspended-postgresql": "10,000 runs that wait for people, on PostgreSQL",
     "takeover": "Killed workers: a web server and two workers on PostgreSQL",
+    "tools": (
+        "Tools from outside on SQLite: MCP servers, the response cache, background tasks and knowledge bases (the "
+        "least of several times)"
+    ),
+    "tools-postgresql": "Tools from outside on PostgreSQL",
 }
 
 SOAK_TITLE = "Mixed load with kills"
@@ -153,7 +158,7 @@ def introduction(parts: Figures) -> list[str]:
         "# Benchmarks",
         "",
         f"Measured on {environment['date']} with Python {environment['python']} on {cores} and {memory}. The clients",
-        'ran on the same machine. `make benchmark ARGS="--all"` repeats everything in about ten minutes.',
+        'ran on the same machine. `make benchmark ARGS="--all"` repeats everything in about half an hour.',
         "",
         "- **CPU** is the CPU time of the web server, the database and the cache together, per successful request.",
         "- **Target** is the worst value that we accept.",

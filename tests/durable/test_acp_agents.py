@@ -1,4 +1,4 @@
-"""ACP agents and workers that are killed: no task is given twice, no process stays, and a decision comes a day later."""
+"""ACP agents of workers that are killed: no task is given twice, and no process stays."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_killed_workers_give_no_task_twice_and_leave_no_process(task_engine, wor
         assert ("not known" in text or "unknown" in text) is (f"logged {number}" not in text), text
         assert len(lines) == 2 or f"logged {number}" not in text
         known += f"logged {number}" in text
-        wait_until(lambda: not processes_of(workspaces, marker), 10, "the end of all processes of the run")
+        wait_until(lambda mark=marker: not processes_of(workspaces, mark), 10, "the end of all processes of the run")
     assert known < KILLS
 
 
