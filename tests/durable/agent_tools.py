@@ -36,8 +36,8 @@ def planned_model(name, choice):
 
     An entry is a text, or a list of calls: the name of the tool and its arguments. With `gates`, the answer waits in
     the middle of the text of that entry. With `call_id`, all calls have this ID. With `notes_prompt`, each request is
-    noted with the prompt. With `on_result`, the model answers so to the results of background tasks, which may come
-    at any moment.
+    noted with the prompt, and with `notes_choice` with the choice of tools. With `on_result`, the model answers so to
+    the results of background tasks, which may come at any moment.
     """
     from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
     from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -53,6 +53,8 @@ def planned_model(name, choice):
         note(f"model {number}")
         if choice.get("notes_prompt"):
             note(f"request {messages[start].parts[-1].content} {number}")
+        if choice.get("notes_choice"):
+            note(f"choice {number} {(info.model_settings or {}).get('tool_choice')}")
         if on_result and "<background-task " in str(messages[start].parts):
             yield on_result
             return
