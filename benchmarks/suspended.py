@@ -122,7 +122,6 @@ def fill_database(count: int) -> None:
 
 def fill(count: int) -> None:
     """Copy the only run so often, with its events, steps and waiting call, and give the copies to all users."""
-    from django.db import connection
 
     from runs_app.models import AgentRun
 
@@ -130,16 +129,15 @@ def fill(count: int) -> None:
     for start in range(0, count, COPIED_AT_ONCE):
         copy_run(template, range(start, min(start + COPIED_AT_ONCE, count)))
     vacuum()
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
 
 
 def vacuum() -> None:
-    """Give the space of deleted rows back."""
+    """Give the space of deleted rows back, and count the rows for the planner."""
     from django.db import connection
 
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")
+        cursor.execute("ANALYZE")
 
 
 def copy_run(template: AgentRun, numbers: Iterable[int]) -> None:
@@ -297,6 +295,7 @@ def p95(values: list[float]) -> float:
 def measure(count: int) -> dict[str, float]:
     """Return all figures, those of the reaper with one waiting run too."""
     template = suspend_first_run()
+    vacuum()
     few, size, memory = measure_look(), stored_bytes(), resident_bytes()
     command = [sys.executable, "-m", "benchmarks.suspended", "--fill", str(count - 1)]
     subprocess.run(command, check=True)
