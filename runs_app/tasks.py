@@ -7,13 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
 from runs_app import cleanup, forget, resource_data, scoring  # noqa: F401  registers their handlers
 from runs_app.background import jobs as background_jobs  # noqa: F401
 from runs_app.background.upkeep import look_after_tasks
-from runs_app.engine import leases, lifecycle
-from runs_app.engine.engine import get_engine
+from runs_app.engine import engine, leases, lifecycle
 from runs_app.memory import observing, titling  # noqa: F401  registers their handlers
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
 from runs_app.usage import rollup  # noqa: F401  registers its step of the clean-up
@@ -41,7 +40,13 @@ def mail_approvers() -> None:
 @shared_task
 def perform_run(run_id: str) -> None:
     """Let this worker claim a durable run if it has a free place. Return at once."""
-    get_engine().offer(UUID(run_id))
+    engine.get_engine().offer(UUID(run_id))
+
+
+@worker_init.connect(weak=False)
+def preload_runs(**kwargs: Any) -> None:
+    """Import what runs and many jobs need, before the worker starts its threads."""
+    engine.preload()
 
 
 @worker_ready.connect(weak=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -268,9 +267,12 @@ class Engine:
 
 
 def preload() -> None:
-    """Import the modules of the first run in a thread, so that the first user does not wait for them."""
-    if EXECUTE_MODULE not in sys.modules:
-        threading.Thread(target=import_module, args=[EXECUTE_MODULE], name="run-preload", daemon=True).start()
+    """Import the modules of the first run. Call it before the process starts threads.
+
+    The modules of pydantic-ai import each other. Two threads that import different ones at the same time get a module
+    without its names.
+    """
+    import_module(EXECUTE_MODULE)
 
 
 _lock = threading.Lock()

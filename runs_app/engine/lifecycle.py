@@ -22,7 +22,6 @@ def start_worker(queues: set[str]) -> None:
     """Prepare a worker that consumes these queues."""
     if "runs" in queues:
         engine.get_engine().takes_queued = True
-        engine.preload()
         get_runner().start_worker()
         get_runner().take_next()
         reaper.start(report_worker)

@@ -23,7 +23,7 @@ from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from memory_app.realms import user_realm
-from runs_app.engine import engine, leases
+from runs_app.engine import leases
 from runs_app.engine.start.run import start_run
 from runs_app.forms.message import MessageForm
 from runs_app.models import AgentRun, SavedInput
@@ -59,7 +59,6 @@ def playground(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     params = page_params(request, agent, request.GET)
     columns = build_columns(agent, request.user, params)
-    engine.preload()
     saved = find_saved_input(request, agent)
     form = MessageForm(initial={"message": saved.text if saved else initial_message(columns)})
     variables = variables_form(columns, texts_of_values(saved.variables if saved else initial_values(columns)))

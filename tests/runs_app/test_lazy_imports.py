@@ -1,13 +1,12 @@
-"""Lazy loading of the model libraries."""
+"""The processes that load the model libraries, and when."""
 
 import subprocess
 import sys
 
 from agentcms.server.processes import PROJECT
 
-START = "import sys; import agentcms.wsgi; from runs_app.engine import engine; "
-LOADED = "print('pydantic_ai' in sys.modules)"
-WAIT = "import threading; [each.join() for each in threading.enumerate() if each.name == 'run-preload']; "
+LOADED = "; import sys; print('pydantic_ai' in sys.modules)"
+WORKER = "from agentcms.celery import app; app.Worker(pool='solo', loglevel='ERROR', quiet=True)"
 
 
 def printed(code: str) -> str:
@@ -17,9 +16,13 @@ def printed(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_web_server_starts_without_model_libraries():
-    assert printed(START + LOADED) == "False"
+def test_django_starts_without_model_libraries():
+    assert printed("import agentcms.wsgi" + LOADED) == "False"
 
 
-def test_the_playground_loads_model_libraries_in_the_background():
-    assert printed(START + "engine.preload(); " + WAIT + LOADED) == "True"
+def test_the_web_server_loads_model_libraries_before_it_starts_processes():
+    assert printed("import agentcms.rsgi" + LOADED) == "True"
+
+
+def test_a_worker_loads_model_libraries_before_it_starts_threads():
+    assert printed(WORKER + LOADED) == "True"
