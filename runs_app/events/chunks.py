@@ -21,7 +21,7 @@ FINAL_TYPES = ("finish", "error", "abort")  # the last chunk of a run has one of
 SUSPENDED_TYPE = "suspended"  # the last chunk before a run waits for people
 
 
-def build_chunk(kind: str, **payload: Any) -> Chunk:
+def build_chunk(kind: str, /, **payload: Any) -> Chunk:
     return {"type": kind, "payload": to_storable_json(payload)}
 
 

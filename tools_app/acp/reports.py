@@ -19,7 +19,8 @@ def report(deps: RunDeps, update: Update, agent: str, call_id: str = "") -> None
     kind = "acp-thought" if update.kind == "thought" else update.kind
     call = {"parentToolCallId": call_id} if call_id else {}
     text = {"text": update.text} if update.text else {}
-    deps.record(build_chunk(kind, agent=agent, **call, **text, **update.payload))
+    # What the agent sent comes first, so that it replaces none of ours.
+    deps.record(build_chunk(kind, **{**update.payload, "agent": agent, **call, **text}))
 
 
 async def find_place(deps: RunDeps) -> Place:

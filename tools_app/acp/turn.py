@@ -52,7 +52,7 @@ class Turn:
             return
         self.emit(Update(kind, text))
 
-    def add_activity(self, kind: str, **payload: Any) -> None:
+    def add_activity(self, kind: str, /, **payload: Any) -> None:
         """Pass on an event, unless there are too many."""
         self.activity_count += 1
         if not self.is_over and self.activity_count <= MAX_ACTIVITIES:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 SANDBOX, NO_SANDBOX = "bwrap", "none"
+MAX_FIRST_LINE = 256  # bytes, as Linux reads of a script
 # Of the machine, only programs and libraries. A process in its own namespaces sees no other and has no network.
 SANDBOX_ARGUMENTS = (
     "--unshare-all",
@@ -35,11 +36,25 @@ def sandboxed_argv(argv: Sequence[str], mounts: Sequence[str] = (), launched: Se
 
 
 def visible_paths(argv: Sequence[str]) -> list[str]:
-    """Return what the sandbox shows besides /usr: the folder of the program, and the files that its arguments name."""
-    program = Path(argv[0])
-    folders = [installation_folder(program), installation_folder(program.resolve())]
+    """Return what the sandbox shows besides /usr: the folder of the program, and the files that its arguments name.
+
+    For a script also the folder of its interpreter, which may be elsewhere, as in a virtual environment.
+    """
+    programs = [Path(argv[0]), *interpreters(Path(argv[0]))]
+    folders = [installation_folder(path) for program in programs for path in (program, program.resolve())]
     files = [Path(argument) for argument in argv[1:] if argument.startswith("/") and Path(argument).exists()]
     return list(dict.fromkeys(str(path) for path in (*folders, *files) if not path.is_relative_to("/usr")))
+
+
+def interpreters(program: Path) -> list[Path]:
+    """Return the interpreter that the first line of a script names, or nothing for other programs."""
+    try:
+        with program.open("rb") as file:
+            line = file.readline(MAX_FIRST_LINE)
+    except OSError:
+        return []
+    words = line[2:].decode("utf-8", "replace").split() if line.startswith(b"#!") else []
+    return [Path(word) for word in words[:1] if word.startswith("/")]
 
 
 def installation_folder(program: Path) -> Path:

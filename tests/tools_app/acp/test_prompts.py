@@ -34,6 +34,15 @@ def test_an_answer_streams_with_thoughts_plans_and_usage():
     assert events[2].payload["inputTokens"] == 7
 
 
+def test_a_tool_call_of_the_agent_is_an_event_with_its_kind():
+    create_agent()
+
+    ((_, events, _),) = Conversation().ask_all("edit a.txt hello")
+
+    (call,) = [event.payload for event in events if event.kind == "acp-tool-call"]
+    assert call == {"toolCallId": "edit", "title": "Edit a.txt", "kind": "edit"}
+
+
 def test_a_conversation_keeps_its_process_and_each_version_has_its_own(thread):
     row = create_agent()
 

@@ -95,6 +95,7 @@ def test_a_decision_of_a_person_acts_exactly_once(editor, settings):
     assert results(run)[-1] == {"output": "edited"}
     assert file_of(settings, run).read_text() == "hello"
     assert len(chunks(run, "acp-file")) == 1
+    assert [chunk["payload"]["kind"] for chunk in chunks(run, "acp-tool-call")] == ["edit", "edit"]
     assert PendingCall.objects.filter(root_id=run.pk).count() == 1
 
 
