@@ -20,7 +20,8 @@ INVALID_HOST_MESSAGE = (
 is_label = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)").fullmatch
 is_number = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*").fullmatch
 
-METADATA_ADDRESSES = {IPv4Address("168.63.129.16")}  # metadata service of a cloud at a public address
+# Metadata services of clouds. The first has a public address, the second one that some releases of Python call global.
+METADATA_ADDRESSES = {IPv4Address("168.63.129.16"), IPv4Address("192.0.0.192")}
 
 
 class AddressRefused(ValidationError):

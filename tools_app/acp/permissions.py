@@ -150,11 +150,11 @@ def read_answers(calls: Iterable[PendingCall]) -> Iterable[tuple[str, str]]:
             yield str(request.get("mark")), str(option_id or "")
 
 
-def load_always(agent_id: int, thread_id: int | None) -> dict[str, str]:
-    """Return the answers of a conversation to equal requests, by their mark."""
+def load_always(agent_id: int, owner_id: str, thread_id: int | None) -> dict[str, str]:
+    """Return the answers of a conversation to equal requests of an agent that works for a team, by their mark."""
     if thread_id is None:
         return {}
-    rows = AcpPermission.objects.filter(agent=agent_id, thread=thread_id)
+    rows = AcpPermission.objects.filter(agent=agent_id, owner_id=owner_id, thread=thread_id)
     return dict(rows.values_list("mark", "option_kind"))
 
 
@@ -172,12 +172,13 @@ def remember_always(call: PendingCall) -> None:
     chosen = data.get("optionId")
     kind = next((option["kind"] for option in request["options"] if option["optionId"] == chosen), "")
     agent = AcpAgent.objects.filter(key=request.get("agent")).first()
-    thread_id = AgentRun.objects.filter(pk=call.root_id).values_list("thread_id", flat=True).first()
-    if kind not in ALWAYS or agent is None or thread_id is None:
+    run = AgentRun.objects.only("thread_id", "owner_id").filter(pk=call.root_id).first()
+    if kind not in ALWAYS or agent is None or run is None or run.thread_id is None:
         return
     AcpPermission.objects.update_or_create(
         agent=agent,
-        thread_id=thread_id,
+        owner_id=run.owner_id,
+        thread_id=run.thread_id,
         mark=request["mark"],
         defaults={
             "title": str(request["title"])[:200],

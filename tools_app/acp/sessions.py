@@ -1,4 +1,4 @@
-"""The running ACP agents of this process: one for each conversation, agent and version.
+"""The running ACP agents of this process: one for each team, conversation, agent and version.
 
 Imports the ACP library, which is heavy. Import this module only where an agent is prompted.
 """
@@ -37,7 +37,7 @@ class Place:
     thread_id: int | None = None
 
 
-ProcessKey = tuple[int, str, str]  # the conversation, the agent, and its revision
+ProcessKey = tuple[str, int | None, str, str]  # the team, the conversation, the agent, and its revision
 
 
 @dataclass
@@ -61,7 +61,9 @@ class AgentPool:
     async def use(self, record: AcpRecord, place: Place) -> AsyncIterator[tuple[AgentProcess, str]]:
         """Yield a running agent that nobody else uses meanwhile, and a note about its session. Raise AcpError."""
         keeps = record.persists_session and place.thread_id is not None
-        key: ProcessKey | object = (place.thread_id, record.key, record.revision) if keeps else object()
+        key: ProcessKey | object = (place.owner_id, place.thread_id, record.key, record.revision)
+        if not keeps:
+            key = object()
         slot = await self.take(key)
         try:
             async with slot.lock:
@@ -114,29 +116,31 @@ class AgentPool:
 async def start_process(record: AcpRecord, place: Place, *, keeps: bool) -> tuple[AgentProcess, str]:
     """Start an agent with the session of its conversation. Return it with a note if it has lost the session."""
     folder: Path = await run_db(workspace_folder, place.owner_id, place.thread_id, place.root_id, record.workspace)
-    earlier = await run_db(stored_session, record, place.thread_id) if keeps else ""
+    earlier = await run_db(stored_session, record, place) if keeps else ""
     process = AgentProcess(record, folder)
     is_earlier = await process.start(earlier)
-    if keeps and place.thread_id is not None and not is_earlier:
-        await run_db(store_session, record, place.thread_id, process.session_id)
+    if keeps and not is_earlier:
+        await run_db(store_session, record, place, process.session_id)
     return process, NEW_SESSION_MESSAGE if earlier and not is_earlier else ""
 
 
-def stored_session(record: AcpRecord, thread_id: int | None) -> str:
+def stored_session(record: AcpRecord, place: Place) -> str:
     """Return the session of an agent in a conversation, or a blank text."""
-    rows = AcpSession.objects.filter(agent=record.pk, thread=thread_id, version_number=record.version_number)
+    rows = AcpSession.objects.filter(agent=record.pk, thread=place.thread_id, owner_id=place.owner_id)
+    rows = rows.filter(version_number=record.version_number)
     return rows.values_list("session_id", flat=True).first() or ""
 
 
-def store_session(record: AcpRecord, thread_id: int, session_id: str) -> None:
+def store_session(record: AcpRecord, place: Place, session_id: str) -> None:
     """Store the session of an agent in a conversation, unless either was deleted."""
+    key = {"agent_id": record.pk, "thread_id": place.thread_id, "owner_id": place.owner_id}
     values = {
         "session_id": session_id[:256],
         "version_number": record.version_number,
         "updated_at": timezone.now(),
     }
     try:
-        AcpSession.objects.update_or_create(agent_id=record.pk, thread_id=thread_id, defaults=values)
+        AcpSession.objects.update_or_create(**key, defaults=values)
     except IntegrityError:
         return
 

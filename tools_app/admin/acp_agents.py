@@ -120,7 +120,7 @@ class AcpWorkspaceAdmin(SuperuserAdmin):
 class AcpPermissionAdmin(SuperuserAdmin):
     """Admin of what people allowed for whole conversations. Deleting one takes the permission back."""
 
-    list_display = ("title", "agent", "thread", "option_kind", "decided_by_name", "created_at")
+    list_display = ("title", "agent", "owner_id", "thread", "option_kind", "decided_by_name", "created_at")
     list_filter = ("agent",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AcpPermission]:

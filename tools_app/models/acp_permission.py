@@ -11,10 +11,14 @@ from memory_app.models import Thread
 
 
 class AcpPermission(models.Model):
-    """The answer to each equal request for permission of an agent in a conversation. Deleting it takes it back."""
+    """The answer to each equal request for permission of an agent in a conversation. Deleting it takes it back.
+
+    It counts for the agents of one team, because those of another work in another folder.
+    """
 
     agent = models.ForeignKey("tools_app.AcpAgent", models.CASCADE, related_name="granted_permissions")
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="+")
+    owner_id = models.CharField("team", max_length=128, blank=True, default="", db_default="")
     mark = models.CharField(max_length=64)  # the hash of the request
     title = models.CharField(max_length=200)
     option_kind = models.CharField("answer", max_length=32)  # such as allow_always
@@ -26,7 +30,7 @@ class AcpPermission(models.Model):
         verbose_name_plural = "permissions of ACP agents"
         ordering: ClassVar = ["-created_at"]
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["thread", "agent", "mark"], name="acp_permission_of_thread")
+            models.UniqueConstraint(fields=["thread", "agent", "owner_id", "mark"], name="acp_permission_of_owner")
         ]
 
     def __str__(self) -> str:

@@ -12,16 +12,22 @@ from runs_app.models import AgentRun
 
 
 class AcpSession(models.Model):
-    """The session of an ACP agent in a conversation. Another process continues it if the agent can load sessions."""
+    """The session of an ACP agent in a conversation. Another process continues it if the agent can load sessions.
+
+    Agents of several teams may take part in a conversation. Each team has a session of its own in its own workspace.
+    """
 
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="+")
     agent = models.ForeignKey("tools_app.AcpAgent", models.CASCADE, related_name="sessions")
+    owner_id = models.CharField(max_length=128, blank=True, default="", db_default="")
     version_number = models.PositiveIntegerField()
     session_id = models.CharField(max_length=256)
     updated_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["thread", "agent"], name="acp_session_of_thread")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["thread", "agent", "owner_id"], name="acp_session_of_owner")
+        ]
 
     def __str__(self) -> str:
         return self.session_id

@@ -58,6 +58,26 @@ def test_a_conversation_keeps_its_process_and_each_version_has_its_own(thread):
     assert asyncio.run(converse()) == ["one two 1 a", "one two 2 b", "one two 1 c"]
 
 
+def test_teams_in_one_conversation_share_neither_process_nor_session_nor_folder(thread):
+    create_agent(environment={"LOADS": "yes"})
+
+    async def converse():
+        owners = ("support", "sales", "support")
+        conversations = [Conversation(thread.pk, owner) for owner in owners]
+        answers = [(await item.send("write a.txt " + item.owner_id))[0] for item in conversations[:1]]
+        answers += [(await item.send("session"))[0] for item in conversations]
+        answers.append((await conversations[1].send("read a.txt"))[0])
+        await end_all(agent_pool())
+        return answers
+
+    _, support, sales, support_again, text = asyncio.run(converse())
+    ((later, *_),) = Conversation(thread.pk, "sales").ask_all("session")
+
+    assert sales != support == support_again
+    assert later == sales
+    assert "There is no such file" in text
+
+
 def test_an_agent_that_keeps_no_session_is_started_for_each_prompt(thread):
     create_agent(persists_session=False)
 

@@ -76,7 +76,7 @@ class Prompt:
 
     def load_decisions(self, record: AcpRecord) -> Decisions:
         answers = load_answers(self.place.run_id, self.call_id)
-        always = load_always(record.pk, self.place.thread_id)
+        always = load_always(record.pk, self.place.owner_id, self.place.thread_id)
         return Decisions(record.permissions, self.can_ask, answers, always)
 
 
