@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -133,7 +134,7 @@ def stored_session(record: AcpRecord, place: Place) -> str:
 
 def store_session(record: AcpRecord, place: Place, session_id: str) -> None:
     """Store the session of an agent in a conversation, unless either was deleted."""
-    key = {"agent_id": record.pk, "thread_id": place.thread_id, "owner_id": place.owner_id}
+    key: dict[str, Any] = {"agent_id": record.pk, "thread_id": place.thread_id, "owner_id": place.owner_id}
     values = {
         "session_id": session_id[:256],
         "version_number": record.version_number,

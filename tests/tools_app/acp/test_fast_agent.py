@@ -26,7 +26,7 @@ IS_USABLE = "import sys, ensurepip; print(sys.executable); sys.exit(sys.version_
 def find_python():
     """Return a Python that the agent runs on, also one of pyenv that is not its chosen one."""
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    candidates = [found for version in NEWEST_FIRST if (found := shutil.which(f"python{version}"))]
+    candidates = [path for version in NEWEST_FIRST if (path := shutil.which(f"python{version}"))]
     candidates += [path for version in NEWEST_FIRST for path in versions.glob(f"{version}.*/bin/python3")]
     for candidate in (sys.executable, *candidates):
         done = subprocess.run([candidate, "-c", IS_USABLE], capture_output=True, text=True)
