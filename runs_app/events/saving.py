@@ -15,21 +15,37 @@ from runs_app.models import AgentRun, RunEvent, RunStep
 STEP_COLUMNS = ("state", "mark", "attempts", "result", "started_at", "finished_at")  # that a later state changes
 
 
-def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str) -> set[UUID]:
-    """Save events, steps and ends in a transaction of the caller. Return the runs that this process still owns."""
+def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str, *, may_be_saved: bool = False) -> set[UUID]:
+    """Save events, steps and ends in a transaction of the caller. Return the runs that this process still owns.
+
+    With `may_be_saved`, an earlier try lost its connection, so it is not known whether its transaction was committed.
+    """
     # The lock fences other processes: only the holder of a row may append events, and only with its last claim.
     locked = locked_runs_of_holder(ids=list(snapshots), holder=holder)
     thread_ids = {run_id: thread_id for run_id, fence, thread_id in locked if fence == snapshots[run_id].fence}
     owned = set(thread_ids)
-    RunEvent.objects.bulk_create(
+    events = [
         RunEvent(run_id=run_id, number=number, type=event_type(data["type"]), data=data, created_at=at)
         for run_id in owned
         for number, (data, at) in enumerate(snapshots[run_id].chunks, snapshots[run_id].number + 1)
-    )
+    ]
+    RunEvent.objects.bulk_create(events, ignore_conflicts=may_be_saved)
     save_steps({run_id: snapshots[run_id] for run_id in owned})
     for run_id in owned:
         save_end(run_id, snapshots[run_id], has_thread=thread_ids[run_id] is not None)
-    return owned
+    return owned | ended_runs(snapshots) if may_be_saved else owned
+
+
+def ended_runs(snapshots: Mapping[UUID, WriteSnapshot]) -> set[UUID]:
+    """Return the runs of which the ends of these snapshots are stored. They belong to no process any more."""
+    rows = AgentRun.objects.filter(pk__in=[run_id for run_id, snapshot in snapshots.items() if snapshot.end])
+    return {
+        run_id
+        for run_id, fence, status, number in rows.values_list("pk", "fence", "status", "last_event_number")
+        if (snapshot := snapshots[run_id]).end is not None
+        and (fence, status) == (snapshot.fence, snapshot.end["status"])
+        and number == snapshot.number + len(snapshot.chunks)
+    }
 
 
 def save_steps(snapshots: Mapping[UUID, WriteSnapshot]) -> None:

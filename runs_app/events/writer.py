@@ -52,6 +52,7 @@ class EventWriter:
         self.thread: threading.Thread | None = None
         self.due_at = math.inf  # when the thread must write the pending chunks and ends
         self.cancel_polled_at = self.renewed_at = 0.0
+        self.is_unsure = False  # whether the last transaction was committed
 
     # --- Calls from runs
 
@@ -160,6 +161,7 @@ class EventWriter:
                 continue
             except (OperationalError, InterfaceError) as error:
                 log.warning("The database is not available. Events of runs are retried: %s", error)
+                self.is_unsure = True
                 connection.close()
             except Exception:
                 log.exception("Events of runs could not be written.")
@@ -223,7 +225,7 @@ class EventWriter:
             return
         try:
             with transaction.atomic():
-                owned = save_snapshots(snapshots, self.holder)
+                owned = save_snapshots(snapshots, self.holder, may_be_saved=self.is_unsure)
         except (OperationalError, InterfaceError):
             raise
         except Exception:
@@ -234,6 +236,7 @@ class EventWriter:
             else:
                 self._fail_unstorable(*snapshots)
             return
+        self.is_unsure = False
         self._mark_written(snapshots, owned)
         notifier.notify({run_id: snapshot.end is not None for run_id, snapshot in snapshots.items()})
 

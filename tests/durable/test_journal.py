@@ -18,11 +18,11 @@ from tests.served import wait_until
 pytestmark = pytest.mark.usefixtures("idle_engine", "planned")
 
 
-def start(plan, *, tools=("count",), text="Begin", thread="", **fields):
-    """Start a durable run of a new agent whose model follows the plan."""
+def start(plan, *, tools=("count",), text="Begin", thread="", is_durable=True, **fields):
+    """Start a run of a new agent whose model follows the plan."""
     model = {"provider": "planned", "name": "plan", "plan": plan, "call_id": fields.pop("call_id", "")}
     agent = AgentFactory(model=model, tools=[*tools], **fields)
-    return start_run(agent, member("editor"), text, options={"durable": True}, thread=thread)
+    return start_run(agent, member("editor"), text, options={"durable": is_durable}, thread=thread)
 
 
 def notes(folder, *beginnings):

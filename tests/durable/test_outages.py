@@ -3,10 +3,11 @@
 import signal
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 
 from runs_app.engine import reaper, sub_runs
 from runs_app.engine.engine import get_engine
+from runs_app.events import writer
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
 from tests.conftest import DRILL
@@ -69,6 +70,44 @@ def test_an_outage_longer_than_the_lease_ends_the_work_of_the_process(idle_engin
     assert (done.status, done.fence) == ("succeeded", 2)
     assert_complete(done)
     assert notes(planned, "tool 0") == ["tool 0 begins", "tool 0 ends"]
+
+
+def lose_answer_of_commit(monkeypatch, is_due):
+    """Let the first commit of the writer for which `is_due` is true happen, but lose its answer."""
+    original, lost = writer.save_snapshots, []
+
+    def save(snapshots, *args, **options):
+        owned = original(snapshots, *args, **options)
+        if not lost and any(is_due(snapshot) for snapshot in snapshots.values()):
+            lost.append(True)
+            transaction.on_commit(fail)
+        return owned
+
+    def fail():
+        raise OperationalError("The connection was lost.")
+
+    monkeypatch.setattr(writer, "save_snapshots", save)
+    return lost
+
+
+@pytest.mark.parametrize("is_durable", [True, False], ids=["durable", "not durable"])
+@pytest.mark.parametrize("lost_commit", ["of a step", "of the end"])
+def test_a_commit_whose_answer_is_lost_is_not_repeated(idle_engine, planned, monkeypatch, lost_commit, is_durable):
+    conditions = {
+        "of a step": lambda snapshot: snapshot.chunks and snapshot.end is None,
+        "of the end": lambda snapshot: snapshot.end is not None,
+    }
+    lost, lost_runs = lose_answer_of_commit(monkeypatch, conditions[lost_commit]), []
+    monkeypatch.setattr(get_engine().writer, "lose_run", lost_runs.append)
+    run = start(TWO_CALLS, is_durable=is_durable)
+    (planned / "one.open").touch()
+
+    done = wait_for_end(run)
+    wait_until(lambda: run.pk not in get_engine().tasks, 30, "the end of the task")
+
+    assert (lost, lost_runs) == ([True], [])
+    assert (done.status, done.error, done.fence) == ("succeeded", "", int(is_durable))
+    assert_complete(done)
 
 
 def fail_times(monkeypatch, owner, name, times):
