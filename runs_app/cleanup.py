@@ -10,7 +10,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs_app.cleanup import cleanup_step, expired_rows
-from runs_app.models import AgentRun, PendingCall, RunStep
+from runs_app.models import AgentRun, PendingCall, RunConfiguration, RunStep
+from runs_app.models.run_configuration import UNUSED_PERIOD
 
 
 @expired_rows("runs")
@@ -30,6 +31,12 @@ def expired_approvals() -> QuerySet[Any]:
     """Return decided calls that began to wait more than APPROVAL_LOG_DAYS ago. Their runs are deleted earlier."""
     decided = PendingCall.objects.exclude(state=PendingCall.State.OPEN)
     return decided.filter(created_at__lt=timezone.now() - timedelta(days=settings.APPROVAL_LOG_DAYS))
+
+
+@expired_rows("unused run configurations")  # after the runs, in the order of these names
+def unused_configurations() -> QuerySet[Any]:
+    """Return the configurations of runs that were deleted."""
+    return RunConfiguration.objects.filter(used_at__lt=timezone.now() - UNUSED_PERIOD, runs=None)
 
 
 @cleanup_step

@@ -15,6 +15,7 @@ from access_app.throttling.api import calls, wrong_keys
 from agentcms.server import valkey as server_valkey
 from agents_app.registry import Kind, registry
 from jobs_app.runner import broker_circuit
+from runs_app.models import run_configuration
 from tests.emptying import delete_rows_after_tests
 from tests.runs import wait_for_engine
 from tests.served import Served
@@ -129,7 +130,8 @@ def restored_registry() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def cleared_throttles() -> None:
-    """Clear throttles, circuit breakers and cache before each test."""
+    """Clear throttles, circuit breakers and caches before each test."""
+    run_configuration.clear_cache()
     calls.windows.clear()
     wrong_keys.windows.clear()
     broker_circuit.record_success()

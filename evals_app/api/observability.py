@@ -57,7 +57,7 @@ class TracesView(JSONView):
         runs = AgentRun.objects.for_user(request.user).filter(parent=None)
         if agent_id is not None:
             runs = runs.filter(agent_key=agent_id)
-        page = runs.with_roles(request.user).defer("configuration", "conversation")[paging.start : paging.stop]
+        page = runs.with_roles(request.user).defer("stored_configuration", "conversation")[paging.start : paging.stop]
         spans = [
             self.visible_fields(root_span(run, str(run.pk), None, run.details_visible_to(request.user)))
             for run in page

@@ -150,7 +150,8 @@ class Walk:
             return self.calls.collect()
         rows = self.experiment.results.filter(state=ExperimentResult.State.RUNNING)
         ended = 0
-        for result in rows.select_related("item_version", "run").defer("run__configuration", "run__conversation"):
+        large_columns = ("run__stored_configuration", "run__conversation")
+        for result in rows.select_related("item_version", "run").defer(*large_columns):
             result.experiment = self.experiment
             run = result.run
             if run is not None and run.status in AgentRun.UNFINISHED_STATUSES:

@@ -65,7 +65,7 @@ def load_segment(run: AgentRun) -> Segment:
         stored["rememberedCount"],
         stored["callUses"],
         calls,
-        AgentRun.objects.defer("configuration", "conversation", "input").in_bulk(child_ids) if child_ids else {},
+        AgentRun.objects.defer("conversation", "input").in_bulk(child_ids) if child_ids else {},
         BackgroundTask.objects.in_bulk(task_ids) if task_ids else {},
     )
 

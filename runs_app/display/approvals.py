@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import F, Q
-from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -18,6 +17,7 @@ from runs_app.display.answer import input_messages
 from runs_app.display.formats import format_duration
 from runs_app.display.transcript import TextPart, ToolCallPart, Transcript, format_value
 from runs_app.models import AgentRun, PendingCall, RunEvent
+from runs_app.models.run_configuration import preload_configurations
 
 MAX_EVENTS = 400  # the newest of a run, in which the words before a call are looked for
 MAX_WORDS = 600  # characters, the last of the words before a call
@@ -96,7 +96,7 @@ class PendingCallView:
 
     @property
     def agent_name(self) -> str:
-        name: str = getattr(self.run, "agent_name", None) or self.call.agent_key
+        name: str = (self.run is not None and self.run.configuration.get("name")) or self.call.agent_key
         return name
 
     @property
@@ -203,8 +203,9 @@ def find_obstacle(call: PendingCall, user: Caller) -> str:
 def load_runs(calls: Sequence[PendingCall], user: Caller) -> dict[UUID, Any]:
     """Return the runs of calls and those that people asked for, with the names of their agents."""
     ids = {run_id for call in calls for run_id in (call.run_id, call.root_id) if run_id}
-    runs = AgentRun.objects.for_user(user).filter(pk__in=ids).annotate(agent_name=KT("configuration__name"))
-    return runs.defer("configuration", "conversation", "output", "warnings").in_bulk()
+    runs = AgentRun.objects.for_user(user).filter(pk__in=ids).defer("conversation", "output", "warnings").in_bulk()
+    preload_configurations(run.shared_configuration_id for run in runs.values())
+    return runs
 
 
 def words_before(calls: Sequence[PendingCall]) -> dict[UUID, str]:

@@ -104,15 +104,17 @@ def is_executed(run_id: UUID) -> bool:
 
 
 def get_claimed(run_id: UUID, holder: str) -> AgentRun | None:
-    """Return a run of this process with the number of its last event. Return None if it has been lost meanwhile.
+    """Return a run of this process with its configuration and the number of its last event.
 
-    The time line of the run shows the processes that continued it.
+    Return None if it has been lost meanwhile. The time line of the run shows the processes that continued it.
     """
     run = AgentRun.objects.filter(pk=run_id, holder=holder, status=Status.RUNNING).first()
     if run is not None and (run.fence > 1 or run.segment):
         # The column is only written with the end of the run or of a segment.
         run.last_event_number = run.events.aggregate(last=Max("number"))["last"] or 0
         RunClaim.objects.create(run=run, segment=run.segment, holder=holder)
+    if run is not None:
+        run.read_configuration()  # the event loop must not
     return run
 
 

@@ -7,6 +7,7 @@ from runs_app.models.pending_call import PendingCall
 from runs_app.models.provider import ModelProvider
 from runs_app.models.run import AgentRun
 from runs_app.models.run_claim import RunClaim
+from runs_app.models.run_configuration import RunConfiguration
 from runs_app.models.run_event import RunEvent
 from runs_app.models.run_step import RunStep
 from runs_app.models.saved_input import SavedInput
@@ -22,6 +23,7 @@ __all__ = [
     "ModelProvider",
     "PendingCall",
     "RunClaim",
+    "RunConfiguration",
     "RunEvent",
     "RunStep",
     "SavedInput",

@@ -5,6 +5,7 @@ Only the process that executes a run appends its events. All other processes rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Self
 
@@ -20,6 +21,7 @@ from access_app.role import Role
 from agentcms.ids import uuid7
 from agents_app.models import Agent
 from memory_app.models import Resource, Thread
+from runs_app.models.run_configuration import RunConfiguration, load_configuration, save_configuration
 
 LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
 DURABLE_LEASE_DURATION = timedelta(seconds=6)  # of a durable run; then another process continues it
@@ -51,7 +53,7 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
 
     def without_large_columns(self) -> Self:
         """Defer the columns that may be large. Lists do not display them."""
-        return self.defer("configuration", "conversation", "input", "output", "warnings")
+        return self.defer("stored_configuration", "conversation", "input", "output", "warnings")
 
     def unfinished(self) -> Self:
         return self.filter(status__in=AgentRun.UNFINISHED_STATUSES, finished_at=None)
@@ -108,7 +110,13 @@ class AgentRun(models.Model):
     target = models.CharField(max_length=16, choices=Target, default=Target.LIVE, editable=False)
     version_id = models.UUIDField(null=True, editable=False)
     version_number = models.PositiveIntegerField(null=True, editable=False)
-    configuration = models.JSONField(editable=False, help_text="The snapshot of the version, under wire names.")
+    # Use `configuration`. The column has the configurations of the previous release, which its processes still write.
+    stored_configuration = models.JSONField(
+        db_column="configuration", default=dict, editable=False, help_text="Of the previous release."
+    )
+    shared_configuration = models.ForeignKey(
+        RunConfiguration, models.PROTECT, null=True, db_index=False, editable=False, related_name="runs"
+    )
 
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="runs"
@@ -166,6 +174,8 @@ class AgentRun(models.Model):
 
     experiment_id = models.UUIDField(null=True, editable=False, help_text="The experiment that started the run.")
 
+    _configuration: dict[str, Any] | None = None  # once it was read or set
+
     granted: str | None  # the role for the owner of the run, from `with_roles()`
     granted_for_agent: str | None  # the role for the owner of the agent, from `with_roles()`
 
@@ -198,6 +208,7 @@ class AgentRun(models.Model):
             models.Index(fields=["root_id"], name="run_root"),
             models.Index(fields=["experiment_id"], name="run_of_experiment", condition=Q(experiment_id__isnull=False)),
             models.Index(fields=["finished_at"], name="run_finished"),
+            models.Index(fields=["shared_configuration"], name="run_of_configuration"),
             # The figures of the days that are not rolled up yet.
             models.Index(
                 fields=["agent", "finished_at"], name="run_end_of_agent", condition=Q(finished_at__isnull=False)
@@ -206,6 +217,27 @@ class AgentRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent_key} {self.version_label} ({self.get_status_display().lower()})"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self._state.adding and self._configuration:
+            self.shared_configuration_id = save_configuration(self._configuration)
+        super().save(*args, **kwargs)
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The snapshot of the version, under wire names. Runs with an equal one share a row."""
+        return self.read_configuration()
+
+    @configuration.setter
+    def configuration(self, value: Mapping[str, Any]) -> None:
+        self._configuration = dict(value)
+
+    def read_configuration(self) -> dict[str, Any]:
+        """Return the configuration, read from the database unless it was read before."""
+        if self._configuration is None:
+            key = self.shared_configuration_id
+            self._configuration = self.stored_configuration if key is None else load_configuration(key)
+        return self._configuration
 
     @property
     def version_label(self) -> str:

@@ -59,14 +59,13 @@ def live_versions(agent: Agent) -> Iterator[tuple[datetime, AgentVersion]]:
 def create_past_run(agent: Agent, version: AgentVersion, user: User, at: datetime, random: Random) -> None:
     question, answer = random.choice(CONVERSATIONS)
     failed = random.random() < 0.04 + 0.2 * (version.version_number % 7 == 0)
-    run = AgentRun.objects.create(
+    run = AgentRun(
         agent=agent,
         agent_key=agent.pk,
         owner_id=agent.owner_id,
         agent_owner_id=agent.owner_id,
         version_id=version.pk,
         version_number=version.version_number,
-        configuration=version.snapshot,
         requested_by=user,
         requested_by_name=user.get_username(),
         input={"messages": [{"role": "user", "content": [{"type": "text", "text": question}]}], "options": {}},
@@ -76,6 +75,8 @@ def create_past_run(agent: Agent, version: AgentVersion, user: User, at: datetim
         **(failed_columns() if failed else {"status": AgentRun.Status.SUCCEEDED, "output": answer}),
         **usage_columns(random.randint(420, 900), 0 if failed else random.randint(20, 60)),
     )
+    run.configuration = version.snapshot
+    run.save(force_insert=True)
     if not failed:
         add_answer(run, answer, at)
         Score.objects.create(run=run, scorer="tone", score=round(random.uniform(0.7, 1.0), 2), created_at=at)

@@ -194,4 +194,4 @@ def thread_runs(request: HttpRequest, run: AgentRun) -> Sequence[AgentRun]:
     if run.thread_id is None:
         return []
     runs = readable_runs(request).filter(thread=run.thread_id, parent=None).order_by("created_at")
-    return list(runs.defer("configuration", "output")[:MAX_THREAD_RUNS])
+    return list(runs.defer("stored_configuration", "output")[:MAX_THREAD_RUNS])

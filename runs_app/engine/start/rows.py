@@ -72,13 +72,13 @@ def insert_row(
         target=agent.target,
         version_id=agent.version_id,
         version_number=agent.version_number,
-        configuration=dict(agent.configuration),
         requested_by=user,
         requested_by_name=user.get_username() if user else "",
         input=run_input,
         traceparent=traceparent_to_store("start run"),
         **columns,
     )
+    run.configuration = dict(agent.configuration)
     if run.root_id is None:
         run.root_id = run.pk
     run.save(force_insert=True)
