@@ -11,6 +11,7 @@ from agentcms.wire.timestamps import parse_timestamp
 from memory_app.models import Message, Thread
 
 ROLES = ("user", "assistant", "signal")
+REMINDER_TYPES = ("system-reminder", "reactive")  # of signals
 LOOKUPS = {"start": "created_at__gte", "end": "created_at__lte"}
 
 Faults = list[tuple[str, str]]
@@ -30,6 +31,11 @@ def filtered_heads(thread: Thread, criteria: dict[str, Any]) -> QuerySet[Message
     if roles is not None:
         heads = heads.filter(role__in=[*roles, Message.Role.TOOL] if "assistant" in roles else roles)
     return matching_metadata(heads, metadata) if metadata else heads
+
+
+def without_reminders(heads: QuerySet[Message]) -> QuerySet[Message]:
+    """Leave out the signals that remind the agent of something. The published protocol lists them on request."""
+    return heads.exclude(role=Message.Role.SIGNAL, attributes__signal__type__in=REMINDER_TYPES)
 
 
 def read_times(value: Any, faults: Faults) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.configuration.schema import Issue, collecting_issues
 from memory_app.api.lookups import caller_of, requested_thread
-from memory_app.api.message_filter import filtered_heads
+from memory_app.api.message_filter import filtered_heads, without_reminders
 from memory_app.history.message_data import derive_fields
-from memory_app.history.messages import Author, NewMessage, append_messages, delete_messages
+from memory_app.history.messages import Author, NewMessage, append_messages, delete_messages, reject_full_thread
 from memory_app.history.threads import get_thread, is_thread_key
 from memory_app.history.wire_messages import WireMessage, parse_wire_message, ui_messages, wire_messages
 from memory_app.models import Message, Thread
@@ -45,7 +45,10 @@ class MessagesView(JSONView):
             order = query.order_by(["createdAt"], OrderBy("createdAt"))
             criteria = query.json_object("filter") or {}
             included = read_included(query)
+            has_reminders = query.text("includeSystemReminders") == "true"
         heads = filtered_heads(thread, criteria)
+        if not has_reminders:
+            heads = without_reminders(heads)
         ascending = is_ordered and order.direction == "ASC"
         page = heads.order_by("number" if ascending else "-number")[paging.start : paging.stop]
         numbers = [*page.values_list("number", flat=True)]
@@ -161,6 +164,7 @@ def save_message(thread: Thread, rows: list[NewMessage], author: Author) -> list
     """Append a message to a locked thread. The same message again is returned as it is stored."""
     stored = thread.messages.filter(key=rows[0].key).first() if rows[0].key else None
     if stored is None:
+        reject_full_thread(thread, len(rows))
         return wire_messages(thread, append_messages(thread, rows, author=author))
     messages = messages_at(thread, [stored.head_number or stored.number])
     expected = [derive_fields(row.data).text for row in rows]

@@ -73,7 +73,7 @@ class ThreadsView(JSONView):
 
 def listed_threads(caller: MemoryCaller, resource: str) -> QuerySet[Thread]:
     """Return the threads of a resource of the caller's realm, or of the whole realm without one."""
-    threads = Thread.objects.for_caller(caller).filter(realm=caller.realm, parent=None)
+    threads = Thread.objects.for_caller(caller).filter(realm=caller.realm, parent=None, experiment_id=None)
     return threads.filter(resource_key=resource) if resource else threads
 
 
@@ -101,9 +101,11 @@ class ThreadView(JSONView):
             message = f"Thread {thread_id} belongs to another resource. Move it with the route transfer."
             raise Forbidden(message, "other_resource")
         changes = {"title": title, "metadata": metadata}
-        columns = {name: value for name, value in changes.items() if value is not None}
-        Thread.objects.filter(pk=thread.pk).update(**columns, updated_at=timezone.now())
-        thread.refresh_from_db()
+        columns: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        columns["updated_at"] = timezone.now()
+        Thread.objects.filter(pk=thread.pk).update(**columns)
+        for name, value in columns.items():  # not read again: it may be deleted meanwhile
+            setattr(thread, name, value)
         return json_response(thread_body(thread))
 
     def delete(self, request: Request, thread_id: str) -> HttpResponse:

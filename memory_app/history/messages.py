@@ -60,12 +60,10 @@ class NewMessage:
 def append_messages(
     thread: Thread, messages: Sequence[NewMessage], *, run_id: UUID | None = None, author: Author | None = None
 ) -> list[Message]:
-    """Append messages to a locked thread. Raise Conflict if the thread would become too long."""
+    """Append messages to a locked thread, which has room for them."""
     # Processes of the previous release do not maintain `last_number`.
     newest = thread.messages.aggregate(last=Max("number"))["last"] or 0
     first = max(newest, thread.last_number) + 1
-    if first + len(messages) - 1 > MAX_MESSAGES:
-        raise Conflict(f"A thread has at most {MAX_MESSAGES:,} messages. Begin another one.", "thread_full")
     heads: list[int] = []
     rows = []
     for number, message in enumerate(messages, first):
@@ -74,6 +72,16 @@ def append_messages(
     stored = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
     Thread.objects.filter(pk=thread.pk).update(last_number=first + len(rows) - 1, updated_at=timezone.now())
     return stored
+
+
+def reject_full_thread(thread: Thread, count: int) -> None:
+    """Raise Conflict if a thread has no room for so many messages.
+
+    Call it before a run begins, not at its end: the answer would be lost.
+    """
+    # Numbers are never used again, so there may be fewer messages.
+    if thread.last_number + count > MAX_MESSAGES and thread.messages.count() + count > MAX_MESSAGES:
+        raise Conflict(f"A thread has at most {MAX_MESSAGES:,} messages. Begin another one.", "thread_full")
 
 
 def build_row(

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from agentcms.wire.timestamps import format_timestamp
-from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages
+from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages, reject_full_thread
 from memory_app.history.signal_markup import Signal, signal_text
 from memory_app.history.turns import Turn, find_turns
 from memory_app.models import Message, Thread
@@ -37,6 +37,7 @@ def waiting_signals(thread_id: int) -> QuerySet[Message]:
 
 def append_signal(thread: Thread, signal: Signal, author: Author, delivery: dict[str, Any]) -> Message:
     """Append a signal to a locked thread. Raise Conflict if the thread is full."""
+    reject_full_thread(thread, 1)
     attributes: dict[str, Any] = {
         "signal": {"type": signal.type, "tagName": signal.tag_name, "attributes": dict(signal.attributes)}
     }

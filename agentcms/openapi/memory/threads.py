@@ -276,7 +276,7 @@ THREAD_PARAMETERS: dict[str, JSON] = {
     "metadata": {"description": "Only threads whose metadata has these values."},
     "filter": {"description": "Only some messages: {dateRange: {start, end}, roles, metadata} as JSON."},
     "include": {"description": "Further messages: [{id, threadId?, withPreviousMessages?, withNextMessages?}]."},
-    "includeSystemReminders": {"description": "Accepted for the published client."},
+    "includeSystemReminders": {"description": "true: also signals of the types system-reminder and reactive."},
     "searchQuery": {"description": "The words to find."},
     "from": {"description": "Only earlier observations made from this time on."},
     "to": {"description": "Only earlier observations made until this time."},

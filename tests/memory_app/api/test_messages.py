@@ -2,9 +2,14 @@
 
 import json
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 
+from memory_app.history import messages
+from memory_app.history.messages import Author
+from memory_app.history.signal_markup import Signal
+from memory_app.history.signals import append_signal
 from memory_app.models import Message
 from tests.memory_app.conftest import add_thread
 
@@ -145,3 +150,45 @@ def test_the_memory_of_an_agent_is_described(caller):
     status = caller.get("/api/memory/status?agentId=concierge").body
     assert (status["result"], status["observationalMemory"]["enabled"]) == (True, False)
     assert caller.get("/api/memory/config?agentId=nothing").status_code == 404
+
+
+def test_reminders_are_listed_on_request(caller, editor):
+    thread = add_thread(editor)
+    for kind in ("system-reminder", "reactive", "notification", "user"):
+        append_signal(thread, Signal(kind, kind), Author(editor.pk, "ann"), {"wakes": False})
+        thread.refresh_from_db()
+    path = "/api/memory/threads/t/messages"
+
+    without, with_them = caller.get(path).body, caller.get(f"{path}?includeSystemReminders=true").body
+
+    assert [message["content"]["content"] for message in without["messages"][2:]] == ["notification", "user"]
+    assert (without["total"], with_them["total"]) == (4, 6)
+
+
+def test_a_full_thread_takes_no_messages_and_begins_no_run(caller, editor, monkeypatch):
+    monkeypatch.setattr(messages, "MAX_MESSAGES", 3)
+    thread = add_thread(editor)
+    message = {"threadId": "t", "resourceId": "alice", "role": "user", "content": "More"}
+    call = {"messages": "Hello", "memory": {"thread": "t", "resource": "alice"}}
+
+    answers = [
+        caller.post("/api/agents/concierge/generate", call),
+        caller.post("/api/memory/save-messages", {"messages": [message, message]}),
+        caller.post("/api/memory/save-messages", {"messages": [message]}),
+        caller.post("/api/agents/concierge/send-message", {"message": "x", "threadId": "t", "resourceId": "alice"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [409, 409, 200, 409]
+    assert {answer.body.get("code") for answer in answers} == {"thread_full", None}
+    thread.messages.last().delete()
+    assert caller.post("/api/memory/save-messages", {"messages": [message]}).status_code == 200
+
+
+def test_the_answer_of_a_run_that_began_is_stored_above_the_limit(editor, monkeypatch):
+    monkeypatch.setattr(messages, "MAX_MESSAGES", 3)
+    thread = add_thread(editor)
+    data = [{"kind": "request", "parts": []}] * 5
+
+    messages.save_run_messages(thread.pk, data, uuid4())
+
+    assert thread.messages.count() == 7

@@ -2,6 +2,7 @@
 
 import json
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 
@@ -41,6 +42,7 @@ def test_threads_are_listed_by_resource_order_and_metadata(caller, editor):
     for key in ("a", "b", "c"):
         create(caller, key, metadata={"tag": key, "same": True, "nested": {"n": 1}})
     create(caller, "d", resource="bob")
+    add_thread(editor, "tested", experiment_id=uuid4())
     own = create(caller, "e", resource=None)
     assert own.body["resourceId"] == f"u{editor.pk}"
 
