@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID, uuid5
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -18,6 +19,7 @@ from memory_app.working.creation import write_initial_memory
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
+CHILD_NAMESPACE = UUID("6f1c0b1e-8f0d-5d3a-9a55-0c1f6a7c2b90")  # of the keys of the threads of sub-agents
 KEY_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters without a slash."
 
 
@@ -138,17 +140,33 @@ def create_named_thread(caller: MemoryCaller, key: str, resource: str, **columns
     return thread
 
 
+def open_child_thread(parent: Thread, agent_key: str, **columns: Any) -> Thread:
+    """Return the thread of a sub-agent below another one, of the same resource. The first call creates it.
+
+    No list has it. It is deleted with its parent. Raise IntegrityError if the parent is deleted at the same moment.
+    """
+    origin = {name: getattr(parent, name) for name in ("resource_id", "resource_key", "user_id", "experiment_id")}
+    thread, _ = Thread.objects.get_or_create(
+        realm=parent.realm,
+        key=str(uuid5(CHILD_NAMESPACE, f"{parent.pk} {agent_key}")),
+        defaults={"parent": parent, "agent_key": agent_key, **origin, **columns},
+    )
+    Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now())
+    return thread
+
+
 def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thread:
     """Give a thread with all its messages to another resource of the realm of the caller."""
     return move_thread(thread, get_or_create_resource(caller, resource))
 
 
 def move_thread(thread: Thread, target: Resource) -> Thread:
-    """Give a thread with all its messages to another resource of its realm."""
+    """Give a thread with all its messages, and the threads of sub-agents below it, to a resource of its realm."""
     with transaction.atomic():
-        Thread.objects.filter(pk=thread.pk).update(
-            resource=target, resource_key=target.key, working_memory=None, updated_at=timezone.now()
-        )
-        Vector.objects.filter(thread=thread).update(resource=target)
+        moved = [thread.pk]
+        for thread_id in moved:
+            moved += Thread.objects.filter(parent=thread_id).values_list("pk", flat=True)
+        Thread.objects.filter(pk__in=moved).update(resource=target, resource_key=target.key, updated_at=timezone.now())
+        Vector.objects.filter(thread__in=moved).update(resource=target)
     thread.refresh_from_db()
     return thread

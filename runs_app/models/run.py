@@ -31,13 +31,14 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
     def for_user(self, user: Caller) -> Self:
         """Filter to the runs that a user may read: their own, and those of owners for which they may publish.
 
-        An API key for one resource reads the runs of that resource only.
+        An API key for one resource reads the runs of that resource only, without their child runs.
         Child runs of their own runs need a role for the owner, because they show how its agents work.
         """
         key = getattr(user, "api_key", None)
         if key is not None and key.resource:
             realm = f"u{user.pk}" if key.realm_owner is None else f"o{key.realm_owner}"
-            return self.filter(resource__realm=realm, resource__key=key.resource, requested_by=user)
+            served = self.filter(resource__realm=realm, resource__key=key.resource, requested_by=user)
+            return served.filter(parent=None)
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
         if not (user.is_authenticated and user.is_active):

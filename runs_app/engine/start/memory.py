@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
+
 from agentcms.errors import ApiError, Conflict
-from memory_app.history.threads import get_or_create_resource, open_thread
+from memory_app.history.messages import reject_full_thread
+from memory_app.history.threads import get_or_create_resource, open_child_thread, open_thread
 from memory_app.models import Thread
 from memory_app.observational.limits import THREAD_REQUIRED, THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
 from runs_app.engine.start.input import RunInput
 from runs_app.models import AgentRun
+from runs_app.requests.memory import MAX_TITLE_LENGTH
 from runs_app.resolution import ResolvedAgent
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+
+
+MESSAGES_OF_RUN = 2  # at least: a prompt and an answer
 
 
 class ThreadName(NamedTuple):
@@ -48,7 +55,8 @@ def reject_missing_thread(agent: ResolvedAgent, run_input: RunInput, thread: Thr
 def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> dict[str, Any]:
     """Return the thread and the resource of a run as columns, without a user or memory none.
 
-    Raise ThreadActive if another run of the thread is active, and Forbidden if it belongs to another resource.
+    Raise ThreadActive if another run of the thread is active, Conflict if the thread is full, and Forbidden if it
+    belongs to another resource.
     """
     key, resource, title, metadata = name
     if user is None:
@@ -65,7 +73,31 @@ def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> di
     # `open_thread` has locked the row of the thread, so that of two requests only one starts a run.
     if (active := active_run_id(thread)) is not None:
         raise ThreadActive(key, active)
+    if agent.configuration.get("memory"):
+        reject_full_thread(thread, MESSAGES_OF_RUN)
     return {"thread": thread, "resource_id": thread.resource_id}
+
+
+def find_child_memory(agent: ResolvedAgent, parent: AgentRun) -> dict[str, Any]:
+    """Return the thread and the resource of a sub-agent's run as columns, for an agent without memory none.
+
+    The thread is one of the sub-agent below that of its parent, or of the nearest run above that has one.
+    """
+    if not agent.configuration.get("memory"):
+        return {}
+    above = parent
+    while above.thread_id is None and above.resource_id is None and above.parent is not None:
+        above = above.parent
+    thread = Thread.objects.filter(pk=above.thread_id).first() if above.thread_id is not None else None
+    if thread is None:
+        return {"resource_id": above.resource_id} if above.thread_id is None else {}
+    columns = {"agent_id": agent.id if agent.source == "stored" else None, "title": agent.name[:MAX_TITLE_LENGTH]}
+    try:
+        with transaction.atomic():
+            child = open_child_thread(thread, agent.id, **columns)
+    except IntegrityError:  # the conversation was deleted meanwhile
+        return {}
+    return {"thread": child, "resource_id": child.resource_id}
 
 
 def active_run_id(thread: Thread) -> UUID | None:

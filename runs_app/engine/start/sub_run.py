@@ -9,6 +9,7 @@ from uuid import UUID
 from runs_app.engine import leases
 from runs_app.engine.engine import get_engine
 from runs_app.engine.start.input import build_input, fill_input
+from runs_app.engine.start.memory import find_child_memory
 from runs_app.engine.start.rows import save_run
 from runs_app.models import AgentRun
 from runs_app.requests.facts import context_input, with_variants
@@ -45,9 +46,12 @@ def save_child(
     agent: ResolvedAgent, parent: AgentRun, prompt: str, options: Mapping[str, Any], **columns: Any
 ) -> AgentRun:
     agent = with_variants(agent, parent.facts, parent.request_context)
-    run_input = build_input(prompt, options, [], parent.request_context) | context_input(agent, parent.facts)
+    narrowing = parent.input.get("memory") or {}
+    run_input = build_input(prompt, options, [], parent.request_context, narrowing)
+    run_input |= context_input(agent, parent.facts)
     run_input, warnings = fill_input(agent, run_input, [])
     if "experiment" in parent.input:
         run_input["experiment"] = parent.input["experiment"]
     tree = {"parent": parent, "root_id": parent.root_id or parent.pk, "experiment_id": parent.experiment_id}
-    return save_run(agent, parent.requested_by, run_input, parent.owner_id, warnings=warnings, **tree, **columns)
+    columns |= {**tree, **find_child_memory(agent, parent)}
+    return save_run(agent, parent.requested_by, run_input, parent.owner_id, warnings=warnings, **columns)
