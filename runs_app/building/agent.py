@@ -43,6 +43,7 @@ from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journaled
 from runs_app.memory.capabilities import memory_capabilities
+from runs_app.memory.registered import registered_memory
 from runs_app.providers.model_settings import parse_settings
 from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_provider
 from runs_app.providers.table import DEMO_DIALECT
@@ -222,7 +223,7 @@ class AgentBuilder:
             if entry.target is None:
                 self.warn("memory", key, f"The memory '{key}' is ignored: it was registered without a target.")
             else:
-                yield entry.target()
+                yield registered_memory(entry)
 
     def response_cache(self) -> Iterator[ResponseCache]:
         """Yield the response cache if it is an input processor. The demo model with a delay is always asked."""

@@ -14,6 +14,7 @@ from access_app.permissions import role_for
 from agents_app.configuration.conditional import CONDITIONAL, apply_variants, choose_variants
 from agents_app.configuration.knowledge import KNOWLEDGE, fact_names
 from agents_app.configuration.variables import find_placeholders
+from runs_app.building.memory_parameters import memory_takes_context
 from runs_app.resolution import ResolvedAgent
 
 FACTS = "facts"  # in the input of a run
@@ -23,11 +24,12 @@ VARIANTS = "variants"  # in the input of a run: the indexes of the chosen ones, 
 def find_facts(user: Caller | None, agent: ResolvedAgent) -> dict[str, Any]:
     """Return the facts about a caller on which an agent depends: those that it names, or all.
 
-    All for variants, and for sub-agents, which may name others.
+    All for variants, for a registered memory that asks for them, and for sub-agents, which may name others.
     """
     places = find_placeholders(str(agent.configuration.get("instructions") or ""))
     names = {place.path.split(".")[0] for place in places} | {*fact_names(agent.configuration.get(KNOWLEDGE))}
     needs_all = bool(agent.configuration.get(CONDITIONAL) or agent.configuration.get("agents"))
+    needs_all = needs_all or memory_takes_context(agent.configuration.get("memory"))
     if user is None or not (needs_all or names):
         return {}
     key = getattr(user, "api_key", None)
