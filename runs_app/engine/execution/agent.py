@@ -118,12 +118,21 @@ def memory_deps(run: AgentRun) -> dict[str, Any]:
     }
 
 
+def begun_with(run: AgentRun) -> list[Any]:
+    """Return the messages with which a run begins. One that signals have woken takes them from its thread.
+
+    Its prompt only holds the place of the first one.
+    """
+    messages: list[Any] = run.input["messages"]
+    return messages[-1:] if run.input.get(SIGNALS) else messages
+
+
 def model_run_context(
     run: AgentRun, prepared: PreparedRun, segment: Segment, limits: RunLimits, client_tools: list[ToolDefinition]
 ) -> Any:
     """Return the run of pydantic-ai as an async context manager. It continues the messages of earlier segments."""
     built, deps = prepared
-    prompt, history = (None, segment.messages) if segment.messages else prompt_and_history(run.input["messages"])
+    prompt, history = (None, segment.messages) if segment.messages else prompt_and_history(begun_with(run))
     return built.agent.iter(
         prompt,
         output_type=output_types(deps.options),

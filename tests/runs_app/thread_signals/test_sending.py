@@ -6,16 +6,19 @@ from types import SimpleNamespace
 import pytest
 from django.db import transaction
 from django.utils import timezone
+from pydantic_ai.models.function import FunctionModel
 
 from access_app.role import RoleRequired
 from agentcms.errors import ApiError, Conflict
 from agents_app.editing.archiving import archive_locked
+from agents_app.registry import Entry, Kind, registry
 from memory_app.history.signal_markup import Signal
 from memory_app.history.threads import create_named_thread
 from memory_app.models import Message
 from memory_app.realms import memory_caller
 from runs_app.engine import leases
 from runs_app.models import AgentRun
+from runs_app.providers.demo_model import user_prompts
 from runs_app.resolution import stored_agents
 from runs_app.thread_signals.inbox import Inbox
 from runs_app.thread_signals.sending import IfActive, IfIdle, send_signal
@@ -205,6 +208,40 @@ def test_a_signal_that_comes_before_the_end_is_written_wakes_the_next_run(send, 
 
     assert "Still there?" in following.output or "Still there?" in str(following.input)
     assert signals().get().seen_by == following.pk
+
+
+@pytest.fixture
+def requests():
+    """Return the prompts of each request to the model of the provider `spy`."""
+    requests = []
+
+    async def answer(messages, info):
+        requests.append([*user_prompts(messages)])
+        yield "Noted."
+
+    registry.add(
+        Entry(
+            Kind.MODEL_PROVIDER,
+            "spy",
+            "Spy",
+            names=("model",),
+            target=lambda name, settings: FunctionModel(stream_function=answer),
+        )
+    )
+    return requests
+
+
+def test_a_run_that_several_signals_wake_is_given_each_once(send, agent, editor, thread, requests):
+    agent.edit({"model": SLOW})
+    run = wait_for_text(start_in_thread(agent, editor, LONG))
+    agent.edit({"model": {"provider": "spy", "name": "model"}})
+    for text in ("one", "two", "three"):
+        send(text)
+    leases.cancel(run.pk)
+    wait_until_idle(thread)
+
+    assert requests == [["one", "two", "three"]]
+    assert [*signals().values_list("text", flat=True)] == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize(("lost_runs", "is_followed"), [(0, True), (1, True), (2, False)])
