@@ -24,7 +24,11 @@ def includes_ground_truth(answer: Any, ground_truth: Any = None) -> float:
     return float(ground_truth is not None and plain_text(ground_truth) in plain_text(answer))
 
 
-@scorer("agreement", title="Agrees with the ground truth")
+@scorer(
+    "agreement",
+    title="Agrees with the ground truth",
+    description="For experiments over scorers: how near a score is to that of people, from 1 (equal) to 0.",
+)
 def agreement(answer: Any, ground_truth: Any = None) -> float:
     """Return how near a score is to that of people, for experiments over scorers.
 

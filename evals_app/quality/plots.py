@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from evals_app.models import Experiment
 from evals_app.quality.online import OnlineScores
+from runs_app.display.formats import format_duration
 
 WIDTH, HEIGHT, MARGIN = 480, 160, 24
 
@@ -20,6 +22,12 @@ class PlotValue(NamedTuple):
     high: float
     answer_count: int
     experiment: Experiment | None = None
+
+    @property
+    def p95_text(self) -> str:
+        """The 95th percentile of the durations in the experiment, or a blank text."""
+        p95 = self.experiment.summary.get("p95Ms") if self.experiment else None
+        return format_duration(timedelta(milliseconds=p95)) if p95 is not None else ""
 
 
 class PlotPoint(NamedTuple):
@@ -52,10 +60,15 @@ class ScorePlot(NamedTuple):
     height: int = HEIGHT
 
 
-def build_plots(experiments: Sequence[Experiment], online: Sequence[OnlineScores] = ()) -> list[ScorePlot]:
-    """Return a plot for each scorer and dataset, with the scores of answers in use as a second series."""
+def build_plots(
+    experiments: Sequence[Experiment], online: Sequence[OnlineScores] = (), titles: Mapping[str, str] | None = None
+) -> list[ScorePlot]:
+    """Return a plot for each scorer and dataset, with the scores of answers in use as a second series.
+
+    `titles` names scorers that no experiment has used.
+    """
     groups: dict[tuple[str, str], list[PlotValue]] = {}
-    names: dict[str, str] = {}
+    names = dict(titles or {})
     for experiment in experiments:
         for key, figures in experiment.summary.get("scorers", {}).items():
             if figures.get("mean") is not None and experiment.version_number:

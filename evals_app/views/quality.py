@@ -15,6 +15,7 @@ from access_app.role import Role
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
+from evals_app.experiments.scoring import find_scorer
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Experiment
 from evals_app.quality.online import find_online_scores
@@ -33,17 +34,24 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
     experiments = Experiment.objects.for_user(request.user).filter(target_type="agent", target_id=agent.pk)
     rows = list(experiments.select_related("dataset").order_by("-created_at")[:MAX_EXPERIMENTS])
     head = get_head_version(agent)
+    online = find_online_scores(agent)
+    titles = {score.scorer: scorer_title(score.scorer, agent) for score in online}
+    completed = [row for row in rows if row.status == Experiment.Status.COMPLETED]
     context: dict[str, Any] = header_context(request, agent, AgentTab.QUALITY)
     context |= {
         "experiments": rows[:20],
-        "plots": build_plots(
-            [row for row in rows if row.status == Experiment.Status.COMPLETED], find_online_scores(agent)
-        ),
+        "plots": build_plots(completed, online, titles),
         "gates": gate_rows(agent, head, rows),
         "head": head,
         "may_manage": granted_covers(request.user, Role.MANAGER, agent.granted),
     }
     return render(request, "evals/quality.html", context)
+
+
+def scorer_title(key: str, agent: Agent) -> str:
+    """Return the name of a scorer, or its key if nothing registers it."""
+    entry = find_scorer(key, agent.owner_id)
+    return entry.title if entry is not None else key
 
 
 def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
@@ -53,6 +61,7 @@ def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment
     return [
         {
             "state": state,
+            "scorer": scorer_title(state.gate.scorer, agent),
             "running": next((row for row in unfinished if row.dataset_id == state.gate.dataset_id), None),
         }
         for state in states

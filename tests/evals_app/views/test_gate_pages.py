@@ -58,6 +58,7 @@ def test_a_manager_adds_lowers_and_deletes_a_gate(client, manager):
     page = text(client.get("/agents/concierge/quality"))
     assert "All agents of the team" in page
     assert "Not met, warns only" in page
+    assert "Equals the ground truth over Support" in page
     assert "The gate asks for 0.50 on &#x27;exact&#x27;" in text(client.get(f"{path}/delete"))
     client.post(f"{path}/delete")
     assert not ReleaseGate.objects.exists()

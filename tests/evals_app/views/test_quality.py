@@ -48,7 +48,7 @@ def test_a_scorer_that_no_experiment_uses_has_a_plot_of_its_own(client, agent):
 
     page = client.get("/agents/clerk/quality").content.decode()
 
-    assert "exact of answers in use" in page
+    assert "Equals the ground truth in use" in page
 
 
 def test_more_experiments_and_answers_need_no_more_queries(client, agent, django_assert_max_num_queries):
