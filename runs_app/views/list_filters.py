@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ PER_PAGE = 50
 SNIPPET_LENGTH = 160  # characters of the message
 RECENT_RUNS = 300  # runs from which the values of filters are taken
 MAX_OFFERED = 20
+BACKGROUND_TASK = re.compile(r'<background-task [^>]{0,200}\btool="([^"]{1,100})"')
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,14 @@ class RunRow:
 
     run: AgentRun
     agent_name: str
+
+    @property
+    def question(self) -> str:
+        """The first message, or in words what began the run instead."""
+        text = str(getattr(self.run, "question", None) or "")
+        if task := BACKGROUND_TASK.match(text):
+            return f"Result of the background task {task[1]}"
+        return text
 
     @property
     def duration_text(self) -> str:

@@ -18,8 +18,10 @@ from access_app.caller import Caller
 from access_app.permissions import can_have_role
 from access_app.role import Role
 from agentcms.web.list_state import Chip, ListState
+from agents_app.models import Agent
 from runs_app.background.endings import cancel_task
 from runs_app.display.formats import format_duration
+from runs_app.display.transcript import ToolCallPart
 from runs_app.models import BackgroundTask
 from runs_app.models.background_task import BackgroundTaskQuerySet
 
@@ -30,8 +32,12 @@ ENDED_MESSAGE = "The task has ended already."
 class TaskRow:
     """A row of the list."""
 
-    def __init__(self, task: BackgroundTask) -> None:
-        self.task = task
+    def __init__(self, task: BackgroundTask, agent_name: str) -> None:
+        self.task, self.agent_name = task, agent_name
+
+    @property
+    def tool_title(self) -> str:
+        return ToolCallPart(self.task.call_id, self.task.tool).title
 
     @property
     def duration_text(self) -> str:
@@ -69,7 +75,10 @@ class TaskListState(ListState):
 
     @cached_property
     def rows(self) -> list[TaskRow]:
-        return [TaskRow(task) for task in self.page.object_list]
+        tasks = [*self.page.object_list]
+        agents = Agent.objects.for_user(self.user).filter(pk__in={task.agent_key for task in tasks})
+        names = dict(agents.values_list("pk", "name"))
+        return [TaskRow(task, names.get(task.agent_key, task.agent_key)) for task in tasks]
 
     @property
     def has_unfinished(self) -> bool:

@@ -28,7 +28,13 @@ def test_editors_see_their_own_runs_and_publishers_see_all(editor, ann, agent):
 def test_a_row_shows_version_and_usage(editor, ann, agent):
     RunFactory(agent=agent, requested_by=ann, prompt="Hello", is_demo=False, cost="0.00213")
 
-    assert "Hello Concierge v2 Succeeded 2.3 s 15 $0.0021" in page_text(editor.get(LIST))
+    assert "Hello Concierge v2 Succeeded 2.3 s 15 tokens $0.0021" in page_text(editor.get(LIST))
+
+
+def test_the_result_of_a_background_task_is_named_instead_of_its_markup(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann, prompt='<background-task id="1" tool="stock-count" status="completed">8')
+
+    assert "Result of the background task stock-count" in page_text(editor.get(LIST))
 
 
 def test_sub_runs_are_not_listed(editor, ann, agent):
