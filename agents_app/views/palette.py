@@ -56,6 +56,7 @@ AGENT_TABS = (
     Destination("Live history", "versions:live_history", "live", "activations published"),
     Destination("Runs", "runs:of_agent", "sheets"),
     Destination("Usage", "runs:usage", "sheets", "figures cost tokens errors"),
+    Destination("Quality", "evals:quality", "check", "scores experiments gates evaluations"),
     Destination("Used by", "agents:used_by", "swap", "dependents sub-agents"),
 )
 PAGES = (
@@ -63,11 +64,17 @@ PAGES = (
     Destination("New agent", "agents:create", "plus", "create add", EDITORS),
     Destination("Runs", "runs:list", "play"),
     Destination("Approvals", "runs:approvals", "bell", "waiting decide decisions inbox questions"),
+    Destination("Threads", "threads:list", "sheets", "conversations memory messages"),
+    Destination("Background tasks", "tools:background_tasks", "history", "tools long progress"),
+    Destination("Knowledge", "knowledge:list", "search", "documents bases passages"),
+    Destination("Datasets", "evals:datasets", "sheets", "questions items experiments evaluations"),
+    Destination("Scorers", "evals:scorers", "check", "judges scores evaluations"),
     Destination("Import and export", "exchange:list", "swap", "imports exports upload download jobs"),
     Destination("Trash", "agents:trash", "trash", "deleted agents restore"),
     Destination("API keys", "account:keys", "key", "tokens"),
     Destination("Team", "account:team", "person", "members roles"),
     Destination("Password", "account:password", "lock", "account"),
+    Destination("Notices", "runs:notices", "bell", "account e-mail approvals"),
     Destination("API reference", "api-docs", "info", "docs documentation"),
     Destination("Administration", "admin:index", "settings", "admin", STAFF),
 )

@@ -50,7 +50,16 @@ def test_the_tabs_of_the_current_agent_come_first(viewer):
     groups = palette(viewer, current="porter")
 
     assert [*groups] == ["Night porter", "Newest changes", "Pages"]
-    assert groups["Night porter"] == ["Edit", "Playground", "History", "Live history", "Runs", "Usage", "Used by"]
+    assert groups["Night porter"] == [
+        "Edit",
+        "Playground",
+        "History",
+        "Live history",
+        "Runs",
+        "Usage",
+        "Quality",
+        "Used by",
+    ]
     assert palette(viewer, current="porter", q="play")["Night porter"] == ["Playground"]
     assert [*palette(viewer, current="theirs")] == ["Newest changes", "Pages"]
 
@@ -58,6 +67,8 @@ def test_the_tabs_of_the_current_agent_come_first(viewer):
 def test_pages_are_found_by_other_words_and_by_role(viewer, editor):
     assert palette(viewer, q="imports") == {"Pages": ["Import and export"]}
     assert palette(viewer, q="members") == {"Pages": ["Team"]}
+    assert palette(viewer, q="conv") == {"Pages": ["Threads"]}
+    assert palette(viewer, q="experiments")["Pages"] == ["Datasets"]
     assert palette(viewer, q="create") == {}
     assert palette(editor, q="create") == {"Pages": ["New agent"]}
     assert palette(viewer, q="administration") == {}
