@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parent.parent
-APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "memory_app", "runs_app"]
+APPS = ["agentcms", *(path.name for path in sorted(PROJECT.glob("*_app")))]
 PAGE_FOLDERS = {"admin", "display", "forms", "views"}
 SEARCH_WORDS = {"agents_app/views/palette.py"}  # its words are found, not shown
 PAGE_MODULES = {"admin.py", "forms.py", "views.py"}
@@ -20,7 +20,7 @@ PAGE_WORDS = {
     r"\bhead(?: version)?\b|\bstanding\b": "Draft",
     r"\btry it\b|\btry both\b|\btest it\b": "Try in playground",
     r"\bactivations?\b|\bmove[sd]? (?:of )?live\b|\bwho moved\b": "Live history",
-    r"(?<!change )(?<!current )(?<!new )\bowner\b(?! of)": "Team",
+    r"(?<!change )(?<!current )(?<!new )(?<!\{\{)\bowner\b(?! of)": "Team",
     r"\bidentifier\b|\bAgent id\b": "ID",
     r"\bdraft against\b|\bagainst (?:live|the draft)\b": "Compare",
     r"\bwent back to v|\bgoes back to v|\breverted?\b": "Roll back",
@@ -62,7 +62,7 @@ PHRASES = {
     r"\bbelongs to a button\b": "This page cannot be opened directly.",
     r"\bnot yours to (?:open|see)\b": "You do not have access",
     r"\bopen no agents\b|\bNo agents to see\b": "You are not in a team with agents yet.",
-    r"\btake me back\b|(?-i:\bLeave it\b)": "Cancel",
+    r"\btake me back\b|(?-i:\bLeave it\b)(?! out)": "Cancel",
     r"\bCut to\b|\bits user's role\b|\bRevoked \d+ keys\b|\bForget the stored\b": "Max role · same as user",
     r"\bCheck the history\b|\bfailed jobs again\b": "Verify histories / Retry selected failed jobs",
     r"\bThe same for programs\b": "Machine-readable: OpenAPI 3.1",

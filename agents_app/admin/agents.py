@@ -96,6 +96,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     list_filter = (OwnerFilter, DraftFilter, ArchivedFilter, "updated_at")
     search_fields = ("id", "name", "description", "instructions")
     list_select_related = ("active_version", "head_version")
+    ordering = ("-updated_at", "id")
     readonly_fields = ("references", "live", "state", "history", "page", "created_at", "updated_at")
     list_per_page = 50
     fieldsets: ClassVar = [
@@ -209,7 +210,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         links = '<a href="{}?agent__id__exact={}">All versions</a> · <a href="{}?agent__id__exact={}">Live history</a>'
         return format_html(links, versions, agent.pk, activations, agent.pk)
 
-    @admin.display(description="Page")
+    @admin.display(description="Actions")
     def page(self, agent: Agent) -> str:
         if agent.archived_at is not None:
             actions = ["duplicate", "unarchive"]

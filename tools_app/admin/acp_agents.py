@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
@@ -14,6 +15,8 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
+from access_app.role import Role
+from access_app.teams import team_choices
 from tools_app.acp.table import acp_unavailable_reason
 from tools_app.admin.acp_agent_form import AcpAgentForm
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
@@ -114,6 +117,13 @@ class AcpWorkspaceAdmin(SuperuserAdmin):
 
     list_display = ("owner_id", "name", "created_at")
     search_fields = ("owner_id", "name")
+
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        """Offer the teams, instead of a field for any text."""
+        if db_field.name == "owner_id":
+            used = AcpWorkspace.objects.values_list("owner_id", flat=True)
+            kwargs["widget"] = forms.Select(choices=team_choices(request.user, Role.MANAGER, *used))
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
 
 @admin.register(AcpPermission)

@@ -8,6 +8,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from access_app.permissions import SHARED_OWNER
+from access_app.role import Role
+from access_app.teams import team_choices
 from tools_app.mcp.headers import validate_headers
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
@@ -51,6 +53,10 @@ class McpServerForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if "owner_id" in self.fields:
+            current = [] if self.instance._state.adding else [self.instance.owner_id]
+            self.fields["owner_id"].widget = forms.Select(choices=team_choices(self.user, Role.MANAGER, *current))
+            self.fields["owner_id"].help_text = "Agents of this team can use it. Shared: agents of all teams."
         if "command_key" in self.fields:
             keys = sorted({*MCP_COMMANDS.all(), self.instance.command_key} - {""})
             self.fields["command_key"] = forms.ChoiceField(

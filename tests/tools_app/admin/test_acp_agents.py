@@ -95,3 +95,11 @@ def test_only_superusers_see_the_pages(client, superuser, url):
 
     assert allowed == 200 or "acppermission" in url
     assert client.get(url).status_code in (403, 404)
+
+
+def test_a_workspace_belongs_to_a_team_of_a_list(superuser):
+    member(Role.EDITOR, "support")
+
+    form = superuser.get(reverse("admin:tools_app_acpworkspace_add")).context["adminform"].form
+
+    assert [*form.fields["owner_id"].widget.choices] == [("", "Shared"), ("support", "support")]

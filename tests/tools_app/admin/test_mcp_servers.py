@@ -153,6 +153,7 @@ def test_only_managers_change_the_servers_of_their_teams(client):
     assert client.post(page(theirs, "switch")).status_code == 404
     assert client.post(page(shared, "restore"), {"version": "1"}).status_code == 403
     assert client.post(page(theirs, "restore"), {"version": "1"}).status_code == 404
+    assert [*client.get(ADD).context["adminform"].form.fields["owner_id"].widget.choices] == [("support", "support")]
     refused = client.post(ADD, {**FIELDS, "owner_id": "legal"})
     assert "owner_id" in errors(refused)
     client.post(ADD, {**FIELDS, "owner_id": "support"})
