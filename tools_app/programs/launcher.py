@@ -4,8 +4,9 @@ It is started as a script, inside the sandbox or without one, and imports only t
 
     python -I -S launcher.py '{"folder": "/", "limits": {"NPROC": 64}, "proxy": "", "parent": 0}' argv …
 
-`proxy` is the path of a Unix socket. What the program sends to HTTP_PROXY goes there. `parent` is the ID of the worker
-for a program without a sandbox. Then this process waits, and kills all that the program started once either ends.
+`proxy` is the path of a Unix socket. What the program sends to HTTP_PROXY goes there. `parent` is the ID of the
+worker. With it, this process waits, and kills all that the program started once either ends, or once there are more
+than `processes`: the system limits no processes of root. Otherwise it becomes the program.
 """
 
 import ctypes
@@ -16,7 +17,9 @@ import signal
 import socket
 import sys
 import threading
+import time
 
+COUNT_INTERVAL = 0.1  # seconds
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -31,12 +34,15 @@ def main() -> None:
     if options["proxy"]:
         serve_proxy(options["proxy"])
     if options["parent"]:
-        supervise(argv, options["parent"])
+        supervise(argv, options["parent"], options["processes"])
     os.execvp(argv[0], argv)  # noqa: S606  a program of the operator
 
 
-def supervise(argv: list[str], parent: int) -> None:
-    """Run a program until it or the parent of this process ends, and kill all that it started. Never return."""
+def supervise(argv: list[str], parent: int, most: int) -> None:
+    """Run a program until it or the parent of this process ends, and kill all that it started. Never return.
+
+    With `most`, also kill it once it has more processes and threads.
+    """
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)  # what the program leaves behind becomes a child of this process
     signal.signal(signal.SIGTERM, lambda *_: stop(143))
@@ -49,14 +55,29 @@ def supervise(argv: list[str], parent: int) -> None:
     for descriptor in (0, 1):
         os.close(descriptor)  # the worker notices the end of the program by the end of its output
     while True:
-        ended, status = os.wait()
+        ended, status = os.waitpid(-1, os.WNOHANG if most else 0)
         if ended == child:
             stop(os.waitstatus_to_exitcode(status) % 256)
+        if ended == 0:
+            stop_if_many(most)
+            time.sleep(COUNT_INTERVAL)
+
+
+def stop_if_many(most: int) -> None:
+    """Kill all descendants of this process, and end it, if they and their threads are more than allowed."""
+    waiting, count = child_ids(os.getpid()), 0
+    while waiting and count <= most:
+        process = waiting.pop()
+        count += len(thread_ids(process))
+        waiting += child_ids(process)
+    if count > most:
+        os.write(2, b"The program had too many processes and was ended.\n")
+        stop(137)
 
 
 def stop(code: int) -> None:
     """Kill all descendants of this process, and end it."""
-    while children := child_ids():
+    while children := child_ids(os.getpid()):
         for child in children:
             os.kill(child, signal.SIGKILL)
         for child in children:
@@ -64,10 +85,23 @@ def stop(code: int) -> None:
     os._exit(code)
 
 
-def child_ids() -> list[int]:
-    own = os.getpid()
-    with open(f"/proc/{own}/task/{own}/children") as file:
-        return [int(word) for word in file.read().split()]
+def child_ids(process: int) -> list[int]:
+    """Return the processes that the threads of a process have started."""
+    ids: list[int] = []
+    for thread in thread_ids(process):
+        try:
+            with open(f"/proc/{process}/task/{thread}/children") as file:
+                ids += map(int, file.read().split())
+        except OSError:  # it has ended
+            continue
+    return ids
+
+
+def thread_ids(process: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{process}/task")
+    except OSError:  # it has ended
+        return []
 
 
 def serve_proxy(path: str) -> None:

@@ -13,6 +13,7 @@ from tools_app.programs.commands import Command
 from tools_app.programs.sandbox import sandboxed_argv
 
 SCRIPT_INSIDE = "/run/launcher.py"  # in the sandbox
+SANDBOX_PROCESSES = 2
 MEGABYTE = 1024 * 1024
 LIMITS = {"DATA": 2048 * MEGABYTE, "NPROC": 64, "CPU": 600, "CORE": 0}  # of one process; CPU in seconds
 
@@ -32,11 +33,19 @@ def limited_argv(
     """
     python, script = os.path.realpath(sys.executable), launcher.__file__
     options = {"folder": folder or "/tmp", "limits": dict(limits), "proxy": proxy, "parent": 0}  # noqa: S108
+    # The system does not limit the processes of root.
+    most = limits.get("NPROC", 0) if os.geteuid() == 0 else 0
+    supervision = {"folder": folder or "/", "proxy": "", "parent": os.getpid(), "processes": most}
+    supervised = [python, "-I", "-S", script]
     if not command.is_sandboxed:
-        options |= {"folder": folder or "/", "proxy": "", "parent": os.getpid()}
-        return [python, "-I", "-S", script, json.dumps(options), *command.argv]
+        return [*supervised, json.dumps({**options, **supervision}), *command.argv]
     mounts = [*mounts, "--ro-bind", script, SCRIPT_INSIDE]
     if not Path(sys.base_prefix).is_relative_to("/usr"):
         mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
     launched = [python, "-I", "-S", SCRIPT_INSIDE, json.dumps(options), *command.argv]
-    return sandboxed_argv(command.argv, mounts, launched)
+    boxed = sandboxed_argv(command.argv, mounts, launched)
+    if not most:
+        return boxed
+    # Outside of the sandbox, where the program cannot stop it. The sandbox itself has two processes.
+    supervision |= {"folder": "/", "limits": {}, "processes": most + SANDBOX_PROCESSES}
+    return [*supervised, json.dumps(supervision), *boxed]

@@ -13,6 +13,9 @@ MAX_FIRST_LINE = 256  # bytes, as Linux reads of a script
 # Of the machine, only programs and libraries. A process in its own namespaces sees no other and has no network.
 SANDBOX_ARGUMENTS = (
     "--unshare-all",
+    "--unshare-user",
+    # A program of root would keep the capabilities in its namespaces, and could make the folders below writable.
+    *("--cap-drop", "ALL"),
     "--die-with-parent",
     "--new-session",
     "--ro-bind",
