@@ -1,9 +1,57 @@
-"""Validation of JSON Schemas themselves."""
+"""JSON Schemas that users write: their check, and the validation of values by them in a limited time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from agentcms.wire.canonical import canonical
+from agentcms.wire.patterns import Pattern, compile_pattern
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+MAX_SCHEMA_KB = 100
+MAX_STEPS = 40_000  # keywords that the validation of one value looks at; half a second or more
+EVALUATED = "unevaluatedProperties"  # the library reads patterns for it with an engine that may take for ever
+Keyword = Callable[[Any, Any, Any, Any], Iterator[Any]]
+
+
+class SchemaUnusable(ValueError):
+    """A schema by which a value cannot be validated. The message says why and ends with a full stop."""
+
+
+class Effort:
+    """The work on one value: the steps so far, and the patterns that were compiled for it."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.patterns: dict[str, Pattern | None] = {}
+
+    def count(self) -> None:
+        """Count a step. Raise SchemaUnusable if there were too many."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise SchemaUnusable("The schema takes too many steps for this value. Simplify the schema.")
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Return whether a pattern occurs in a text. What only other engines know is taken to occur."""
+        if pattern not in self.patterns:
+            try:
+                self.patterns[pattern] = compile_pattern(pattern)
+            except ValueError:
+                self.patterns[pattern] = None
+        compiled = self.patterns[pattern]
+        return compiled is None or compiled.occurs_in(text)
+
+
+_effort: ContextVar[Effort] = ContextVar("schema_effort")
 
 
 def reject_invalid_schema(schema: Mapping[str, Any]) -> None:
@@ -14,3 +62,132 @@ def reject_invalid_schema(schema: Mapping[str, Any]) -> None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise ValueError(error.message) from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def reject_unusable_schema(schema: Mapping[str, Any]) -> None:
+    """Raise ValueError if this is not a JSON Schema, or none by which values can be validated here."""
+    if len(json.dumps(schema, ensure_ascii=False).encode()) > MAX_SCHEMA_KB * 1024:
+        raise ValueError(f"it has more than {MAX_SCHEMA_KB} KB")
+    reject_invalid_schema(schema)
+    for pattern in find_patterns(schema):
+        try:
+            compile_pattern(pattern)
+        except ValueError:
+            message = f"the pattern '{pattern[:100]}' is not available. Leave out look-around and back references"
+            raise ValueError(message) from None
+    reject_mixed_properties(schema)
+
+
+def reject_mixed_properties(schema: Any) -> None:
+    """Raise SchemaUnusable for a schema with unevaluatedProperties and patternProperties."""
+    names = {name for part in walk(schema) for name in part}
+    if {EVALUATED, "patternProperties"} <= names:
+        raise SchemaUnusable(f"A schema cannot have both {EVALUATED} and patternProperties.")
+
+
+def find_patterns(schema: Any) -> Iterator[str]:
+    """Yield the regular expressions of a schema."""
+    for part in walk(schema):
+        if isinstance(part.get("pattern"), str):
+            yield part["pattern"]
+        if isinstance(part.get("patternProperties"), dict):
+            yield from part["patternProperties"]
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a JSON value."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+class SchemaValidator:
+    """The validation of values by a schema, without requests to other servers and in a limited time."""
+
+    def __init__(self, schema: Any) -> None:
+        from referencing import Registry  # loads slowly
+
+        reject_mixed_properties(schema)
+        # A registry of its own fetches nothing.
+        self.validator = limited_validator()(schema, registry=Registry())
+
+    def errors(self, value: Any, limit: int) -> list[ValidationError]:
+        """Return the first errors of a value. Raise SchemaUnusable."""
+        from referencing.exceptions import Unresolvable  # loads slowly
+
+        token = _effort.set(Effort())
+        try:
+            return list(islice(self.validator.iter_errors(value), limit))
+        except Unresolvable as error:
+            raise SchemaUnusable(f"The schema refers to {error.ref}, which is not part of it.") from None
+        except RecursionError:
+            raise SchemaUnusable("The schema refers to itself without an end, or the value is too deep.") from None
+        finally:
+            _effort.reset(token)
+
+
+@cache
+def limited_validator() -> Any:
+    """Return a validator of the library whose keywords count their steps and compare patterns in linear time."""
+    from jsonschema import Draft202012Validator, validators  # loads slowly
+
+    keywords = {
+        **Draft202012Validator.VALIDATORS,
+        "pattern": pattern,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional_properties,
+        "uniqueItems": unique_items,
+    }
+    extend: Any = validators.extend
+    limited = extend(Draft202012Validator, {name: counted(check) for name, check in keywords.items()})
+    # The library would change to its own validator at a member "$schema".
+    limited.evolve = evolve
+    return limited
+
+
+def counted(keyword: Keyword) -> Keyword:
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        _effort.get().count()
+        yield from keyword(validator, value, instance, schema) or ()
+
+    return check
+
+
+def pattern(validator: Any, value: str, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if isinstance(instance, str) and not _effort.get().matches(value, instance):
+        yield ValidationError(f"{instance!r} does not match {value!r}")
+
+
+def pattern_properties(validator: Any, value: dict[str, Any], instance: Any, schema: Any) -> Iterator[Any]:
+    if not isinstance(instance, dict):
+        return
+    for expression, subschema in value.items():
+        for name, member in instance.items():
+            _effort.get().count()
+            if _effort.get().matches(expression, name):
+                yield from validator.descend(member, subschema, path=name, schema_path=expression)
+
+
+def additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema import Draft202012Validator
+
+    if isinstance(instance, dict) and (expressions := schema.get("patternProperties")):
+        known = [name for name in instance if any(_effort.get().matches(text, name) for text in expressions)]
+        schema = {"properties": {**schema.get("properties", {}), **dict.fromkeys(known, True)}}
+    yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, value, instance, schema)
+
+
+def unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if value and isinstance(instance, list) and len({canonical(item) for item in instance}) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.names import join_path
 from agentcms.wire.validation import find_faults
 from agents_app.configuration.schema import Issue
@@ -12,6 +13,7 @@ from agents_app.configuration.schema import Issue
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
+MAX_ERRORS = 100
 MAX_MESSAGE_LENGTH = 300  # characters; a message quotes the value
 
 
@@ -21,16 +23,11 @@ def schema_issues(value: Any, schema: Mapping[str, Any] | None, field: str) -> l
         return [Issue(fault.field, fault.message) for fault in faults]
     if schema is None:
         return []
-    from jsonschema import Draft202012Validator  # loads slowly
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
-    # The empty registry keeps references from being fetched from other servers.
-    errors = Draft202012Validator(schema, registry=Registry()).iter_errors(value)
     try:
+        errors = SchemaValidator(schema).errors(value, MAX_ERRORS)
         return [Issue(*issue) for issue in sorted({*_find_issues(errors, field)})]
-    except Unresolvable as error:
-        return [Issue(field, f"The schema refers to {error.ref}, which is not part of it.")]
+    except SchemaUnusable as error:
+        return [Issue(field, str(error))]
 
 
 def _find_issues(errors: Iterable[ValidationError], field: str) -> Iterator[tuple[str, str]]:

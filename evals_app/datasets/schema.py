@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from django.conf import settings
 from pydantic import BaseModel, Field
 
-from agentcms.wire.json_schema import reject_invalid_schema
+from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator, reject_unusable_schema
 from agentcms.wire.names import to_wire
 from agents_app.configuration.schema import (
     WIRE_CONFIG,
@@ -108,7 +108,7 @@ def dataset_columns(fields: JSONObject) -> JSONObject:
     for name in SCHEMA_FIELDS:
         if fields.get(name):
             try:
-                reject_invalid_schema(fields[name])
+                reject_unusable_schema(fields[name])
             except ValueError as error:
                 issues.append(Issue(to_wire(name), f"This is not a JSON Schema: {error}"))
     if issues:
@@ -170,7 +170,7 @@ class ItemValidator:
 
     def __init__(self, schemas: Mapping[str, JSONObject | None]) -> None:
         """Take the schemas by the wire name of the field that they are for."""
-        self.validators = {name: _build_validator(schema) for name, schema in schemas.items() if schema}
+        self.validators = {name: SchemaValidator(schema) for name, schema in schemas.items() if schema}
 
     def issues(self, columns: Mapping[str, Any], path: str = "") -> Iterator[Issue]:
         """Yield what the schemas refuse in the columns of an item."""
@@ -185,20 +185,11 @@ class ItemValidator:
             yield from _schema_issues(validator, value, _join(path, wire))
 
 
-def _build_validator(schema: JSONObject) -> Any:
-    from jsonschema import Draft202012Validator  # loads slowly
-    from referencing import Registry
-
-    return Draft202012Validator(schema, registry=Registry())  # a registry of its own fetches nothing
-
-
-def _schema_issues(validator: Any, value: Any, path: str) -> Iterator[Issue]:
-    from referencing.exceptions import Unresolvable  # loads slowly
-
+def _schema_issues(validator: SchemaValidator, value: Any, path: str) -> Iterator[Issue]:
     try:
-        for number, error in enumerate(validator.iter_errors(value)):
-            if number == MAX_ERRORS:
-                return
-            yield Issue(path + error.json_path[1:], f"{error.message[:500]}.")
-    except Unresolvable:
-        yield Issue(path, "The schema of the dataset refers to a schema that is not part of it.")
+        errors = validator.errors(value, MAX_ERRORS)
+    except SchemaUnusable as unusable:
+        yield Issue(path, str(unusable))
+        return
+    for error in errors:
+        yield Issue(path + error.json_path[1:], f"{error.message[:500]}.")

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from agentcms.wire.json_schema import reject_invalid_schema
+from agentcms.wire.json_schema import reject_unusable_schema
 from agentcms.wire.names import to_wire
+from agentcms.wire.patterns import compile_pattern
 from agents_app.configuration.schema import (
     WIRE_CONFIG,
     ConfigError,
@@ -18,7 +19,7 @@ from agents_app.configuration.schema import (
     as_partial,
     validate_fields,
 )
-from evals_app.scorers.kinds.checks import CHECKS, compile_pattern
+from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.judges import JUDGE
 from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS
 from evals_app.scorers.kinds.trajectory import MODES
@@ -134,7 +135,7 @@ def common_issues(snapshot: JSONObject) -> list[Issue]:
 
 def schema_issues(field: str, schema: Any) -> list[Issue]:
     try:
-        reject_invalid_schema(schema)
+        reject_unusable_schema(schema)
     except ValueError as error:
         return [Issue(field, f"This is not a JSON Schema: {error}.")]
     return []

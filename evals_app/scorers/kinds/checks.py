@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, PydanticSchemaGenerationError, TypeAdapter, ValidationError
-from pydantic_core import SchemaError
 from rapidfuzz import fuzz
 
-from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult
+from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
+from agentcms.wire.patterns import compile_pattern
+from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 
 Config = dict[str, Any]
 Check = Callable[[Config, Answer], tuple[float, str]]
@@ -45,31 +45,22 @@ def equals(config: Config, answer: Answer) -> tuple[float, str]:
     return float(is_equal), "" if is_equal else "The answer differs from the expected text."
 
 
-def compile_pattern(pattern: str) -> TypeAdapter[str]:
-    """Return a validator of texts in which a pattern occurs. Its engine takes linear time. Raise ValueError."""
-    try:
-        return TypeAdapter(Annotated[str, Field(pattern=pattern)])
-    except (SchemaError, PydanticSchemaGenerationError) as error:
-        raise ValueError(str(error)) from None
-
-
 def matches(config: Config, answer: Answer) -> tuple[float, str]:
-    try:
-        compile_pattern(config["pattern"]).validate_python(text_of(answer.output))
-    except ValidationError:
-        return 0.0, "The pattern does not occur in the answer."
-    return 1.0, ""
+    if compile_pattern(config["pattern"]).occurs_in(text_of(answer.output)):
+        return 1.0, ""
+    return 0.0, "The pattern does not occur in the answer."
 
 
 def json_schema(config: Config, answer: Answer) -> tuple[float, str]:
-    from jsonschema import Draft202012Validator  # heavy
-
     try:
         value = json.loads(answer.output) if isinstance(answer.output, str) else answer.output
     except ValueError:
         return 0.0, "The answer is not JSON."
-    error = next(iter(Draft202012Validator(config["schema"]).iter_errors(value)), None)
-    return float(error is None), "" if error is None else f"{error.json_path}: {error.message}"[:1000]
+    try:
+        errors = SchemaValidator(config["schema"]).errors(value, 1)
+    except SchemaUnusable as error:
+        raise ScorerError(str(error)) from None
+    return float(not errors), f"{errors[0].json_path}: {errors[0].message}"[:1000] if errors else ""
 
 
 def called_tool(config: Config, answer: Answer) -> tuple[float, str]:

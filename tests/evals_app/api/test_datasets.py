@@ -148,11 +148,21 @@ def test_a_faulty_item_names_its_field(editor, support, settings, body, field):
     assert not ItemVersion.objects.exists()
 
 
-def test_a_faulty_schema_is_refused(editor, support):
-    answer = editor.patch(ONE, {"inputSchema": {"type": "colour"}})
+@pytest.mark.parametrize("schema", [{"type": "colour"}, {"pattern": "(?=a)b"}, {"description": "x" * 200_000}])
+def test_a_faulty_schema_is_refused(editor, support, schema):
+    answer = editor.patch(ONE, {"inputSchema": schema})
 
     assert answer.status_code == 400
     assert answer.body["issues"][0]["field"] == "inputSchema"
+
+
+def test_a_schema_without_an_end_refuses_items_with_a_reason(editor, support):
+    editor.patch(ONE, {"inputSchema": {"$ref": "#"}})
+
+    answer = editor.post(ITEMS, {"input": "One"})
+
+    assert answer.status_code == 400
+    assert "without an end" in answer.body["issues"][0]["message"]
 
 
 def test_items_are_found_by_words_in_any_script(editor, support):

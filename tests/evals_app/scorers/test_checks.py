@@ -4,7 +4,7 @@ import pytest
 
 from evals_app.scorers.kinds.checks import score_by_check
 from evals_app.scorers.kinds.trajectory import score_trajectory
-from evals_app.scorers.results import Answer, NotScorable, ToolUse
+from evals_app.scorers.results import Answer, NotScorable, ScorerError, ToolUse
 
 REFUND = ToolUse("refund", {"order": "A1", "amount": 5}, "Done")
 SEARCH = ToolUse("search", {"query": "A1"}, "Found")
@@ -109,3 +109,12 @@ def test_expected_steps_come_from_the_item():
     answer = Answer("", "", expected_trajectory={"steps": ["search"]}, calls=(SEARCH,))
 
     assert score_trajectory({}, answer).score == 1
+
+
+def test_a_schema_asks_no_other_server_and_has_a_limited_time():
+    for schema, reason in (
+        ({"$ref": "http://127.0.0.1:9/schema"}, "not part of it"),
+        ({"$defs": {"a": {"allOf": [{"items": {"$ref": "#/$defs/a"}}] * 2}}, "$ref": "#/$defs/a"}, "too many steps"),
+    ):
+        with pytest.raises(ScorerError, match=reason):
+            score_by_check({"check": "json-schema", "schema": schema}, Answer("q", "[" * 20 + "]" * 20))

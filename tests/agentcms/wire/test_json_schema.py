@@ -1,0 +1,129 @@
+"""Schemas that users write: what they refuse, and those that would take for ever or ask other servers."""
+
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator, reject_unusable_schema
+
+SECONDS = 20  # of CPU; the cases below would take hours
+
+doubling = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(60)}
+DOUBLING = {"$defs": {**doubling, "a60": {}}, "$ref": "#/$defs/a0"}
+
+
+def messages(schema, value):
+    return [error.message for error in SchemaValidator(schema).errors(value, 10)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": "^(a+)+$"}, "a" * 5000 + "!"),
+        (
+            {"$schema": "https://json-schema.org/draft/2020-12/schema", "items": {"pattern": "^(a+)+$"}},
+            ["a" * 40 + "!"],
+        ),
+        ({"items": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^(a+)+$"}}, ["a" * 40 + "!"]),
+        ({"patternProperties": {"^(a+)+$": False}, "additionalProperties": False}, {"a" * 40 + "!": 1}),
+        ({"propertyNames": {"pattern": "^(a+)+$"}}, {"a" * 40 + "!": 1}),
+    ],
+)
+def test_patterns_take_linear_time(schema, value):
+    started = time.thread_time()
+
+    SchemaValidator(schema).errors(value, 10)
+
+    assert time.thread_time() - started < SECONDS
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (DOUBLING, {}),
+        ({"$ref": "#"}, 1),
+        ({"allOf": [{"items": {"$ref": "#"}}] * 2}, [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]),
+        ({"$dynamicRef": "#"}, 1),
+    ],
+)
+def test_schemas_that_grow_without_an_end_are_given_up(schema, value):
+    started = time.thread_time()
+
+    with pytest.raises(SchemaUnusable, match=r"too many steps|without an end"):
+        SchemaValidator(schema).errors(value, 10)
+
+    assert time.thread_time() - started < SECONDS
+
+
+def test_no_other_server_is_asked():
+    paths = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            paths.append(self.path)
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        for place in (f"http://127.0.0.1:{server.server_port}/schema", "file:///etc/hostname"):
+            with pytest.raises(SchemaUnusable, match="not part of it"):
+                SchemaValidator({"$ref": place}).errors(1, 10)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert paths == []
+
+
+def test_many_unequal_objects_are_compared_quickly():
+    value = [{"a": number} for number in range(8000)]
+    started = time.thread_time()
+
+    assert messages({"uniqueItems": True}, value) == []
+    assert len(messages({"uniqueItems": True}, [*value, {"a": 1}])) == 1
+    assert time.thread_time() - started < SECONDS
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"pattern": "^x"}, "xy", "y"),
+        ({"pattern": "^x"}, 7, "y"),
+        ({"patternProperties": {"^n": {"type": "number"}}}, {"n1": 1, "x": "x"}, {"n1": "x"}),
+        ({"patternProperties": {"^n": {}}, "additionalProperties": False}, {"n1": 1}, {"x": 1}),
+        ({"properties": {"a": {}}, "additionalProperties": {"type": "null"}}, {"a": 1, "b": None}, {"b": 1}),
+        ({"uniqueItems": True}, [1, True, "1", {"a": 1}], [{"a": 1, "b": 2}, {"b": 2, "a": 1}]),
+        ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"a": 1}, {"b": 1}),
+        ({"$defs": {"word": {"type": "string"}}, "items": {"$ref": "#/$defs/word"}}, ["a"], [1]),
+    ],
+)
+def test_values_fit_or_do_not(schema, good, bad):
+    assert messages(schema, good) == []
+    assert len(messages(schema, bad)) == 1
+
+
+def test_a_large_list_of_objects_fits_in_the_steps():
+    schema = {"items": {"type": "object", "required": ["a"], "properties": {"a": {"type": "number"}}}}
+
+    assert messages(schema, [{"a": number} for number in range(5000)]) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"type": "no such type"}, "is not valid"),
+        ({"properties": {"a": {"pattern": "(?=a)b"}}}, "look-around"),
+        ({"patternProperties": {r"(a)\1": {}}}, "back references"),
+        ({"description": "x" * 200_000}, "100 KB"),
+        ({"allOf": [{"patternProperties": {"a": {}}}], "unevaluatedProperties": False}, "cannot have both"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused(schema, reason):
+    with pytest.raises(ValueError, match=reason):
+        reject_unusable_schema(schema)
+
+
+def test_a_pattern_of_another_engine_refuses_no_value():
+    """Schemas of MCP servers may have such patterns, and their servers check the value themselves."""
+    assert messages({"pattern": "(?=a)b"}, "c") == []
