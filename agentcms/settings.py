@@ -256,6 +256,8 @@ METRICS_ALLOW = environment.read_networks("METRICS_ALLOW")
 # The OpenTelemetry SDK reads the other standard variables. Without an endpoint it is not imported.
 TRACES_ENDPOINT = environment.read_traces_endpoint()
 TRACE_CONTENT = environment.read_bool("TRACE_CONTENT", default=False)
+# Hosts of model providers and MCP servers that also get the trace context: models.internal, mcp.internal:8080
+TRACE_OWN_HOSTS = {host.lower() for host in environment.read_list("TRACE_OWN_HOSTS")}
 # The address of a trace in a tool of yours: https://traces.example.org/trace/{trace_id}
 TRACE_URL_TEMPLATE = environment.read_url("TRACE_URL_TEMPLATE", "http", "https")
 

@@ -23,6 +23,7 @@ from agents_app.configuration.schema import JSONObject
 from evals_app.api.lookups import get_dataset, owner_for_new_dataset
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
 from evals_app.datasets.creation import create_dataset
+from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.datasets.schema import parse_dataset, parse_dataset_change
 from evals_app.datasets.settings import apply_settings
 from evals_app.models import Dataset
@@ -84,7 +85,7 @@ class DatasetView(JSONView):
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.PUBLISHER)
         try:
-            dataset.delete()
+            delete_with_experiments(dataset)
         except ProtectedError:
             raise Conflict("A release gate uses this dataset. Delete the gate first.", "dataset_in_use") from None
         return json_response({"success": True, "message": f"Dataset {dataset_id} deleted"})

@@ -24,9 +24,9 @@ from agents_app.configuration.schema import validate_fields
 from evals_app.api.experiment_representation import created_body, experiment_body
 from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import paged
+from evals_app.datasets.deletion import delete_experiment
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.ending import request_cancel
-from evals_app.experiments.memory import delete_threads
 from evals_app.experiments.options import ExperimentChange, parse_experiment
 from evals_app.experiments.submitting import finalize
 from evals_app.experiments.walk import stop_runs
@@ -129,10 +129,8 @@ class DatasetExperimentView(JSONView):
 
 
 def delete(experiment: Experiment) -> HttpResponse:
-    stop_runs(experiment)
-    delete_threads(experiment)
     experiment_id = experiment.pk
-    experiment.delete()
+    delete_experiment(experiment)
     return json_response({"success": True, "message": f"Experiment {experiment_id} deleted"})
 
 

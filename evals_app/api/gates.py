@@ -36,6 +36,7 @@ def gate_body(gate: ReleaseGate) -> JSONObject:
     return {
         "id": gate.pk,
         "agentId": gate.agent_id,
+        "allAgents": gate.agent_id is None,
         "ownerId": gate.owner_id,
         "datasetId": gate.dataset_id,
         "datasetVersion": gate.dataset_version,
@@ -76,7 +77,7 @@ class GatesView(JSONView):
         agent = get_agent(request, agent_id, Role.MANAGER)
         user = request.user
         gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by_id=user.pk)
-        apply_gate(gate, json_object_body(request), is_new=True, datasets=Dataset.objects.for_user(user))
+        apply_gate(gate, json_object_body(request), agent, is_new=True, datasets=Dataset.objects.for_user(user))
         gate.save()
         return json_response(gate_body(gate), 201)
 
@@ -85,9 +86,10 @@ class GateView(JSONView):
     """A gate of an agent: change and delete."""
 
     def patch(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
-        gate = get_gate(get_agent(request, agent_id, Role.MANAGER), gate_id)
+        agent = get_agent(request, agent_id, Role.MANAGER)
+        gate = get_gate(agent, gate_id)
         datasets = Dataset.objects.for_user(request.user)
-        apply_gate(gate, json_object_body(request), is_new=False, datasets=datasets)
+        apply_gate(gate, json_object_body(request), agent, is_new=False, datasets=datasets)
         gate.updated_at = timezone.now()
         gate.save()
         return json_response(gate_body(gate))
@@ -98,9 +100,9 @@ class GateView(JSONView):
 
 
 def get_gate(agent: Agent, gate_id: str) -> ReleaseGate:
-    """Return a gate of an agent. Raise NotFound."""
+    """Return a gate of an agent or of all agents of its team. Raise NotFound."""
     gate_uuid = parse_uuid(gate_id)
-    gate = agent.gates.filter(pk=gate_uuid).first() if gate_uuid else None
+    gate = gates_for(agent).filter(pk=gate_uuid).first() if gate_uuid else None
     if gate is None:
         raise NotFound(f"Gate with id {gate_id} not found")
     return gate

@@ -21,7 +21,8 @@ from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import warning_payloads
 from evals_app.api.lookups import get_dataset, get_item
 from evals_app.api.representation import item_body, item_history_body, paged
-from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found, purge_item
+from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found
+from evals_app.datasets.purging import purge_item
 from evals_app.datasets.schema import parse_item, parse_item_change, parse_items
 from evals_app.models import Dataset, ItemVersion
 

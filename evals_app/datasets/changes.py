@@ -6,24 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
-from django.utils import timezone
 
-from access_app.caller import Caller
 from agentcms.errors import ApiError, Conflict
 from agentcms.ids import uuid7
 from agentcms.wire.canonical import json_equal
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from agents_app.editing.change_context import current_change
 from evals_app.datasets.schema import ItemValidator
-from evals_app.models import Dataset, DatasetItem, DatasetVersion, ExperimentResult, ItemVersion
+from evals_app.models import Dataset, DatasetItem, DatasetVersion, ItemVersion
 
 MAX_ITEMS = 20_000
 MAX_SEARCH_TEXT = 20_000  # characters of an item that a search looks at
 BATCH = 500
-REDACTED = "[purged]"
 
 
 def dataset_not_found(dataset_id: str) -> ApiError:
@@ -103,26 +98,6 @@ def restore_item(dataset: Dataset, item_id: UUID, version: int) -> ItemVersion:
     restored = change.replace(earlier.item, earlier.content, change.latest([item_id]).get(item_id))
     change.save()
     return restored
-
-
-@transaction.atomic
-def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
-    """Redact an item in all its versions. This makes no version and stands in the log of the admin."""
-    ItemsChange(dataset)
-    empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
-    ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", **empty)
-    results = {"input": None, "ground_truth": None, "output": REDACTED, "tool_mock_report": None, "comment": ""}
-    ExperimentResult.objects.filter(item=item).update(**results)
-    item.purged_at = timezone.now()
-    item.save(update_fields=["purged_at"])
-    LogEntry.objects.create(
-        user_id=user.pk,  # type: ignore[misc]  # anonymous users do not come here
-        content_type=ContentType.objects.get_for_model(Dataset),
-        object_id=dataset.pk,
-        object_repr=dataset.name[:200],
-        action_flag=CHANGE,
-        change_message=f"Item {item.pk} purged ({current_change().source}).",
-    )
 
 
 def reject_purged(item: DatasetItem) -> None:

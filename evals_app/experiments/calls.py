@@ -22,7 +22,7 @@ from agents_app.configuration.schema import JSONObject
 from evals_app.experiments.callees import Callee
 from evals_app.experiments.collecting import LOST_CODE, MAX_RETRIES, store_result
 from evals_app.experiments.ending import stop_reason
-from evals_app.experiments.items import require_scorers, save_failure
+from evals_app.experiments.items import require_runnable, save_failure
 from evals_app.experiments.scoring import score_result, scorer_keys
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 
@@ -75,7 +75,7 @@ def insert_row(experiment: Experiment, version: ItemVersion, attempt: int) -> Ex
     """Insert the row of a call, with its error if it cannot be made. Return None if another process was first."""
     result = ExperimentResult(experiment=experiment, item_version=version, item_id=version.item_id, attempt=attempt)
     try:
-        require_scorers(experiment, version)
+        require_runnable(experiment, version)
         with transaction.atomic():
             result.save(force_insert=True)
     except IntegrityError:

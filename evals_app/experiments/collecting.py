@@ -8,8 +8,9 @@ from typing import Any
 from django.utils import timezone
 
 from agents_app.configuration.schema import JSONObject
+from evals_app.datasets.purging import purge_results
 from evals_app.experiments.scoring import score_result, scorer_keys
-from evals_app.models import ExperimentResult
+from evals_app.models import DatasetItem, ExperimentResult
 from runs_app.engine.leases import LOST_MESSAGE
 from runs_app.models import AgentRun
 
@@ -36,7 +37,10 @@ def store_result(result: ExperimentResult, **unchanged: Any) -> bool:
     names = ("output", "error", "duration_ms", "tokens", "cost", "scores", "tool_mock_report", "completed_at")
     rows = ExperimentResult.objects.filter(pk=result.pk, state=ExperimentResult.State.RUNNING, **unchanged)
     values = {name: getattr(result, name) for name in names}
-    return bool(rows.update(state=ExperimentResult.State.DONE, run_id=result.run_id, **values))
+    is_stored = bool(rows.update(state=ExperimentResult.State.DONE, run_id=result.run_id, **values))
+    if is_stored and DatasetItem.objects.filter(pk=result.item_id, purged_at__isnull=False).exists():
+        purge_results(result.item_id)  # the item was purged while it ran
+    return is_stored
 
 
 def fill_from_run(result: ExperimentResult, run: AgentRun | None) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
@@ -53,7 +54,8 @@ def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Expe
     if version > dataset.version:
         raise ConfigError([Issue("version", f"The dataset has {dataset.version} versions.")])
     reject_unknown_scorers(options.get("scorer_ids") or [], dataset.owner_id)
-    count = ItemVersion.objects.at_version(version).filter(dataset=dataset).count()
+    items = ItemVersion.objects.at_version(version).not_purged_before(timezone.now())
+    count = items.filter(dataset=dataset).count()
     if not count:
         message = f"Dataset '{dataset.pk}' has no items at version {version}. Add an item first."
         raise ApiError(409, message, "EXPERIMENT_NO_ITEMS")
@@ -80,17 +82,14 @@ def build_experiment(dataset: Dataset, options: JSONObject, user: Caller, versio
         pk=UUID(options["id"]) if options.get("id") else uuid7(),
         dataset=dataset,
         dataset_version=version,
-        name=options.get("name") or "",
-        description=options.get("description") or "",
-        metadata=options.get("metadata") or {},
+        **{name: options.get(name) or "" for name in ("name", "description")},
+        **{name: options.get(name) or {} for name in ("metadata", "request_context", "budget", "bars")},
         scorer_keys=options.get("scorer_ids"),
         concurrency=1 if shares_thread(memory) else options.get("max_concurrency") or 4,
         repeats=options.get("repeats") or 1,
         seed=options.get("seed"),
-        request_context=options.get("request_context") or {},
         memory=memory,
-        budget=options.get("budget") or {},
-        bars=options.get("bars") or {},
+        gate_scorers=options.get("gate_scorers"),
         provenance=options.get("provenance"),
         created_by=cast("User", user),
         created_by_name=cast("User", user).get_username(),

@@ -15,6 +15,7 @@ from agents_app.configuration.schema import JSONObject
 from agents_app.configuration.variables import is_reserved
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
+from evals_app.datasets.changes import reject_purged
 from evals_app.experiments.memory import ThreadRequired, mark_thread, thread_for
 from evals_app.experiments.scoring import find_scorer, scorer_keys
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
@@ -77,7 +78,7 @@ def start_item(
 
 def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request_context: JSONObject) -> None:
     experiment, version = result.experiment, result.item_version
-    require_scorers(experiment, version)
+    require_runnable(experiment, version)
     thread = thread_for(experiment, result, agent.configuration, user)
     context = {**experiment.request_context, **request_context, **(version.request_context or {})}
     options = {"toolMocks": version.tool_mocks or [], "unmockedToolPolicy": version.unmocked_tool_policy}
@@ -97,8 +98,9 @@ def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request
     result.save(update_fields=["run", "run_key", "started_at", "retry_count"])
 
 
-def require_scorers(experiment: Experiment, version: ItemVersion) -> None:
-    """Raise ApiError, which names the first unknown scorer of an item."""
+def require_runnable(experiment: Experiment, version: ItemVersion) -> None:
+    """Raise ApiError for a purged item, and for the first unknown scorer of an item."""
+    reject_purged(version.item)
     for key in scorer_keys(experiment, version):
         if find_scorer(key, experiment.dataset.owner_id) is None:
             raise ApiError(404, f"Scorer with id {key} not found", SCORER_NOT_FOUND)

@@ -81,6 +81,7 @@ class ExperimentBody(BaseModel):
     memory: ExperimentMemory | None = None
     budget: Budget | None = None
     bars: Annotated[dict[str, float], Field(max_length=50)] | None = None
+    gate_scorers: Keys | None = None
     provenance: Provenance | None = None
     grouping: Grouping | None = None
     versions: JSONObject | None = None
@@ -166,6 +167,9 @@ def parse_experiment(body: Any) -> JSONObject:
         issues.append(Issue("targetId", "This is required, unless start is false."))
     if options.get("id") and parse_uuid(options["id"]) is None:
         issues.append(Issue("id", "This must be a UUID."))
+    if options.get("scorer_ids") is not None:
+        unknown = [key for key in options.get("gate_scorers") or [] if key not in options["scorer_ids"]]
+        issues += [Issue("gateScorers", f"'{key}' is not among scorerIds. Add it there.") for key in unknown]
     if options.get("target_type") in ("workflow", "scorer"):
         issues += [Issue(name, ONLY_AGENTS_MESSAGE) for name in ("memory", "seed") if options.get(name) is not None]
     if issues:

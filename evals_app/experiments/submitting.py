@@ -70,6 +70,7 @@ def submitted_values(fields: JSONObject) -> JSONObject:
     return {
         "state": ExperimentResult.State.DONE,
         "is_submitted": True,
+        "trace_id": fields.get("trace_id") or "",
         "input": fields.get("input"),
         "ground_truth": fields.get("ground_truth"),
         "output": fields.get("output"),

@@ -101,10 +101,16 @@ def percentile(values: Iterable[float], share: float) -> float | None:
 
 
 def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
-    """Return whether the bars of an experiment are met. Blank without bars."""
-    if not experiment.bars:
+    """Return whether the gate scorers of an experiment gave each answer a 1, and whether its bars are met.
+
+    Blank without gate scorers and bars.
+    """
+    gates = experiment.gate_scorers or []
+    if not (experiment.bars or gates):
         return ""
     scorers = summary["scorers"]
+    if any((scorers.get(key, {}).get("passRate") or 0) < 1 for key in gates):
+        return Experiment.Verdict.FAILED
     means = {key: scorers.get(key, {}).get("mean") for key in experiment.bars}
     is_met = all(means[key] is not None and means[key] >= bar for key, bar in experiment.bars.items())
     return Experiment.Verdict.PASSED if is_met else Experiment.Verdict.SCORED

@@ -206,6 +206,7 @@ class Walk:
         """Yield the next items without a result, with the number of the attempt."""
         experiment = self.experiment
         items = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
+        items = items.not_purged_before(experiment.created_at).select_related("item")
         for attempt in range(experiment.repeats):
             results = experiment.results.filter(item=OuterRef("item"), attempt=attempt)
             rows = items.filter(~Exists(results), item_id__gt=self.cursors[attempt]).order_by("item_id")[:count]

@@ -65,13 +65,14 @@ class GateForm(forms.Form):
     @property
     def body(self) -> JSONObject:
         """The body of a request that makes the same gate."""
-        return {wire: self.cleaned_data[name] for name, wire in GATE_WIRE_NAMES.items()}
+        fields = {wire: self.cleaned_data[name] for name, wire in GATE_WIRE_NAMES.items()}
+        return {**fields, "allAgents": self.cleaned_data["for_team"]}
 
     def clean(self) -> None:
         if self.errors:
             return
         try:
-            apply_gate(self.gate, self.body, is_new=True, datasets=self.datasets)
+            apply_gate(self.gate, self.body, self.agent, is_new=True, datasets=self.datasets)
         except ConfigError as error:
             names = {wire: name for name, wire in GATE_WIRE_NAMES.items()}
             for issue in error.issues:
@@ -79,7 +80,6 @@ class GateForm(forms.Form):
 
     def save(self) -> ReleaseGate:
         """Store the gate. The form must be valid."""
-        self.gate.agent = None if self.cleaned_data["for_team"] else self.agent
         self.gate.owner_id = self.agent.owner_id
         self.gate.save()
         return self.gate

@@ -85,7 +85,7 @@ def describe_need(gate: ReleaseGate) -> str:
 def find_experiment(agent: Agent, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
     """Return the last whole experiment over the dataset of a gate with a configuration and the scorer, or None.
 
-    Submitted results do not count: whoever may submit some could invent them.
+    Experiments that a program outside drives do not count: it could invent results, or choose among attempts.
     """
     version = gate.dataset_version if gate.dataset_version is not None else gate.dataset.version
     whole = Experiment.objects.filter(total_items=F("succeeded_count") + F("failed_count"))
@@ -97,6 +97,7 @@ def find_experiment(agent: Agent, snapshot_hash: str, gate: ReleaseGate) -> Expe
             dataset=gate.dataset_id,
             dataset_version=version,
             status=Experiment.Status.COMPLETED,
+            is_external=False,
             has_submitted_results=False,
             summary__scorers__has_key=gate.scorer,
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
+from agents_app.models import Agent
 from evals_app.models import Dataset, ReleaseGate
 
 GATE_COLUMNS = {"min": "minimum", "max": "maximum", "dataset_id": "dataset_id"}
@@ -26,11 +27,17 @@ class GateBody(BaseModel):
     max_failed: Annotated[int, Field(ge=0, le=20_000)] | None = None
     max_age_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
     mode: Literal["enforce", "warn"] | None = None
+    all_agents: bool | None = None
 
 
-def apply_gate(gate: ReleaseGate, body: Any, *, is_new: bool, datasets: Any) -> None:
-    """Set the fields of a body on a gate. Raise ConfigError. `datasets` are those that the user may see."""
+def apply_gate(gate: ReleaseGate, body: Any, agent: Agent, *, is_new: bool, datasets: Any) -> None:
+    """Set the fields of a body on a gate of an agent, or of all agents of its team. Raise ConfigError.
+
+    `datasets` are those that the user may see.
+    """
     fields: JSONObject = validate_fields(GateBody if is_new else as_partial(GateBody), body)
+    if (all_agents := fields.pop("all_agents", None)) is not None:
+        gate.agent = None if all_agents else agent
     defaults = {"statistic": "mean", "max_failed": 0, "mode": "enforce"}
     for name, value in fields.items():
         setattr(gate, GATE_COLUMNS.get(name, name), defaults.get(name) if value is None else value)

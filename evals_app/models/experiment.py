@@ -74,6 +74,7 @@ class Experiment(models.Model):
     request_context = models.JSONField(default=dict, editable=False)
     memory = models.JSONField(default=dict, editable=False, help_text="thread and resource")
     budget = models.JSONField(default=dict, editable=False)
+    gate_scorers = models.JSONField(null=True, editable=False, help_text="Scorers that must give every answer a 1.")
     bars = models.JSONField(default=dict, editable=False, help_text="The lowest mean of each scorer.")
 
     is_external = models.BooleanField(
@@ -120,8 +121,9 @@ class Experiment(models.Model):
 
     @property
     def title(self) -> str:
-        """The name, or else the target with its version."""
-        return self.name or f"{self.target_id or 'Submitted results'} {self.version_label}".strip()
+        """The name, or else the target with its version. Submitted results are marked as such."""
+        name = self.name or f"{self.target_id or 'Results'} {self.version_label}".strip()
+        return f"{name} (submitted)" if self.has_submitted_results else name
 
     @property
     def version_label(self) -> str:
@@ -160,6 +162,9 @@ class ExperimentResult(models.Model):
     state = models.CharField(max_length=8, choices=State, default=State.RUNNING, editable=False)
     run = models.ForeignKey(AgentRun, models.SET_NULL, null=True, related_name="+", editable=False)
     run_key = models.UUIDField(null=True, editable=False, help_text="The ID of the run, which may be deleted.")
+    trace_id = models.CharField(
+        max_length=200, blank=True, default="", db_default="", editable=False, help_text="Of a submitted result."
+    )
     input = models.JSONField(null=True, editable=False, help_text="Null: that of the item.")
     ground_truth = models.JSONField(null=True, editable=False, help_text="Null: that of the item.")
     output = models.JSONField(null=True, editable=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from django.db import models
@@ -36,6 +37,10 @@ class ItemVersionQuerySet(models.QuerySet["ItemVersion"]):
         """Filter to the items as they were at a version of their dataset, without those that were deleted."""
         still = Q(to_version=None) | Q(to_version__gt=version)
         return self.filter(still, from_version__lte=version, is_deleted=False)
+
+    def not_purged_before(self, time: datetime) -> Self:
+        """Filter to the items that were not yet purged at a time."""
+        return self.filter(Q(item__purged_at=None) | Q(item__purged_at__gte=time))
 
     def current(self) -> Self:
         return self.filter(to_version=None, is_deleted=False)

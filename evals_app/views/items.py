@@ -20,8 +20,9 @@ from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx, redirect_page, render_dialog
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
-from evals_app.datasets.changes import add_items, change_item, delete_items, purge_item, restore_item
+from evals_app.datasets.changes import add_items, change_item, delete_items, restore_item
 from evals_app.datasets.differences import describe_changes
+from evals_app.datasets.purging import purge_item
 from evals_app.datasets.schema import parse_item, parse_item_change
 from evals_app.datasets.values import text_of_json
 from evals_app.forms.datasets import ItemForm

@@ -15,6 +15,7 @@ from access_app.role import Role
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
+from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.schema import parse_dataset_change
 from evals_app.datasets.settings import change_settings
@@ -73,7 +74,7 @@ def delete_dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     why_not = GATE_MESSAGE if dataset.gates.exists() else ""
     if request.method == "POST" and not why_not:
         try:
-            dataset.delete()
+            delete_with_experiments(dataset)
         except ProtectedError:  # a gate was added meanwhile
             why_not = GATE_MESSAGE
         else:

@@ -15,6 +15,7 @@ from pydantic_ai.models import Model, create_async_httpx2_client
 
 from agentcms.outbound.addresses import validate_url
 from agentcms.outbound.transport import CheckedTransport
+from agentcms.tracing.propagation import add_trace_context
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import demo_model
@@ -149,4 +150,6 @@ def google_client(base_url: str, secret: str) -> GoogleProvider:
 def http_client() -> httpx2.AsyncClient:
     """Return the HTTP client of all models. It follows no redirects, whose addresses nobody has checked."""
     timeout = httpx2.Timeout(settings.RUN_TIMEOUT, connect=CONNECT_TIMEOUT)
-    return create_async_httpx2_client(timeout=timeout, transport=CheckedTransport(limit_response))
+    client = create_async_httpx2_client(timeout=timeout, transport=CheckedTransport(limit_response))
+    client.event_hooks["request"].append(add_trace_context)
+    return client

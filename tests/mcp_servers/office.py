@@ -35,6 +35,12 @@ def room(number: str) -> str:
     return f"Nobody works in room {number}."
 
 
+@server.tool()
+def trace(ctx: Context) -> str:
+    """Return the traceparent that the caller sent, or a blank text."""
+    return str((ctx.request_context.meta or {}).get("traceparent", ""))
+
+
 waits = {"waiting": 0, "cancelled": 0}
 
 

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from fastmcp.exceptions import ToolError
 from pydantic_ai.messages import BinaryContent
 
-from agentcms.tracing.spans import without_trace_context
+from agentcms.tracing.propagation import trace_context_for
 from tools_app.mcp.call_signal import mcp_called
 from tools_app.mcp.connection import Toolset, build_toolset, reject_unavailable
 from tools_app.mcp.definitions import Listing, parse_listing
@@ -67,7 +67,7 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
 
 
 async def send_call(server: Server, toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> Any:
-    with without_trace_context():  # the client would send it to servers of others
+    with trace_context_for(server.url):  # the client sends it with each call
         if reads_resources(server.tools.get(name)):
             return await read_resource(server, toolset, arguments)
         return await toolset.direct_call_tool(name, dict(arguments))

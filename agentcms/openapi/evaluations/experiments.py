@@ -191,7 +191,8 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "budget": "Where the experiment stops: maxCost, maxTokens, maxFailures, maxConsecutiveFailures.",
     "bars": "The lowest mean of each scorer, on which the verdict depends.",
     "summary": "The figures of each scorer, with cost, tokens and durations.",
-    "verdict": "Whether the bars are met: passed, scored or failed. Null without bars.",
+    "gateScorers": "Scorers that must give each answer a 1, or the verdict is failed.",
+    "verdict": "failed: a gate scorer gave less than 1. scored: a bar is missed. passed: neither. Null without both.",
     "stopReason": "Why the experiment ended early, or null.",
     "submitted": "Whether a program outside submitted results. Such results meet no gate.",
     "startedAt": "When it started.",
@@ -204,7 +205,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "durationMs": "How long the run took, in milliseconds.",
     "retryCount": "How often the item ran again because its process died.",
     "attempt": "The number of the repeat, from 0.",
-    "traceId": "The ID of the run.",
+    "traceId": "The ID of the run, or the one that was submitted.",
     "scores": "The scores of the answer.",
     "scorerId": "The key of the scorer.",
     "scorerName": "The name of the scorer.",
@@ -227,6 +228,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "state": "Whether the item still runs.",
     "gates": "The gates.",
     "agentId": "The ID of the agent. Null for a gate of all agents of a team.",
+    "allAgents": "Whether the gate holds for all agents of the team.",
     "Gates.versionNumber": "The number of the version that was checked.",
     "scorer": "The key of the scorer.",
     "statistic": "What is compared: mean, pass_rate, min, or difference_to_live.",
@@ -276,13 +278,10 @@ def experiment_schemas() -> dict[str, JSON]:
 
 def experiment_schema() -> JSON:
     texts = dict.fromkeys(("targetType", "targetId", "experimentSetId", "comparisonId", "variantId"), nullable(STRING))
-    numbers = dict.fromkeys(
-        ("totalItems", "succeededCount", "failedCount", "skippedCount", "concurrency", "repeats"), INTEGER
-    )
+    counts = ("totalItems", "succeededCount", "failedCount", "skippedCount", "concurrency", "repeats")
     return object_of(
         id=UUID_STRING,
         datasetId=STRING,
-        datasetVersion=INTEGER,
         agentVersion=nullable(UUID_STRING),
         **dict.fromkeys(("agentVersionNumber", "seed"), nullable(INTEGER)),
         **texts,
@@ -292,8 +291,9 @@ def experiment_schema() -> JSON:
         provenance=nullable(OBJECT),
         trialIndex=nullable(INTEGER),
         status={"enum": ["pending", "running", "completed", "failed"]},
-        **numbers,
+        **dict.fromkeys(("datasetVersion", *counts), INTEGER),
         **dict.fromkeys(("memory", "budget", "bars", "summary"), OBJECT),
+        gateScorers=array_of(STRING),
         **dict.fromkeys(("verdict", "stopReason", "author"), nullable(STRING)),
         submitted=BOOLEAN,
         **dict.fromkeys(("startedAt", "completedAt"), nullable(DATE_TIME)),
@@ -336,6 +336,7 @@ def gate_schema() -> JSON:
     return object_of(
         id=UUID_STRING,
         agentId=nullable(STRING),
+        allAgents=BOOLEAN,
         **dict.fromkeys(("ownerId", "datasetId", "scorer", "statistic", "mode"), STRING),
         datasetVersion=nullable(INTEGER),
         **dict.fromkeys(("min", "max"), nullable(SCORE)),

@@ -27,6 +27,10 @@ class Command(BaseCommand):
 
     help = "Run an experiment over a dataset and exit with 0 if it passes."
 
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        # Django's own --version gives way to that of the agent.
+        return super().create_parser(prog_name, subcommand, conflict_handler="resolve", **kwargs)
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("dataset", help="The ID of a dataset.")
         target = parser.add_mutually_exclusive_group(required=True)
@@ -34,7 +38,10 @@ class Command(BaseCommand):
         target.add_argument("--workflow", help="The key of a workflow, in place of an agent.")
         target.add_argument("--scorer", help="The key of a scorer that is tested, in place of an agent.")
         parser.add_argument(
-            "--version-of-agent", "--agent-version", default="live", help="A number, live or draft; of scorers too."
+            *("--version", "--agent-version"),
+            dest="version_of_target",
+            default="live",
+            help="A number, live or draft; of scorers too.",
         )
         parser.add_argument("--user", help="Who runs it. By default the first superuser.")
         parser.add_argument("--scorers", help="Keys of scorers, separated by commas.")
@@ -52,7 +59,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         bars = dict(map(parse_bar, options["fail_under"]))
-        experiment = self.run(options, options["version_of_agent"])
+        experiment = self.run(options, options["version_of_target"])
         missed = missed_bars(experiment, bars)
         if options["not_worse_than"] and experiment.status == Experiment.Status.COMPLETED:
             baseline = self.run(options, options["not_worse_than"])

@@ -67,7 +67,7 @@ def test_a_version_that_is_worse_than_live_exits_with_1(agent):
     with change(publish=False):
         agent.edit({"instructions": "Be brief."})
 
-    code, text = run("--agent-version", "draft", "--not-worse-than", "live", "--margin", "0.02")
+    code, text = run("--version", "draft", "--not-worse-than", "live", "--margin", "0.02")
 
     assert code == 1
     assert "'exact' may be worse by 1.000 than the baseline." in text

@@ -2,6 +2,7 @@
 
 import pytest
 
+from evals_app.datasets.deletion import delete_experiment, delete_with_experiments
 from memory_app.history.threads import create_thread, get_or_create_resource
 from memory_app.models import Thread
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_thread
@@ -70,3 +71,32 @@ def test_the_missing_thread_is_told_to_the_letter():
     )
     assert [requires_thread(memory) for memory in ("last-messages", {"observationalMemory": True})] == [False, True]
     assert not requires_thread({"observationalMemory": {"scope": "resource"}})
+
+
+def test_an_agent_that_observes_threads_fails_an_item_without_one(editor):
+    observing = AgentFactory(model=DEMO, instructions="", memory={"observationalMemory": True})
+    dataset = make_dataset("One")
+
+    without, with_thread = (
+        run_experiment(dataset, editor, observing, **body) for body in ({}, {"memory": {"thread": "per-item"}})
+    )
+
+    assert without.results.get().error["message"] == (
+        "ObservationalMemory (scope: 'thread') requires a threadId, "
+        "but none was found in RequestContext or MessageList."
+    )
+    assert with_thread.results.get().error is None
+
+
+@pytest.mark.parametrize("deletes_dataset", [True, False])
+def test_threads_are_deleted_with_their_experiment(editor, agent, deletes_dataset):
+    dataset = make_dataset("One")
+    experiment = run_experiment(dataset, editor, agent, memory={"thread": "eval-thread"})
+    assert Thread.objects.get().experiment_id == experiment.pk
+
+    if deletes_dataset:
+        delete_with_experiments(dataset)
+    else:
+        delete_experiment(experiment)
+
+    assert not Thread.objects.exists()

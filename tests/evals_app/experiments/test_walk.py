@@ -3,12 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from agentcms.errors import ApiError
 from agents_app.editing.change_context import change
 from agents_app.registry import Entry, Kind, registry
-from evals_app.datasets.changes import add_items, purge_item
+from evals_app.datasets.changes import add_items
 from evals_app.experiments import walk
 from evals_app.experiments.ending import request_cancel
 from evals_app.experiments.walk import WALK, Walk
@@ -312,11 +313,15 @@ def test_two_workers_at_once_give_each_item_one_result(editor, agent):
     assert ExperimentResult.objects.count() == AgentRun.objects.count() == 6
 
 
-def test_a_purge_redacts_the_results_too(editor, agent):
-    dataset = make_dataset("My name is Ada")
-    experiment = run_experiment(dataset, editor, agent)
+def test_a_gate_scorer_must_give_each_answer_a_1(editor, agent):
+    truth = {"ground_truth": SAID.format("One")}
+    good = make_dataset({"input": "One", **truth}, pk="good", scorer_keys=["exact"])
+    mixed = make_dataset({"input": "One", **truth}, {"input": "Two", **truth}, pk="mixed", scorer_keys=["exact"])
 
-    purge_item(dataset, experiment.results.get().item, editor)
+    passed = run_experiment(good, editor, agent, gateScorers=["exact"])
+    failed = run_experiment(mixed, editor, agent, gateScorers=["exact"], bars={"exact": 0.5})
+    unscored = run_experiment(good, editor, agent, gateScorers=["cites-source"])
 
-    result = experiment.results.select_related("item_version").get()
-    assert "Ada" not in f"{result.output} {result.effective_input} {result.comment}"
+    assert [row.verdict for row in (passed, failed, unscored)] == ["passed", "failed", "failed"]
+    with pytest.raises(ValidationError):
+        new_experiment(good, editor, agent, scorerIds=["exact"], gateScorers=["cites-source"])

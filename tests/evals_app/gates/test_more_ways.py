@@ -6,11 +6,15 @@ import pytest
 
 from agents_app.configuration.refusals import GateNotMet
 from agents_app.editing.change_context import change
-from evals_app.models import ReleaseGate
+from evals_app.api.experiment_representation import result_body
+from evals_app.datasets.changes import add_items, delete_items
+from evals_app.experiments.submitting import finalize, run_item, submit_result
+from evals_app.models import Dataset, ReleaseGate
 from tests.api_client import Caller, agent_path
-from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment
 from tests.evals_app.gates.test_gates import experiment_of, live_number
 from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO
 
 pytestmark = pytest.mark.django_db
 
@@ -57,6 +61,74 @@ def test_a_bar_that_is_raised_holds_for_the_next_version(agent):
 
     with pytest.raises(GateNotMet, match="its last experiment scored"):
         draft.activate()
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_what_a_program_outside_drives_meets_no_gate(agent):
+    """It could submit what it likes, or run an easy item as often as the dataset has items."""
+    answer = "I am the demo model 'echo'. You said: {}"
+    agent.edit({"model": DEMO})
+    dataset = Dataset.objects.get()
+    items = [{"input": text, "ground_truth": answer.format(text)} for text in ("One", "Two")]
+    one, two = (version.item_id for version in add_items(dataset, items))
+    delete_items(dataset, [dataset.items.first().pk])
+    with change(publish=False):
+        draft = agent.edit({"instructions": ""})
+    editor = member("editor")
+
+    for runs in ([(one, 0), (one, 1)], [(one, 0), (two, 0)], []):
+        experiment = new_experiment(dataset, editor, agent, start=False, scorerIds=["exact"], agentVersion="draft")
+        for item, attempt in runs:
+            run_item(experiment, str(item), {"attempt": attempt}, editor)
+        for item in (one, two) if not runs else ():
+            scores = [{"scorerId": "exact", "score": 1}]
+            submit_result(experiment, {"item_id": str(item), "output": "", "scores": scores, "trace_id": "of-mine"})
+        experiment.refresh_from_db()
+        finalize(experiment)
+        assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
+        assert experiment.summary["scorers"]["exact"]["mean"] == 1.0
+        with pytest.raises(GateNotMet):
+            draft.activate()
+    assert [result_body(result)["traceId"] for result in experiment.results.all()] == ["of-mine"] * 2
+    assert experiment.title.endswith("(submitted)")
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_a_gate_warns_of_sub_agents_that_changed_since_the_experiment(agent):
+    helper = AgentFactory(id="helper", model=DEMO)
+    with change(publish=False):
+        agent.edit({"model": DEMO, "agents": ["helper"]})
+    run_experiment(Dataset.objects.get(), member("editor"), agent, scorerIds=["exact"], agentVersion="draft")
+    agent.gates.update(minimum=0)
+    path = agent_path("concierge", "gates")
+    manager = Caller(api_key(member("manager")))
+
+    before = manager.get(path).body["gates"][0]
+    helper.edit({"instructions": "Other"})
+    after = manager.get(path).body["gates"][0]
+
+    assert [before["met"], before["warning"]] == [True, None]
+    assert [after["met"], after["warning"]] == [True, "Sub-agents changed since the experiment: helper."]
+
+
+def test_a_manager_makes_a_gate_for_all_agents_over_http(agent):
+    ReleaseGate.objects.all().delete()
+    manager = Caller(api_key(member("manager")))
+    path = agent_path("concierge", "gates")
+
+    gate = manager.post(path, {"datasetId": "support", "scorer": "exact", "min": 0.8, "allAgents": True}).body
+    other = AgentFactory(id="other", instructions="One")
+    with change(publish=False):
+        draft = other.edit({"instructions": "Two"})
+    with pytest.raises(GateNotMet):
+        draft.activate()
+    lowered = manager.patch(agent_path("other", "gates", gate["id"]), {"min": 0.1})
+    narrowed = manager.patch(f"{path}/{gate['id']}", {"allAgents": False})
+    draft.activate()
+
+    assert (gate["agentId"], gate["allAgents"], lowered.body["min"]) == (None, True, 0.1)
+    assert (narrowed.body["agentId"], manager.delete(f"{path}/{gate['id']}").status_code) == ("concierge", 200)
+    assert Caller(api_key(member("publisher"))).post(path, {"allAgents": True}).status_code == 403
 
 
 def test_strangers_to_a_team_gate_learn_nothing_of_its_dataset(agent):

@@ -1,0 +1,41 @@
+"""The trace context that other servers get: only those that the operator names as own ones.
+
+Importing this module loads no part of OpenTelemetry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from agentcms.tracing.spans import current_traceparent, is_tracing, without_trace_context
+
+TRACEPARENT = "traceparent"
+
+
+def is_own_server(url: str) -> bool:
+    """Return whether the operator named the host of a URL, with or without its port, in TRACE_OWN_HOSTS."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return bool(host) and ({host, f"{host}:{parts.port}"} & settings.TRACE_OWN_HOSTS != set())
+
+
+async def add_trace_context(request: Any) -> None:
+    """Add the trace context to a request of the HTTP client to an own server, and remove it from any other."""
+    request.headers.pop(TRACEPARENT, None)
+    if is_tracing() and is_own_server(str(request.url)) and (traceparent := current_traceparent()):
+        request.headers[TRACEPARENT] = traceparent
+
+
+@contextmanager
+def trace_context_for(url: str) -> Iterator[None]:
+    """Run a block in which libraries send the trace context, but only to an own server."""
+    if is_own_server(url):
+        yield
+        return
+    with without_trace_context():
+        yield

@@ -1,0 +1,82 @@
+"""Purges: an item is redacted in all its versions and results, and what experiments stored of it is deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
+from django.utils import timezone
+
+from access_app.caller import Caller
+from agents_app.editing.change_context import current_change
+from evals_app.datasets.changes import ItemsChange
+from evals_app.experiments.memory import delete_threads, delete_threads_of_result, shares_thread
+from evals_app.models import Dataset, DatasetItem, Experiment, ExperimentResult, ItemVersion
+from runs_app.engine import leases
+from runs_app.models import AgentRun
+
+REDACTED = "[purged]"
+
+
+@transaction.atomic
+def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
+    """Redact an item in all its versions and results. This makes no version and stands in the log of the admin."""
+    ItemsChange(dataset)
+    empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
+    ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", **empty)
+    item.purged_at = item.purged_at or timezone.now()
+    item.save(update_fields=["purged_at"])
+    purge_results(item.pk)
+    LogEntry.objects.create(
+        user_id=user.pk,  # type: ignore[misc]  # anonymous users do not come here
+        content_type=ContentType.objects.get_for_model(Dataset),
+        object_id=dataset.pk,
+        object_repr=dataset.name[:200],
+        action_flag=CHANGE,
+        change_message=f"Item {item.pk} purged ({current_change().source}).",
+    )
+
+
+def purge_results(item_id: UUID) -> None:
+    """Redact the results of an item, and delete the runs and threads of experiments that have its texts.
+
+    A run that has not ended is cancelled. Its result is redacted when it is stored.
+    """
+    results = list(ExperimentResult.objects.filter(item=item_id).select_related("experiment"))
+    for result in results:
+        redact(result)
+        delete_threads_of_result(result)
+    experiments = {result.experiment_id: result.experiment for result in results}
+    for experiment in experiments.values():
+        if experiment.is_finished and shares_thread(experiment.memory):
+            delete_threads(experiment)
+    delete_runs([*experiments.values()], [result.run_key for result in results])
+
+
+def redact(result: ExperimentResult) -> None:
+    """Remove all texts of a result. Its numbers stay."""
+    texts: dict[str, Any] = {"input": None, "ground_truth": None, "tool_mock_report": None, "comment": ""}
+    for name, value in texts.items():
+        setattr(result, name, value)
+    result.output = REDACTED
+    if result.error is not None:
+        result.error = {**result.error, "message": REDACTED}
+    result.scores = [
+        {**entry, "reason": None, "error": REDACTED if entry.get("error") else None} for entry in result.scores
+    ]
+    result.save(update_fields=[*texts, "output", "error", "scores"])
+
+
+def delete_runs(experiments: list[Experiment], keys: list[UUID | None]) -> None:
+    """Delete runs of experiments, and those of earlier attempts, which belong to no result any more."""
+    runs = AgentRun.objects.filter(experiment_id__in=[row.pk for row in experiments], parent=None)
+    linked = ExperimentResult.objects.filter(experiment__in=experiments, run_key__isnull=False)
+    others = linked.exclude(run_key__in=[key for key in keys if key]).values("run_key")
+    for run in runs.exclude(pk__in=others).only("pk", "status"):
+        if run.status in AgentRun.UNFINISHED_STATUSES:
+            leases.cancel(run.pk)
+        else:
+            run.delete()

@@ -1,0 +1,101 @@
+"""Purged items: what experiments stored of them is gone, and they do not run any more."""
+
+import json
+
+import pytest
+from django.core import serializers
+
+from agents_app.registry import Entry, Kind, registry
+from evals_app.datasets.purging import purge_item
+from evals_app.experiments.walk import Walk
+from evals_app.models import ExperimentResult, ItemVersion
+from memory_app.models import Message, Thread
+from runs_app.models import AgentRun
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, LONG
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+SECRET = "Xylophone7391"
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+@pytest.fixture
+def quoting(monkeypatch):
+    """Register a scorer that quotes the answer in its reason, and one that quotes it in its error."""
+
+    def fail(answer):
+        raise ValueError(answer)
+
+    functions = {"quoting": lambda answer: {"score": 1, "reason": answer}, "failing": fail}
+    for key, function in functions.items():
+        registry.add(Entry(Kind.SCORER, key, key, target=function))
+    yield [*functions]
+    for key in functions:
+        registry.remove(Kind.SCORER, key)
+
+
+def stored_texts():
+    """Return all texts that the tables of experiments, runs and memory have, as one."""
+    models = (ItemVersion, ExperimentResult, AgentRun, Thread, Message)
+    return "".join(serializers.serialize("json", model.objects.all()) for model in models)
+
+
+def test_no_text_of_a_purged_item_is_left(editor, quoting):
+    agent = AgentFactory(model=DEMO, instructions="", memory="last-messages")
+    dataset = make_dataset({"input": f"I am {SECRET}", "ground_truth": SECRET}, "Other")
+    experiment = run_experiment(dataset, editor, agent, scorerIds=quoting, memory={"thread": "per-item"})
+    first, other = experiment.results.order_by("item_id")
+    assert SECRET in stored_texts()
+
+    purge_item(dataset, first.item, editor)
+
+    assert SECRET not in stored_texts()
+    first.refresh_from_db()
+    assert [entry["score"] for entry in first.scores] == [1, None]
+    assert AgentRun.objects.get().pk == other.run_key
+
+
+def test_a_purge_deletes_the_thread_that_the_items_of_an_experiment_share(editor):
+    agent = AgentFactory(model=DEMO, instructions="", memory="last-messages")
+    dataset = make_dataset(f"I am {SECRET}")
+    run_experiment(dataset, editor, agent, memory={"thread": "shared", "resource": "ci"})
+
+    purge_item(dataset, dataset.items.get(), editor)
+
+    assert not Thread.objects.exists()
+    assert SECRET not in stored_texts()
+
+
+def test_an_item_that_is_purged_while_it_runs_leaves_no_text(editor):
+    agent = AgentFactory(model={"provider": "demo", "name": "echo", "delay": 0.05}, instructions="")
+    dataset = make_dataset(f"{SECRET} {LONG}")
+    experiment = new_experiment(dataset, editor, agent)
+    walk = Walk(experiment, None)
+    walk.begin()
+    walk.start(0)
+    run = AgentRun.objects.get()
+
+    purge_item(dataset, dataset.items.get(), editor)
+    wait_until(lambda: AgentRun.objects.get(pk=run.pk).is_finished, 30)
+    work()
+
+    assert SECRET not in stored_texts()
+    assert not AgentRun.objects.exists()
+
+
+def test_a_purged_item_does_not_run(editor):
+    agent = AgentFactory(model=DEMO, instructions="")
+    dataset = make_dataset("One", "Two")
+    purge_item(dataset, dataset.items.first(), editor)
+
+    experiment = run_experiment(dataset, editor, agent)
+
+    assert (experiment.status, experiment.total_items, experiment.succeeded_count) == ("completed", 1, 1)
+    assert "purged" not in json.dumps([result.output for result in experiment.results.all()])
