@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from django.core.cache import cache
 from django.db import connection
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from pytest_django import DjangoDbBlocker
 
 from access_app.throttling.api import calls, wrong_keys
 from agentcms.server import valkey as server_valkey
@@ -17,9 +19,10 @@ from agents_app.registry import Kind, registry
 from jobs_app.runner import broker_circuit
 from runs_app.models import run_configuration
 from tests.emptying import delete_rows_after_tests
+from tests.migrated import drop_databases, own_copy
 from tests.runs import wait_for_engine
 from tests.served import Served
-from tests.served_accounts import drop_template_database, serving_with_accounts
+from tests.served_accounts import serving_with_accounts
 from tests.shop_server import running_shop
 from tools_app.demo.address import HOST
 
@@ -66,7 +69,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out := [item for item in items if not is_selected(item)]:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
+    items.sort(key=order)
+
+
+def order(item: pytest.Item) -> list[bool]:
+    """Return the key by which tests are sorted: the longest first, then those that wait for processes."""
+    in_longest = [item.nodeid.startswith(path) for path in LONGEST]
+    waits = starts_processes(item) or item.nodeid.startswith("tests/durable/")
+    return [not is_early for is_early in (*in_longest, waits)]
 
 
 def is_selected(item: pytest.Item) -> bool:
@@ -84,13 +94,18 @@ def uses_database(item: pytest.Item) -> bool:
     return bool(
         item.get_closest_marker("django_db")
         or DATABASE_FIXTURES.intersection(item.fixturenames)
-        or COPY_NAMES.intersection(vars(item.module))
+        or starts_processes(item)
     )
+
+
+def starts_processes(item: pytest.Item) -> bool:
+    """Return True if the module of the test starts copies."""
+    return bool(COPY_NAMES.intersection(vars(item.module)))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        drop_template_database()
+        drop_databases()
 
 
 @pytest.hookimpl(trylast=True)
@@ -110,6 +125,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def is_drill() -> bool:
     """Return True in `make drill`."""
     return DRILL
+
+
+# --- The database
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Use a copy of a migrated database. The fixture of pytest-django would migrate one in each worker."""
+    with ExitStack() as stack:
+        with django_db_blocker.unblock():
+            stack.enter_context(own_copy())
+        yield
+        with django_db_blocker.unblock():
+            stack.close()
 
 
 # --- What is registered

@@ -5,17 +5,13 @@ copy begins with the result.
 """
 
 import contextlib
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from psycopg import sql
-
+from tests.migrated import database_name, database_server, execute, find_or_migrate, lock_of_run, run_folder
 from tests.served import PASSWORD, Served, own_database, running
 
 # A superuser and users of the shared space, named like their roles.
@@ -32,7 +28,6 @@ import io, json
 from django.core.management import call_command
 from agentcms.server import prepare
 
-prepare.migrate()
 prepare.collect_static_files()
 keys = {}
 for name, options in ACCOUNTS.items():
@@ -42,14 +37,15 @@ for name, options in ACCOUNTS.items():
     keys[name] = output.getvalue().strip()
 print(json.dumps(keys))
 """
-FILES = ("agentcms.sqlite3", "secret_key", "static.stamp")
+DATABASE_FILE = "agentcms.sqlite3"
+FILES = (DATABASE_FILE, "secret_key", "static.stamp")
 
 
 @contextlib.contextmanager
 def prepared(folder: Path, copy_class: type[Served] = Served, **environment: str) -> Iterator[Served]:
     """Yield a copy that is not started, on a database of its own, with the keys of all accounts in `keys`."""
     template, keys = find_or_create_template()
-    with own_database(template_database_name()) as database:
+    with own_database(database_name("accounts")) as database:
         copy = copy_class(folder, **database, **environment)
         folder.mkdir(mode=0o700, exist_ok=True)
         for name in FILES:
@@ -69,51 +65,35 @@ def serving_with_accounts(folder: Path, **environment: str) -> Iterator[Served]:
 
 def find_or_create_template() -> tuple[Path, dict[str, str]]:
     """Return the data folder that copies begin with, and the API key of each account."""
-    folder = Path(os.environ["TEST_DATA_DIR"])
-    template, keys = folder / "served-template", folder / "served-template.json"
+    template, keys = run_folder() / "served-template", run_folder() / "served-template.json"
     # The first worker of the tests creates it. The others wait.
-    with (folder / "served-template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock_of_run("served-template"):
         if not keys.exists():
             keys.write_text(json.dumps(create_template(template)))
     return template, json.loads(keys.read_text())
 
 
 def create_template(folder: Path) -> dict[str, str]:
-    """Migrate a database and create the accounts. Return their API keys."""
-    copy = Served(folder, **template_database())
-    output = copy.manage(
-        "shell",
-        "-v",
-        "0",
-        "--no-imports",
-        "-c",
-        f"ACCOUNTS = {ACCOUNTS}\n{CREATE_ACCOUNTS}",
-        AGENTCMS_PASSWORD=PASSWORD,
-    )
+    """Create the accounts in a migrated database. Return their API keys."""
+    migrated = find_or_migrate(migrate_in_process)
+    if database_server():
+        execute("CREATE DATABASE {} TEMPLATE {}", database_name("accounts"), migrated)
+        copy = Served(folder, DATABASE_URL=url_of(database_name("accounts")))
+    else:
+        folder.mkdir(mode=0o700)
+        shutil.copy2(migrated, folder / DATABASE_FILE)
+        copy = Served(folder)
+    script = f"ACCOUNTS = {ACCOUNTS}\n{CREATE_ACCOUNTS}"
+    output = copy.manage("shell", "-v", "0", "--no-imports", "-c", script, AGENTCMS_PASSWORD=PASSWORD)
     keys: dict[str, Any] = json.loads(output)
     return keys
 
 
-def template_database() -> dict[str, str]:
-    """Create the database that copies begin with. Return the variable that names it, or none for SQLite."""
-    server = os.environ.get("DATABASE_URL", "")
-    if not server.startswith("postgres"):
-        return {}
-    name = template_database_name()
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    return {"DATABASE_URL": f"{server.rpartition('/')[0]}/{name}"}
+def migrate_in_process(name: str) -> None:
+    """Migrate a database in a process of its own, because this one may be in a transaction of a test."""
+    database = url_of(name) if database_server() else f"sqlite:///{name}"
+    Served(run_folder() / "migrating", DATABASE_URL=database).manage("migrate", "-v", "0")
 
 
-def template_database_name() -> str:
-    """Return a name that no other run of the tests on the same server uses."""
-    return Path(os.environ["TEST_DATA_DIR"]).name.replace("-", "_").lower()
-
-
-def drop_template_database() -> None:
-    server = os.environ.get("DATABASE_URL", "")
-    if server.startswith("postgres"):
-        with psycopg.connect(server, autocommit=True) as connection:
-            name = sql.Identifier(template_database_name())
-            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+def url_of(name: str) -> str:
+    return f"{database_server().rpartition('/')[0]}/{name}"
