@@ -7,8 +7,9 @@ SHELL := /bin/sh
 unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
-# Many tests wait for processes, so one worker more than processors keeps the processors busy.
-PYTEST := $(PY) -m pytest -n $$(($$(nproc 2>/dev/null || echo 2) + 1)) --dist loadfile --no-loadscope-reorder
+# Many tests wait for processes, so two workers more than processors keep the processors busy.
+TEST_WORKERS ?= $$(($$(nproc 2>/dev/null || echo 2) + 2))
+PYTEST := $(PY) -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 TEMPLATES = $(shell find templates *_app -name '*.html' -path '*templates*' 2>/dev/null)
 
 help: ## List all commands

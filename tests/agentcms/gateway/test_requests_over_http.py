@@ -32,14 +32,14 @@ def connect(copy) -> socket.socket:
 
 def exchange(copy, request: bytes, *, is_cut_off: bool = False) -> bytes:
     """Send bytes. Return all that is answered until the server closes the connection."""
-    answer = b""
+    answer = bytearray()
     with connect(copy) as connection:
         connection.sendall(request)
         if is_cut_off:
             connection.shutdown(socket.SHUT_WR)
         while received := connection.recv(65536):
             answer += received
-    return answer
+    return bytes(answer)
 
 
 # What follows a complete body in a chunk: the end is missing, is not valid, or has trailers.
