@@ -1,6 +1,7 @@
 """Imports point one way: inside each app, between the apps, and in the project package."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,7 @@ TOP = {
     "observability",
     "openapi",
     "rsgi",
+    "schedule",
     "server",
     "settings",
     "urls",
@@ -78,6 +80,13 @@ LATE = {
 }
 
 
+DOTTED_NAME = re.compile(r"(agentcms|\w+_app)(\.\w+)+")
+# Ways to reach a model of an app above without importing it: the type checker and the tests above would not see them.
+MODEL_LOOKUPS = {"get_model", "get_models", "import_string"}
+# Those that take no name of ours: the class of a runner is a setting.
+ALLOWED_LOOKUPS = {"runs_app.engine.runners calls import_string"}
+
+
 def module_files(app: str) -> list[Path]:
     return sorted(path for path in (PROJECT / app).rglob("*.py") if "migrations" not in path.parts)
 
@@ -116,6 +125,26 @@ def find_imports(tree: ast.AST, path: Path, function: str) -> Iterator[tuple[str
         else:
             is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             yield from find_imports(node, path, node.name if is_function else function)
+
+
+@cache
+def named_modules(path: Path) -> frozenset[str]:
+    """Return our modules that strings in a file name, such as those that Celery or `import_module` load."""
+    return frozenset(find_named_modules(ast.parse(path.read_text())))
+
+
+def find_named_modules(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and DOTTED_NAME.fullmatch(node.value):
+            file = file_of(node.value)
+            if file and (module_name(file) == node.value or node.value.rpartition(".")[2] in names_of(file)):
+                yield module_name(file)
+
+
+def names_of(path: Path) -> set[str]:
+    """Return the names of the functions and classes that a module defines."""
+    body = ast.parse(path.read_text()).body
+    return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
 
 
 def level_of(name: str) -> int | None:
@@ -172,6 +201,51 @@ def test_an_app_imports_only_apps_below_it(app):
     ]
 
     assert upwards == []
+
+
+@pytest.mark.parametrize("app", ["agentcms", *APPS])
+def test_strings_name_only_modules_of_apps_below(app):
+    upwards = [
+        f"{module_name(path)} names {named}"
+        for path in module_files(app)
+        for named in named_modules(path)
+        if not may_import(module_name(path), named)
+    ]
+
+    assert upwards == []
+
+
+@pytest.mark.parametrize("app", ["agentcms", *APPS])
+def test_models_are_imported_and_not_looked_up(app):
+    lookups = {
+        f"{module_name(path)} calls {name}"
+        for path in module_files(app)
+        for name in find_model_lookups(ast.parse(path.read_text()))
+    }
+
+    assert lookups - ALLOWED_LOOKUPS == set()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'apps.get_model("versions_app", "Activation")',
+        'model = Agent._meta.get_field("activations").related_model',
+        'import_string("versions_app.models.Activation")',
+    ],
+)
+def test_a_lookup_of_a_model_is_found(code):
+    assert [*find_model_lookups(ast.parse(code))]
+
+
+def find_model_lookups(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in MODEL_LOOKUPS:
+                yield name
+        elif isinstance(node, ast.Attribute) and node.attr == "related_model" and isinstance(node.value, ast.Call):
+            yield "related_model"
 
 
 @pytest.mark.parametrize("app", APPS)

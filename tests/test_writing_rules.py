@@ -19,6 +19,26 @@ MAX_MODULES = 15  # of a package, without __init__
 FORBIDDEN_BEGINNING = re.compile(r"(What|Whether|Who|Whose|How|That|Those|Which|Where)\b")
 # Participles and pronouns that name nothing.
 FORBIDDEN_NAMES = {"asked", "each", "found", "held", "kept", "moment", "picture", "said", "shown", "told", "wanted"}
+# Names that do not say what they name, in the words of which nobody finds the code of a subject.
+UNCLEAR_NAMES = set(
+    """
+    ALONE AgentShape Asked Asking Building Built ButtonsMiddleware CALLER CannotBuild Circle Column Copy
+    EditForm Family FiguresView Held JSONLines Kept KeptAnswer KeptText LOCK Lines Lost MAKERS MANY
+    MayReadFigures NotedScheduler ONE ObserveMiddleware Offer OpenedForm Performance Places Plan Prepared
+    ProgramsMiddleware REASONS REFUSALS REPEATS RawJSON Refusal Refused Repeated RunFault SANE_ID SHARED SOME
+    SPARED STAND_IN Said ShapeError SignInTries Sketch Spelled StaffOnly StandIn StoredAgent StrictJSON THESE
+    TOTAL Taken Throttle Told UNSAID Wakeups Wanted Warning Whole Words Writer Writes agent_reply announced
+    ask_the_shape asked_by body_object ceiling chore count_alone count_kept delete_some fault_in faulty forgive
+    gathering generated give_back goes_live in_database in_thread in_turn innermost is_kept is_passing
+    json_reply kept_on kept_secret key_of known_already last_movers look_again_if_nothing may may_all
+    may_anything mend named_from naming number_of of_run offered on_stop on_the_wire own_message page_body
+    page_text pair_versions place_of push_out read_agent read_anew read_body read_edit read_new read_new_agent
+    read_parts recalled_key refuse_circle refuse_warnings refuse_what_is_forbidden_now require_granted said_by
+    saw saying settle settled splice stand_in start_once still_holds storable take_in takes_file tell_to_stop
+    to_body told_so_far unwritten use_is_noted verdicts waiting_for walk_text wire_time with_prefix
+    with_recalled_key
+    """.split()
+)
 # Django and Celery look for these by name, each module has its own logger, and each script its own `main`.
 REPEATED_NAMES = {"Command", "DatabaseWrapper", "User", "app_name", "log", "logger", "main", "register", "urlpatterns"}
 
@@ -95,6 +115,18 @@ def test_names_say_what_they_hold(folder):
         for path in python_files(folder)
         for line, name in defined_names(path)
         if name.strip("_") in FORBIDDEN_NAMES
+    ]
+
+    assert faults == []
+
+
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "tests"])
+def test_functions_and_classes_have_clear_names(folder):
+    faults = [
+        f"{place(path, line)} {name}"
+        for path in python_files(folder)
+        for line, name in defined_names(path)
+        if name.strip("_") in UNCLEAR_NAMES
     ]
 
     assert faults == []
