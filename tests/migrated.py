@@ -1,7 +1,7 @@
 """One database with all migrations for each run of the tests.
 
-Migrating takes four seconds of CPU. The databases of all workers of the tests, and those of the copies that they serve,
-are copies of it.
+Migrating takes four seconds of CPU. The databases of all workers of the tests, and of the copies that they serve, are
+copies of it.
 """
 
 import contextlib

@@ -20,8 +20,7 @@ FORBIDDEN_BEGINNING = re.compile(r"(What|Whether|Who|Whose|How|That|Those|Which|
 # Participles and pronouns that name nothing.
 FORBIDDEN_NAMES = {"asked", "each", "found", "held", "kept", "moment", "picture", "said", "shown", "told", "wanted"}
 # Names that do not say what they name, in the words of which nobody finds the code of a subject.
-UNCLEAR_NAMES = set(
-    """
+UNCLEAR = """
     ALONE AgentShape Asked Asking Building Built ButtonsMiddleware CALLER CannotBuild Circle Column Copy
     EditForm Family FiguresView Held JSONLines Kept KeptAnswer KeptText LOCK Lines Lost MAKERS MANY
     MayReadFigures NotedScheduler ONE ObserveMiddleware Offer OpenedForm Performance Places Plan Prepared
@@ -37,8 +36,8 @@ UNCLEAR_NAMES = set(
     saw saying settle settled splice stand_in start_once still_holds storable take_in takes_file tell_to_stop
     to_body told_so_far unwritten use_is_noted verdicts waiting_for walk_text wire_time with_prefix
     with_recalled_key
-    """.split()
-)
+"""
+UNCLEAR_NAMES = set(UNCLEAR.split())
 # Django and Celery look for these by name, each module has its own logger, and each script its own `main`.
 REPEATED_NAMES = {"Command", "DatabaseWrapper", "User", "app_name", "log", "logger", "main", "register", "urlpatterns"}
 
