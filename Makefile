@@ -63,7 +63,7 @@ COMPILE := uv pip compile --python-version 3.11 --universal --constraint constra
 
 lock: ## Update the requirements files (needs uv)
 	$(COMPILE) -o requirements.txt
-	for extra in s3 dbos inngest temporal; do $(COMPILE) --extra $$extra -o requirements-$$extra.txt || exit 1; done
+	for extra in s3 minilm dbos inngest temporal; do $(COMPILE) --extra $$extra -o requirements-$$extra.txt || exit 1; done
 	$(COMPILE) --extra dev -o requirements-dev.txt
 
 clean: ## Remove .venv and caches, but not the data in var/

@@ -5,7 +5,7 @@ numpy and the encoders are imported at their first use, because most processes e
 
 import os
 
-from agentcms.vectors import multilingual  # noqa: F401  registers its embedder
+from agentcms.vectors import minilm, multilingual  # noqa: F401  they register their embedders
 from agentcms.vectors.embedders import Embedder, EmbedderFailed, UnknownEmbedder, find_embedder, local_embedders
 
 __all__ = ["Embedder", "EmbedderFailed", "UnknownEmbedder", "find_embedder", "local_embedders"]

@@ -53,12 +53,18 @@ class Embedder(Protocol):
 Resolver = Callable[[str], Embedder]
 
 _local: dict[str, tuple[str, Embedder]] = {}
+_absent: dict[str, str] = {}  # messages by name of embedders that are not installed
 _resolvers: list[Resolver] = []
 
 
 def register_local(embedder: Embedder, title: str) -> None:
     """Register an embedder that runs in this process."""
     _local[embedder.name] = (title, embedder)
+
+
+def register_absent(name: str, message: str) -> None:
+    """Register the reason why an embedder does not run in this process."""
+    _absent[name] = message
 
 
 def register_resolver(resolver: Resolver) -> None:
@@ -75,6 +81,8 @@ def find_embedder(name: str) -> Embedder:
     """Return the embedder with this name. Loads nothing yet. Raise UnknownEmbedder."""
     if name in _local:
         return _local[name][1]
+    if name in _absent:
+        raise UnknownEmbedder(_absent[name])
     provider, _, model = name.partition("/")
     if not (provider and model and _resolvers) or name.startswith(LOCAL_PREFIX):
         names = " or ".join(_local)

@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from agentcms.vectors import find_embedder
+from agentcms.vectors import embedders, find_embedder
 from agentcms.vectors.embedders import UnknownEmbedder, register_resolver
+from agentcms.vectors.minilm import ABSENT_MESSAGE
 
 MULTILINGUAL = "local/multilingual"
 
@@ -34,6 +35,25 @@ def test_rows_have_the_length_one():
 
 def test_no_texts_are_no_rows():
     assert find_embedder(MULTILINGUAL).embed([], "document").shape == (0, 512)
+
+
+def test_the_embedder_for_english_finds_a_paraphrase():
+    embedder = find_embedder("local/minilm")
+    rows = embedder.embed(["I love teal.", "The parcel arrives on Tuesday.", "", "word " * 5000], "document")
+    question = embedder.embed(["Which colour do I like best?"], "query")[0]
+
+    assert rows.shape == (4, embedder.dimensions)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-3)
+    assert rows[0] @ question > rows[1] @ question + 0.2
+    assert embedder.embed([], "query").shape == (0, embedder.dimensions)
+
+
+def test_an_extra_that_is_not_installed_names_the_way(monkeypatch):
+    monkeypatch.delitem(embedders._local, "local/minilm")
+    monkeypatch.setattr(embedders, "_absent", {"local/minilm": ABSENT_MESSAGE})
+
+    with pytest.raises(UnknownEmbedder, match="scripts/environment minilm"):
+        find_embedder("local/minilm")
 
 
 @pytest.mark.parametrize("name", ["", "multilingual", "local/", "local/unknown", "/model", "provider/"])
