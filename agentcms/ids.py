@@ -1,5 +1,6 @@
 """Identifiers."""
 
+import hashlib
 import secrets
 import time
 import unicodedata
@@ -14,10 +15,19 @@ LOOKALIKE_SCRIPTS = ("CYRILLIC", "GREEK")  # many of their letters look like Lat
 def uuid7() -> uuid.UUID:
     """Return a version 7 UUID of RFC 9562. It begins with the time, so new rows are added at the end of an index."""
     milliseconds = time.time_ns() // 1_000_000
-    value = (milliseconds << 80) | secrets.randbits(80)
-    value = value & ~(0xF << 76) | (0x7 << 76)
-    value = value & ~(0x3 << 62) | (0x2 << 62)
-    return uuid.UUID(int=value)
+    return with_version((milliseconds << 80) | secrets.randbits(80), 7)
+
+
+def derive_uuid(parent: uuid.UUID, name: str) -> uuid.UUID:
+    """Return a version 8 UUID that depends on its arguments alone. It begins with the time of `parent`, as `uuid7`."""
+    digest = hashlib.sha256(parent.bytes + name.encode()).digest()
+    return with_version(int.from_bytes(parent.bytes[:6] + digest[:10]), 8)
+
+
+def with_version(value: int, version: int) -> uuid.UUID:
+    """Return the UUID with the bits of its version and of its variant set."""
+    value = value & ~(0xF << 76) | (version << 76)
+    return uuid.UUID(int=value & ~(0x3 << 62) | (0x2 << 62))
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:

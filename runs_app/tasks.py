@@ -9,7 +9,7 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
-from runs_app import cleanup, forget, resource_data, scoring  # noqa: F401  registers their handlers
+from runs_app import cleanup, forget, partitions, resource_data, scoring  # noqa: F401  registers their handlers
 from runs_app.background import jobs as background_jobs  # noqa: F401
 from runs_app.background.upkeep import look_after_tasks
 from runs_app.engine import engine, leases, lifecycle

@@ -33,7 +33,7 @@ from runs_app.api.lookups import (
 )
 from runs_app.approvals.auto_resume import resume_by_message
 from runs_app.engine import reaper
-from runs_app.engine.start.run import idempotent_run_id, start_run
+from runs_app.engine.start.run import idempotency_id, start_run
 from runs_app.events import streams
 from runs_app.events.chunks import Chunk
 from runs_app.events.decided_calls import chunks_after_decision, suspension_number
@@ -205,7 +205,7 @@ def resume_conversation(request: Request, agent: ResolvedAgent, call: GenerateCa
         return None
     require_role(request.user, Role.EDITOR, agent.owner_id)
     user = cast("User", request.user)  # anonymous users have no role
-    key_id = idempotent_run_id(user, key) if key else None
+    key_id = idempotency_id(user, key) if key else None
     resumed = resume_by_message(agent, user, call.thread, call.resource, parse_messages(call.messages), key_id)
     if resumed is None:
         return None

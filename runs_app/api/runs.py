@@ -79,7 +79,7 @@ class StepsView(JSONView):
             paging = query.paging(STEPS_PER_PAGE)
             unknown = query.check_unknown_names()
         run = get_readable_run(request, run_id)
-        steps = run.steps.order_by("id") if run.details_visible_to(request.user) else run.steps.none()
+        steps = run.steps.order_by("started_at", "key") if run.details_visible_to(request.user) else run.steps.none()
         bodies = [run_step_body(step) for step in steps[paging.start : paging.stop]]
         body = page_payload("steps", bodies, steps.count(), paging.page, paging.per_page)
         return json_response(body | warning_payloads(unknown))

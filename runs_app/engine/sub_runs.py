@@ -12,6 +12,7 @@ from uuid import UUID, uuid5
 
 from django.db import InterfaceError, OperationalError
 
+from agentcms.ids import derive_uuid
 from agents_app.configuration.references import missing_message
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
@@ -198,8 +199,9 @@ def find_or_create_child(
 
     The new run belongs to this process.
     """
-    child_id = uuid5(run.pk, call_id)
-    child = AgentRun.objects.filter(pk=child_id).first()
+    child_id = derive_uuid(run.pk, call_id)
+    # The previous release derived the ID in another way.
+    child = AgentRun.objects.filter(pk__in=[child_id, uuid5(run.pk, call_id)]).first()
     if child is not None:
         return child
     # In the database, because the runs of the tree may have been executed by several processes.

@@ -173,6 +173,7 @@ class AgentRun(models.Model):
         null=True, editable=False, help_text="Messages, usage and number of steps of the earlier segments."
     )
 
+    idempotency_id = models.UUIDField(null=True, editable=False, help_text="Of the user and the Idempotency-Key.")
     experiment_id = models.UUIDField(null=True, editable=False, help_text="The experiment that started the run.")
 
     _configuration: dict[str, Any] | None = None  # once it was read or set
@@ -185,6 +186,13 @@ class AgentRun(models.Model):
     class Meta:
         verbose_name = "run"
         ordering: ClassVar = ["-created_at", "-id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["idempotency_id"],
+                name="one_run_per_idempotency_key",
+                condition=Q(idempotency_id__isnull=False),
+            )
+        ]
         indexes: ClassVar = [
             models.Index(fields=["agent", "-created_at"], name="run_of_agent"),
             models.Index(fields=["requested_by", "-created_at"], name="run_of_user"),

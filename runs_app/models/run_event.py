@@ -23,8 +23,8 @@ class RunEvent(models.Model):
         ERROR = "error", "Error"
         SUSPENDED = "suspended", "Suspended"
 
-    id = models.BigAutoField(primary_key=True)
-    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="events", editable=False)
+    pk = models.CompositePrimaryKey("run_id", "number")  # the table of PostgreSQL is partitioned by day of the run
+    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="events", db_index=False, editable=False)
     number = models.PositiveIntegerField(editable=False)  # 1, 2, 3 … within a run; also the event id of the stream
     type = models.CharField(max_length=16, choices=Type, editable=False)
     data = models.JSONField(editable=False)
@@ -32,9 +32,6 @@ class RunEvent(models.Model):
 
     class Meta:
         ordering: ClassVar = ["run_id", "number"]
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=["run", "number"], name="one_event_per_run_and_number")
-        ]
 
     def __str__(self) -> str:
         return f"{self.number} {self.type}"

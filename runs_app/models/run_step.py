@@ -26,7 +26,7 @@ class RunStep(models.Model):
         STARTED = "started", "Started"
         DONE = "done", "Done"
 
-    id = models.BigAutoField(primary_key=True)
+    pk = models.CompositePrimaryKey("run_id", "key")  # the table of PostgreSQL is partitioned by day of the run
     run = models.ForeignKey(AgentRun, models.CASCADE, related_name="steps", db_index=False, editable=False)
     key = models.CharField(max_length=192, editable=False, help_text="Unique in the run, such as 0/m/1.")
     kind = models.CharField(max_length=16, choices=Kind, editable=False)
@@ -40,8 +40,7 @@ class RunStep(models.Model):
 
     class Meta:
         verbose_name = "step"
-        ordering: ClassVar = ["run_id", "id"]
-        constraints: ClassVar = [models.UniqueConstraint(fields=["run", "key"], name="one_step_per_run_and_key")]
+        ordering: ClassVar = ["run_id", "started_at", "key"]
 
     def __str__(self) -> str:
         return f"{self.key} {self.name}".strip()

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from agentcms.ids import derive_clear_id, describe_ambiguity, uuid7
+from agentcms.ids import derive_clear_id, derive_uuid, describe_ambiguity, uuid7
 
 
 def milliseconds():
@@ -19,6 +19,17 @@ def test_an_id_contains_its_creation_time():
 
     assert (made.version, made.variant) == (7, uuid.RFC_4122)
     assert before <= made.int >> 80 <= after
+
+
+def test_a_derived_id_is_the_same_each_time_and_has_the_time_of_its_parent():
+    parent = uuid7()
+
+    derived = derive_uuid(parent, "call-1")
+
+    assert derived == derive_uuid(parent, "call-1")
+    assert derived != derive_uuid(parent, "call-2")
+    assert derived.bytes[:6] == parent.bytes[:6]
+    assert (derived.variant, derived.version) == (uuid.RFC_4122, 8)
 
 
 def test_ids_sort_by_creation_time():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid5
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
@@ -35,7 +36,7 @@ from runs_app.resolution import ResolvedAgent
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-IDEMPOTENT_RUN_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # of the ids of runs with an idempotency key
+IDEMPOTENCY_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # existing rows have IDs of it
 DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
 
 
@@ -102,16 +103,17 @@ def start_idempotently(
     agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, key: str, **columns: Any
 ) -> AgentRun:
     """Return the run of an idempotency key. The first call creates it."""
-    run_id = idempotent_run_id(user, key)
+    key_id = idempotency_id(user, key)
     # The live version may change between two attempts, so only a version that the caller named counts.
     version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
     # The variants that were chosen are part of the mark, the facts behind them are not.
     marked = {name: value for name, value in run_input.items() if name != FACTS}
     digest = sha256_hex(canonical([agent.id, agent.target, version, marked, [thread.key, thread.resource]]))
-    runs = AgentRun.objects.filter(pk=run_id)
+    # It is the ID of a run of the previous release.
+    runs = AgentRun.objects.filter(Q(idempotency_id=key_id) | Q(pk=key_id))
     if (run := runs.first()) is None:
         try:
-            return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, pk=run_id, **columns)
+            return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, idempotency_id=key_id, **columns)
         except (IntegrityError, ThreadActive):  # a concurrent request with the same key was first
             if (run := runs.first()) is None:
                 raise
@@ -120,9 +122,9 @@ def start_idempotently(
     return run
 
 
-def idempotent_run_id(user: User | None, key: str) -> UUID:
-    """Return the ID of the run that an idempotency key of a user names."""
-    return uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
+def idempotency_id(user: User | None, key: str) -> UUID:
+    """Return a UUID that stands for an idempotency key of a user."""
+    return uuid5(IDEMPOTENCY_NAMESPACE, f"{user.pk if user else ''} {key}")
 
 
 def create_run(

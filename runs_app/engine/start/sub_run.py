@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from runs_app.engine import leases
@@ -14,9 +14,6 @@ from runs_app.engine.start.rows import save_run
 from runs_app.models import AgentRun
 from runs_app.requests.facts import context_input, with_variants
 from runs_app.resolution import ResolvedAgent
-
-if TYPE_CHECKING:
-    pass
 
 
 def start_child(

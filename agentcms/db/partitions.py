@@ -1,0 +1,75 @@
+"""Tables of PostgreSQL that are partitioned by the day of a version 7 UUID, which begins with the time.
+
+Rows of other UUIDs, and of days without a partition, are in the default partition.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import IntegrityError, OperationalError, connection, transaction
+
+ONE_DAY = timedelta(days=1)
+MAX_LOCK_WAIT = "2s"  # all writers of the table wait behind a statement that waits for its lock
+
+
+class Partition(NamedTuple):
+    """The partition of a day."""
+
+    name: str
+    day: date
+
+    @property
+    def first_id(self) -> UUID:
+        return first_id(self.day)
+
+    @property
+    def end_id(self) -> UUID:
+        """The first ID of the next day."""
+        return first_id(self.day + ONE_DAY)
+
+
+def first_id(day: date) -> UUID:
+    """Return the smallest UUID of a day."""
+    milliseconds = int(datetime.combine(day, time(), UTC).timestamp()) * 1000
+    return UUID(int=milliseconds << 80)
+
+
+def partitions(table: str) -> list[Partition]:
+    """Return the partitions of a table by day, oldest first, without the default one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = to_regclass(%s)", [table])
+        names = [name for (name,) in cursor.fetchall()]
+    days = [(match[1], name) for name in names if (match := re.fullmatch(rf"{table}_(\d{{8}})", name))]
+    return [Partition(name, datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC).date()) for day, name in sorted(days)]
+
+
+def create_partition(table: str, day: date) -> bool:
+    """Create the partition of a day. Return False if its rows are in the default one, or if a lock takes too long."""
+    name = f"{table}_{day:%Y%m%d}"
+    # Attaching needs a weaker lock than `CREATE TABLE … PARTITION OF`: readers and writers of other days go on.
+    return execute_or_give_up(
+        f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
+        f'ALTER TABLE "{table}" ATTACH PARTITION "{name}"'
+        f" FOR VALUES FROM ('{first_id(day)}') TO ('{first_id(day + ONE_DAY)}')",
+    )
+
+
+def drop_partition(partition: Partition) -> bool:
+    """Drop a partition with its rows. Return False if a lock takes too long."""
+    return execute_or_give_up(f'DROP TABLE "{partition.name}"')
+
+
+def execute_or_give_up(*statements: str) -> bool:
+    """Execute statements in a transaction. Return False if they fail for the reasons above."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{MAX_LOCK_WAIT}'")
+            for statement in statements:
+                cursor.execute(statement)
+    except (IntegrityError, OperationalError):
+        return False
+    return True
