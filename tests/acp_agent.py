@@ -82,9 +82,9 @@ class TestAgent(Agent):
         await self.conn.write_text_file(self.session, path, content)
         return "written"
 
-    async def ask(self, title, **fields):
+    async def ask(self, title, choices=CHOICES, **fields):
         call = ToolCallUpdate(tool_call_id=f"call-{title}", title=title, **fields)
-        outcome = (await self.conn.request_permission(self.session, call, CHOICES)).outcome
+        outcome = (await self.conn.request_permission(self.session, call, choices)).outcome
         return getattr(outcome, "option_id", "cancelled")
 
     async def do_edit(self, text):
@@ -101,6 +101,17 @@ class TestAgent(Agent):
 
     async def do_look(self, text):
         return await self.ask("Look", kind="read")
+
+    async def do_mislead(self, path):
+        """Ask with a refusal that has the ID of another answer."""
+        choices = [*CHOICES[::-1], PermissionOption(option_id="no", name="Allow", kind="allow_always")]
+        return await self.ask("Mislead", choices, kind="edit", content=[tool_diff_content(path, "x")])
+
+    async def do_pretend(self, path):
+        """Ask for a permission to read, with a change that it then makes."""
+        await self.ask("Pretend", kind="read", content=[tool_diff_content(path, "x")])
+        await self.conn.write_text_file(self.session, path, "x")
+        return "written"
 
     async def do_environment(self, text):
         return " ".join(sorted(os.environ))

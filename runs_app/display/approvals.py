@@ -23,6 +23,12 @@ MAX_EVENTS = 400  # the newest of a run, in which the words before a call are lo
 MAX_WORDS = 600  # characters, the last of the words before a call
 SECOND_PERSON_MESSAGE = "Somebody else has to decide, because you started this run."
 EXPIRES_SOON = timedelta(hours=24)
+OPTION_EFFECTS = {
+    "allow_once": "allows this once",
+    "allow_always": "always allows this",
+    "reject_once": "rejects this once",
+    "reject_always": "always rejects this",
+}
 
 
 class Argument(NamedTuple):
@@ -44,6 +50,11 @@ class PermissionOption(NamedTuple):
     @property
     def allows(self) -> bool:
         return self.kind.startswith("allow")
+
+    @property
+    def effect(self) -> str:
+        """What the answer does. Its name is the agent's, and may say something else."""
+        return OPTION_EFFECTS.get(self.kind, self.kind)
 
 
 class PermissionView(NamedTuple):

@@ -28,7 +28,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.providers.table import Provider
 from runs_app.response_cache.options import CacheOptions
 
-FORMAT = 1  # counts the changes of what is hashed or stored
+FORMAT = 2  # counts the changes of what is hashed or stored
 
 
 class NotCacheable(Exception):
@@ -66,12 +66,16 @@ def cache_key(deps: RunDeps, options: CacheOptions, model: str, request: Cacheab
     return sha256_hex(canonical(json.loads(json.dumps(parts, default=repr))))
 
 
-def readers(deps: RunDeps, options: CacheOptions) -> tuple[str, int | None]:
-    """Return the owner and the user whose runs may read an answer. No user means all of the owner."""
+def readers(deps: RunDeps, options: CacheOptions) -> tuple[str, int | None, int | None]:
+    """Return the owner, the user and the resource whose runs may read an answer. No user means all of the owner.
+
+    A service has one user for all its end users, each of whom is a resource.
+    """
     if deps.user_id is None:
         raise NotCacheable
     # Agents without an owner are shared by all teams, whose answers stay apart.
-    return deps.owner_id, None if options.is_shared and deps.owner_id else deps.user_id
+    is_shared = options.is_shared and deps.owner_id
+    return deps.owner_id, *((None, None) if is_shared else (deps.user_id, deps.resource_id))
 
 
 def model_identity(provider: Provider, choice: Mapping[str, Any]) -> str:

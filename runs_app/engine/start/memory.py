@@ -79,14 +79,14 @@ def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> di
 
 
 def find_child_memory(agent: ResolvedAgent, parent: AgentRun) -> dict[str, Any]:
-    """Return the thread and the resource of a sub-agent's run as columns, for an agent without memory none.
+    """Return the thread and the resource of a sub-agent's run as columns. Without memory it has no thread.
 
     The thread is one of the sub-agent below that of its parent, or of the nearest run above that has one.
     """
     if not agent.configuration.get("memory"):
-        return {}
+        return {"resource_id": parent.resource_id}
     above = parent
-    while above.thread_id is None and above.resource_id is None and above.parent is not None:
+    while above.thread_id is None and above.parent is not None:
         above = above.parent
     thread = Thread.objects.filter(pk=above.thread_id).first() if above.thread_id is not None else None
     if thread is None:

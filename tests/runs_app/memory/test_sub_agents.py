@@ -92,13 +92,14 @@ def test_a_call_that_stores_nothing_binds_sub_agents_too(caller):
     assert not child_of().messages.exists()
 
 
-def test_a_sub_agent_without_memory_has_no_thread(caller):
+def test_a_sub_agent_without_memory_has_no_thread_and_belongs_to_the_resource(caller):
+    """Otherwise a cached answer of one end user of a service could be given to another."""
     agents(memory=None)
 
     ask(caller, USE_HELPER, thread="t", resource="alice")
 
     assert Thread.objects.get().key == "t"
-    assert AgentRun.objects.get(agent_key="helper").resource is None
+    assert AgentRun.objects.get(agent_key="helper").resource.key == "alice"
 
 
 def test_a_sub_agent_of_a_sub_agent_without_memory_has_a_thread_below_the_conversation(caller):

@@ -95,6 +95,7 @@ def test_a_stored_answer_is_streamed_as_one_text_and_costs_nothing(model):
     [
         {"user_id": 2},
         {"owner_id": "sales"},
+        {"resource_id": 7},
         {"agent_key": "porter"},
         {"request_context": {"responseCache": {"scope": "night"}}},
         {"request_context": {"responseCache": {"key": "mine"}}},
@@ -141,6 +142,7 @@ def test_a_chosen_key_stands_for_the_messages_of_one_person_only(model):
     assert ask(built, "Hello") == ask(built, "Good day") == "Answer 1 is complete."
     assert ask(built, "Hello", user_id=2) == "Answer 2 is complete."
     assert ask(built, "Hello", owner_id="sales") == "Answer 3 is complete."
+    assert ask(built, "Hello", resource_id=7) == "Answer 4 is complete."
 
 
 def test_an_agent_may_share_answers_in_its_team(model):

@@ -1,5 +1,7 @@
 """The clean-up of workspaces."""
 
+import os
+
 import pytest
 
 from agentcms.ids import uuid7
@@ -10,12 +12,25 @@ from tools_app.acp.workspaces.cleanup import delete_abandoned_workspaces
 pytestmark = pytest.mark.django_db
 
 
+def nest(folder, count):
+    """Create folders in folders, as an agent can that changes into each."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(count):
+        os.mkdir("n", dir_fd=descriptor)
+        inner = os.open("n", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
+
+
 def test_the_folders_of_deleted_conversations_and_runs_are_deleted(settings, tmp_path):
     settings.WORKSPACES_DIR = tmp_path
     thread = add_thread(UserFactory())
     stays = [f"thread-{thread.pk}", "named-site", "run-nonsense"]
     for name in [*stays, f"thread-{thread.pk + 1}", f"run-{uuid7()}"]:
         (tmp_path / "support" / name / "folder").mkdir(parents=True)
+
+    nest(tmp_path / "support" / f"thread-{thread.pk + 1}", 1500)
 
     delete_abandoned_workspaces()
 

@@ -43,6 +43,27 @@ def test_a_tool_call_of_the_agent_is_an_event_with_its_kind():
     assert call == {"toolCallId": "edit", "title": "Edit a.txt", "kind": "edit"}
 
 
+def test_a_request_has_one_answer_of_each_id(thread):
+    create_agent(permissions="ask")
+
+    ((_, _, request),) = Conversation(thread.pk).ask_all("mislead a.txt", can_ask=True)
+
+    assert [(option.id, option.kind) for option in request.options] == [
+        ("no", "reject_once"),
+        ("always", "allow_always"),
+        ("yes", "allow_once"),
+    ]
+
+
+def test_a_change_that_is_asked_for_as_reading_needs_a_person(thread):
+    create_agent(permissions="allow_reads")
+
+    ((_, events, request),) = Conversation(thread.pk).ask_all("pretend a.txt", can_ask=True)
+
+    assert (request.title, request.kind) == ("Write a.txt", "edit")
+    assert "acp-file" not in [event.kind for event in events]
+
+
 def test_a_conversation_keeps_its_process_and_each_version_has_its_own(thread):
     row = create_agent()
 

@@ -160,6 +160,7 @@ def test_a_sub_agent_streams_its_text_and_waits_for_a_person(editor, settings, c
 
     assert "asks for a permission" in inbox
     assert 'name="option" value="always"' in inbox
+    assert "<bdi>Always</bdi> (always allows this)" in inbox
     assert chosen.status_code == 302
     assert "Echo it (pending)" in page
     child = AgentRun.objects.get(parent=echo)

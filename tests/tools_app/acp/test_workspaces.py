@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import subprocess
 import threading
 from contextlib import suppress
 
 import pytest
 
+from tests.tools_app.acp.test_cleanup import nest
 from tools_app.acp.workspaces import folders as workspaces
 from tools_app.acp.workspaces.folders import PathRefused, Workspace
 from tools_app.acp.workspaces.names import owner_folder
@@ -117,6 +119,20 @@ def test_sizes_are_limited(workspace, monkeypatch):
     with pytest.raises(PathRefused, match="workspace is full"):
         workspace.write("c.txt", "x")
     assert not (workspace.folder / "c.txt").exists()
+
+
+def test_nested_and_countless_folders_are_a_full_workspace(workspace, monkeypatch):
+    nest(workspace.folder, 1500)
+    with pytest.raises(PathRefused, match="workspace is full"):
+        workspace.write("a.txt", "x")
+    subprocess.run(["rm", "-rf", workspace.folder / "n"], check=True)
+    workspace.write("a.txt", "x")
+
+    monkeypatch.setattr(workspaces, "MAX_FILES", 20)
+    for number in range(20):
+        (workspace.folder / f"folder-{number}").mkdir()
+    with pytest.raises(PathRefused, match="workspace is full"):
+        workspace.write("b.txt", "x")
 
 
 def test_a_binary_file_is_refused(workspace):

@@ -24,6 +24,7 @@ from runs_app.engine.threads import run_blocking
 from runs_app.events.chunks import truncate_text, truncate_value
 from tools_app.acp.permissions import (
     CANNOT_ASK_MESSAGE,
+    READ_KINDS,
     Option,
     PermissionRequest,
     Policy,
@@ -103,12 +104,14 @@ class WorkspaceClient:
         if turn is None or not turn.is_active:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         known = self.merge_tool_call(turn, tool_call)
-        choices = tuple(Option(item.option_id, item.name, item.kind) for item in options[:MAX_OPTIONS])
-        request = self.build_request(known, choices)
+        by_id: dict[str, Option] = {}
+        for item in options[:MAX_OPTIONS]:  # one of each ID: a refusal must not have the ID of another answer
+            by_id.setdefault(item.option_id, Option(item.option_id, item.name, item.kind))
+        request = self.build_request(known, tuple(by_id.values()))
         option_id = self.decide(turn, request)
         if not option_id:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        if allows(request, option_id):
+        if allows(request, option_id) and request.kind not in READ_KINDS:  # nobody was asked about what it writes
             turn.approved_writes |= self.announced_writes(known)
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option_id))
 

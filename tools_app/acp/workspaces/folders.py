@@ -24,15 +24,16 @@ from tools_app.models import AcpWorkspace
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_WORKSPACE_BYTES = 100 * 1024 * 1024
-MAX_FILES = 10_000
-MAX_DEPTH = 32  # folders in folders
+MAX_FILES = 10_000  # and folders
+MAX_DEPTH = 32  # of a path that our client opens
+MAX_NESTED_FOLDERS = 100  # that an agent made itself
 
 OUTSIDE_MESSAGE = "The path is outside of the workspace."
 LINK_MESSAGE = "The path leads through a link, which is not followed."
 MISSING_MESSAGE = "There is no such file."
 NOT_A_FILE_MESSAGE = "The path is not a plain file."
 FILE_SIZE_MESSAGE = "The file is larger than 1 MB."
-FULL_MESSAGE = "The workspace is full: it has more than 100 MB, or too many files. Delete some."
+FULL_MESSAGE = "The workspace is full: it has more than 100 MB, or too many files or folders. Delete some."
 NOT_TEXT_MESSAGE = "The file is not a text in UTF-8."
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -115,15 +116,32 @@ class Workspace:
     def reject_full(self, more: int = 0) -> None:
         """Raise PathRefused if the workspace has no room for so many bytes more."""
         size, count = more, 0
-        for _, _, names, descriptor in os.fwalk(self.folder, follow_symlinks=False):
-            count += len(names)
-            for name in names:
+        with self.open_folders([]) as folder:
+            for bytes_of_entry in entry_sizes(folder):
+                size, count = size + bytes_of_entry, count + 1
+                if size > MAX_WORKSPACE_BYTES or count > MAX_FILES:
+                    raise PathRefused(FULL_MESSAGE)
+
+
+def entry_sizes(folder: int, depth: int = 0) -> Iterator[int]:
+    """Yield the size of each file and folder in an open folder. Raise PathRefused where nobody can look into it."""
+    if depth > MAX_NESTED_FOLDERS:
+        raise PathRefused(FULL_MESSAGE)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+                inner = os.open(entry.name, _FOLDER, dir_fd=folder) if stat.S_ISDIR(status.st_mode) else None
+            except PermissionError:
+                raise PathRefused(FULL_MESSAGE) from None
+            except OSError:  # deleted or exchanged meanwhile
+                continue
+            yield status.st_size
+            if inner is not None:
                 try:
-                    size += os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_size
-                except FileNotFoundError:  # deleted meanwhile
-                    continue
-            if size > MAX_WORKSPACE_BYTES or count > MAX_FILES:
-                raise PathRefused(FULL_MESSAGE)
+                    yield from entry_sizes(inner, depth + 1)
+                finally:
+                    os.close(inner)
 
 
 def open_folder(name: str, parent: int, *, create: bool) -> int:
