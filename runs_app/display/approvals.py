@@ -53,7 +53,7 @@ class PermissionOption(NamedTuple):
 
     @property
     def effect(self) -> str:
-        """What the answer does. Its name is the agent's, and may say something else."""
+        """The effect of the answer. Its name is the agent's, and may say something else."""
         return OPTION_EFFECTS.get(self.kind, self.kind)
 
 

@@ -33,6 +33,7 @@ from tools_app.mcp.sessions import session_pool
 from tools_app.mcp.table import Server
 from tools_app.models import McpServer
 
+MAX_LISTING_BYTES = 16 * 1024 * 1024  # of all pages of a list: a server could send pages without end
 MAX_RESULT_BYTES = 256 * 1024  # of the images and files of a result
 
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
@@ -108,10 +109,12 @@ def without_files(server: Server, value: Any) -> Any:
 
 async def list_tools(server: Server) -> Listing:
     """Connect to a server and return its tools. Raise McpError."""
+    toolset: Toolset | None = None
     try:
         async with asyncio.timeout(server.connect_timeout * 2):
             # Not from the pool: a listing also tests whether a new connection works.
-            async with build_toolset(server, fill_headers(server.headers, CallerNames())) as toolset:
+            toolset = build_toolset(server, fill_headers(server.headers, CallerNames()), MAX_LISTING_BYTES)
+            async with toolset:
                 tools, reads = await toolset.list_tools(), await has_resources(toolset)
     except TimeoutError:
         seconds = server.connect_timeout
@@ -119,6 +122,6 @@ async def list_tools(server: Server) -> Listing:
     except ValidationError as error:
         raise McpError(" ".join(error.messages)) from None
     except Exception as error:
-        raise error_in_call(server, error) from None
+        raise error_in_call(server, (toolset and toolset.refusal) or error) from None
     listing = parse_listing(tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools)
     return add_resource_tool(listing) if reads else listing

@@ -5,6 +5,7 @@ Imports the HTTP client and pydantic-ai, which are heavy. Import this module onl
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
 
@@ -42,16 +43,16 @@ class Toolset(MCPToolset[None]):
         return self.server_transport.refusal if self.server_transport is not None else None
 
 
-def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
-    """Build a client of a server. It connects when it is entered.
+def build_toolset(server: Server, headers: Mapping[str, str], limit: float = math.inf) -> Toolset:
+    """Build a client of a server. It connects when it is entered, and reads at most `limit` bytes in all.
 
     Sampling, elicitation, roots and instructions stay off. Raise ValidationError if the program of the server may not
     be started.
     """
     if server.transport == McpServer.Transport.STDIO:
-        program = program_transport(server)
+        program = program_transport(server, limit)
         return new_toolset(server, program, program)
-    transport = ServerTransport(server.url, headers)
+    transport = ServerTransport(server.url, headers, limit)
     client = httpx2.AsyncClient(
         transport=transport,
         timeout=httpx2.Timeout(message_timeout(server), connect=server.connect_timeout),
@@ -86,19 +87,20 @@ def message_timeout(server: Server) -> int:
     return max(server.connect_timeout, server.call_timeout)
 
 
-def program_transport(server: Server) -> ProgramTransport:
+def program_transport(server: Server, limit: float) -> ProgramTransport:
     """Return the transport that starts the program of a server. Raise ValidationError if it may not be started."""
     command = MCP_COMMANDS.get(server.command_key)
     command.require_sandbox()
-    return ProgramTransport(limited_argv(command), command.environment)
+    return ProgramTransport(limited_argv(command), command.environment, limit)
 
 
 class ServerTransport(httpx2.AsyncBaseTransport):
     """HTTP transport to one origin, which alone receives the headers. It follows no redirect."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], limit: float) -> None:
         self._origin = origin_of(httpx2.URL(url))
         self._headers = headers
+        self.remaining = limit  # bytes of all responses
         self.refusal: Exception | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -139,7 +141,7 @@ async def check_response(response: httpx2.Response) -> httpx2.Response:
 
 
 class LimitedStream(httpx2.AsyncByteStream):
-    """The body of a response, up to MAX_ANSWER bytes."""
+    """The body of a response, up to MAX_ANSWER bytes and what its transport may still read."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, transport: ServerTransport) -> None:
         self._stream = stream
@@ -149,7 +151,8 @@ class LimitedStream(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._stream:
             self._remaining -= len(part)
-            if self._remaining < 0:
+            self._transport.remaining -= len(part)
+            if min(self._remaining, self._transport.remaining) < 0:
                 self._transport.refusal = AnswerTooLarge()
                 raise self._transport.refusal
             yield part

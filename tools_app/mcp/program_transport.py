@@ -37,9 +37,10 @@ class ProgramTransport(ClientTransport):
 
     legacy_only = True  # the newer protocol without a handshake is spoken over HTTP
 
-    def __init__(self, argv: Sequence[str], environment: dict[str, str]) -> None:
+    def __init__(self, argv: Sequence[str], environment: dict[str, str], limit: float) -> None:
         self._argv = argv
         self._environment = environment
+        self.remaining = limit  # bytes of all messages
         self.refusal: Exception | None = None
 
     @asynccontextmanager
@@ -83,7 +84,10 @@ class ProgramTransport(ClientTransport):
                 while True:
                     try:
                         line = await output.readuntil(b"\n")
+                        self.remaining -= len(line)
                     except asyncio.LimitOverrunError:
+                        self.remaining = -1
+                    if self.remaining < 0:
                         self.refusal = AnswerTooLarge()
                         return
                     await messages.send(parse_message(line))

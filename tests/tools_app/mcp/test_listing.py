@@ -1,5 +1,8 @@
 """The listing of the tools of MCP servers, and changes of their definitions."""
 
+import asyncio
+import sys
+
 import pytest
 from django.core.exceptions import ValidationError
 
@@ -7,8 +10,11 @@ from agentcms.errors import Unprocessable
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from tests.tools_app.conftest import PROGRAM
+from tools_app.mcp.calls import list_tools
 from tools_app.mcp.definitions import parse_listing
+from tools_app.mcp.errors import McpError
 from tools_app.mcp.listing import accept_definition, enqueue_listing, store_listing
+from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 from tools_app.tasks import list_mcp_tools
 
@@ -29,7 +35,7 @@ def test_a_job_lists_the_tools_of_a_server(request, name):
     job = list_now(row)
 
     assert job.state == Job.State.DONE, job.error
-    assert job.result["tools"] == len(row.tools) == 15
+    assert job.result["tools"] == len(row.tools) == 16
     assert row.tools["add"]["description"] == "Add two numbers."
     assert row.tools["add"]["schema"]["required"] == ["a", "b"]
     assert row.definitions["delete_everything"].changes_something
@@ -101,6 +107,30 @@ def test_definitions_that_no_agent_could_use_are_left_out(http_server):
 
     assert list(listing.definitions) == ["good"]
     assert len(report["leftOut"]) == 7
+
+
+ENDLESS = """
+import json, sys
+for number, line in enumerate(sys.stdin):
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if message["method"] == "initialize":
+        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}}
+        result["serverInfo"] = {"name": "endless", "version": "1"}
+    else:
+        tool = {"name": f"t{number}", "description": "x" * 3_000_000, "inputSchema": {"type": "object"}}
+        result = {"tools": [tool], "nextCursor": f"page {number}"}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+def test_a_list_without_end_is_refused(program_server, settings):
+    settings.MCP_COMMANDS["bare"]["argv"] = [sys.executable, "-c", ENDLESS]
+    program_server.command_key = "bare"
+
+    with pytest.raises(McpError, match="is too large"):
+        asyncio.run(list_tools(server_from_row(program_server)))
 
 
 def test_a_server_without_a_sandbox_cannot_be_enabled(db, commands, monkeypatch):
