@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.utils import timezone
 
 from agentcms.wire.canonical import sha256_hex
@@ -19,7 +22,7 @@ from memory_app.models import Forgotten, Message, Observation, Resource, Thread,
 from runs_app.engine import leases
 from runs_app.models import AgentRun, PendingCall
 
-FORGET = "forget_resource"
+FORGET, EXPORT_RESOURCE = "forget_resource", "export_resource"  # kinds of jobs
 ROWS_PER_BATCH = 1000  # rows of a transaction
 
 RESOURCE_COLUMNS = ("realm", "key", "working_memory", "created_at")
@@ -76,12 +79,27 @@ def delete_calls(run_ids: Collection[UUID]) -> None:
     PendingCall.objects.filter(Q(root_id__in=run_ids) | Q(run_id__in=run_ids)).delete()
 
 
+def delete_exports(realm: str, key: str) -> None:
+    """Delete the exports of a resource with their files, which would outlive its data."""
+    jobs = Job.objects.filter(kind=EXPORT_RESOURCE, parameters__realm=realm, parameters__resource=key)
+    for job in jobs:
+        job.delete()
+
+
+def anonymise_log(model: type[Model], ids: Iterable[Any], name: str) -> None:
+    """Give rows another name in the log of the admin."""
+    entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
+    entries.filter(object_id__in=[str(pk) for pk in ids]).update(object_repr=name)
+
+
 @job_handler(FORGET, "Deletion of the data of a resource")
 def forget(job: Job) -> dict[str, int]:
     """Delete all data of a resource in batches. A job that was interrupted continues with what is left."""
     realm, key = job.parameters["realm"], job.parameters["resource"]
     for run in runs_of(realm, key).unfinished():
         leases.cancel(run.pk)
+    digest = resource_digest(realm, key)
+    delete_exports(realm, key)
     counts: dict[str, int] = job.cursor or {"messages": 0, "threads": 0, "runs": 0}
     messages = Message.objects.filter(thread__realm=realm, thread__resource_key=key)
     threads = Thread.objects.filter(realm=realm, resource_key=key)
@@ -90,14 +108,31 @@ def forget(job: Job) -> dict[str, int]:
         while keys := [*rows.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:
             if name == "runs":
                 delete_calls(keys)
+            anonymise_log(rows.model, keys, digest[:12])
             rows.model.objects.filter(pk__in=keys).delete()
             counts[name] += len(keys)
             job.report_progress(done=sum(counts.values()), cursor=counts)
-    Resource.objects.filter(realm=realm, key=key).delete()
-    Forgotten.objects.update_or_create(
-        digest=resource_digest(realm, key),
-        defaults={"forgotten_at": timezone.now(), "forgotten_by": job.parameters.get("by", "")},
-    )
+    delete_resource(realm, key, digest, job.parameters.get("by", ""))
     # The row of the job must not say whose data it was.
-    Job.objects.filter(pk=job.pk).update(parameters={"digest": resource_digest(realm, key)})
+    Job.objects.filter(pk=job.pk).update(parameters={"digest": digest})
     return counts
+
+
+def delete_resource(realm: str, key: str, digest: str, by: str) -> None:
+    """Delete the row of a resource, and note that it was forgotten."""
+    resources = Resource.objects.filter(realm=realm, key=key)
+    anonymise_log(Resource, resources.values_list("pk", flat=True), digest[:12])
+    resources.delete()
+    values = {"forgotten_at": timezone.now(), "forgotten_by": by}
+    Forgotten.objects.update_or_create(digest=digest, defaults=values)
+
+
+def restored_resources(forgotten: Mapping[str, datetime]) -> Iterator[tuple[str, str]]:
+    """Yield realm and key of the resources that are there although they were forgotten, by hash and time.
+
+    A backup has brought them back. Those that were created later are other data.
+    """
+    for realm, key, created_at in Resource.objects.values_list("realm", "key", "created_at").iterator():
+        time = forgotten.get(resource_digest(realm, key))
+        if time is not None and created_at < time:
+            yield realm, key

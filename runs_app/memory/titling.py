@@ -24,8 +24,11 @@ INSTRUCTIONS = (
 
 
 @job_handler(TITLE_THREAD, "Titles of threads")
-def title_thread(job: Job) -> dict[str, str]:
-    """Write the title of a thread with the model of the run that added its first messages."""
+def title_thread(job: Job) -> dict[str, bool]:
+    """Write the title of a thread with the model of the run that added its first messages.
+
+    The result has no text: it would outlive the thread.
+    """
     thread = Thread.objects.filter(pk=job.parameters["thread"], title="").first()
     run = AgentRun.objects.filter(pk=job.parameters["run"]).first()
     memory = parse_memory_options(run.configuration.get("memory")) if run else None
@@ -34,7 +37,7 @@ def title_thread(job: Job) -> dict[str, str]:
     texts = conversation(thread)
     choice = model_choice(memory.title.model, run.configuration["model"])
     title = clean_title(ask(choice, memory.title.instructions or INSTRUCTIONS, texts))
-    return {"title": title} if save_title(thread, title) else {}
+    return {"isWritten": save_title(thread, title)}
 
 
 def conversation(thread: Thread) -> list[tuple[str, str]]:

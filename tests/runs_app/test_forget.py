@@ -1,11 +1,16 @@
 """Export and deletion of all data of a resource."""
 
 import json
+from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 
 import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.utils import timezone
 
 from jobs_app import runner
 from jobs_app.models import Job
@@ -17,6 +22,7 @@ from memory_app.recall import indexing
 from memory_app.working import values
 from runs_app import forget
 from runs_app.models import AgentRun, RunEvent, RunStep
+from runs_app.resource_data import start_export
 from tests.factories import member
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.factories import PendingCallFactory, RunFactory
@@ -111,6 +117,57 @@ def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, 
     assert Forgotten.objects.get().digest == forget.resource_digest(realm, "alice")
     counts = [model.objects.count() for model in (Resource, Thread, Message, AgentRun)]
     assert counts == [1, 1, 3, 3]
+
+
+def test_exports_and_the_log_name_the_resource_no_longer(realm, django_capture_on_commit_callbacks):
+    staff = User.objects.create_superuser("root")
+    rows = [*Resource.objects.filter(key="alice"), *Thread.objects.filter(resource_key="alice")]
+    for row in rows:
+        LogEntry.objects.log_actions(staff.pk, [row], CHANGE, "Opened.", single_object=True)
+    export = runner.run_claimed(str(start_export(staff, realm, "alice").pk))
+    path = Path(export.file.open().name)
+    assert path.exists()
+
+    with django_capture_on_commit_callbacks(execute=True):
+        runner.run_now(forget.FORGET, {"realm": realm, "resource": "alice"})
+
+    assert "alice" not in texts()
+    assert not path.exists()
+    assert LogEntry.objects.count() == 2
+
+
+def test_a_restored_backup_is_swept_again(realm, monkeypatch):
+    deleted, listed, output = StringIO(), StringIO(), StringIO()
+    call_command("forget_resource", realm, "alice", yes=True, stdout=deleted)
+    call_command("sweep_forgotten", list=True, stdout=listed)
+    Forgotten.objects.all().delete()  # the backup is older
+    user = User.objects.get(memory_resources__key="bob")
+    add_thread(user, "t-alice", "alice")
+    Resource.objects.filter(key="alice").update(created_at=timezone.now() - timedelta(days=30))
+    monkeypatch.setattr("sys.stdin", StringIO(listed.getvalue()))
+
+    call_command("sweep_forgotten", stdout=output)
+
+    assert output.getvalue() == "Deleted the data of 1 resources.\n"
+    assert [*Thread.objects.values_list("resource_key", flat=True)] == ["bob"]
+    assert "alice" not in listed.getvalue()
+
+
+def test_a_person_who_came_back_is_not_swept(realm, monkeypatch):
+    call_command("forget_resource", realm, "alice", yes=True, stdout=StringIO())
+    add_thread(User.objects.get(memory_resources__key="bob"), "new", "alice")
+    monkeypatch.setattr("sys.stdin", StringIO())
+
+    call_command("sweep_forgotten", stdout=StringIO())
+
+    assert Thread.objects.filter(resource_key="alice").exists()
+
+
+def test_a_list_that_is_none_is_refused(monkeypatch):
+    monkeypatch.setattr("sys.stdin", StringIO("[]\n"))
+
+    with pytest.raises(CommandError, match="Line 1 is not one of"):
+        call_command("sweep_forgotten", stdout=StringIO())
 
 
 def test_the_command_asks_and_names_the_numbers(realm, monkeypatch):
