@@ -60,6 +60,8 @@ FIGURE_TITLES = {
         "least of several times)"
     ),
     "tools-postgresql": "Tools from outside on PostgreSQL",
+    "memory": "Conversations on SQLite: recall among 121,000 messages, windows, signals, and processes that embed",
+    "memory-postgresql": "Conversations on PostgreSQL, compared by numpy and by pgvector",
 }
 
 SOAK_TITLE = "Mixed load with kills"
