@@ -73,6 +73,18 @@ def test_actions_stand_at_the_bottom_of_phones_and_messages_above_them(visit: An
     expect(page.locator("#agent-title .chip-live")).to_have_text("Live v1")
 
 
+@pytest.mark.parametrize("path", ["", "/versions/2"])
+def test_the_menu_of_the_bar_opens_inside_of_a_phone(visit: Any, agent: str, path: str):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(f"/agents/{agent}{path}")
+
+    page.locator("#agent-actions .menu > summary").click()
+
+    for link in page.locator("#agent-actions .menu-body").locator("a, button").all():
+        expect(link).to_be_in_viewport(ratio=1)
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_a_section_of_the_editor_without_content_is_one_line(visit: Any, agent: str, width: int):
     visitor = visit()
