@@ -71,12 +71,14 @@ def test_an_agent_is_edited_published_run_and_its_call_decided_by_keyboard(visit
     keyboard = Keyboard(page)
     agent = create(keyboard, f"Clerk {uuid.uuid4().hex[:6]}")
 
+    save_draft(keyboard)
+    assert live_number(api, agent) == 1
     edit_and_review(keyboard)
-    assert live_number(api, agent) == 2
+    assert live_number(api, agent) == 3
     compare_and_roll_back(keyboard)
     assert live_number(api, agent) == 1
     restore(keyboard)
-    assert live_number(api, agent) == 3
+    assert live_number(api, agent) == 4
     run(keyboard)
     decide(keyboard)
     assert visitor.console == []
@@ -98,30 +100,36 @@ def create(keyboard: Keyboard, name: str) -> str:
     return keyboard.page.url.rsplit("/", 1)[1]
 
 
+def save_draft(keyboard: Keyboard) -> None:
+    keyboard.type("Description", "Refunds orders")
+    keyboard.press("Save draft")
+    expect(keyboard.page.locator(".toast")).to_contain_text("Draft v2 saved. v1 is still live.")
+
+
 def edit_and_review(keyboard: Keyboard) -> None:
     keyboard.type("Instructions", "\nAsk for the receipt.")
     keyboard.press("Review changes")
     keyboard.type("Message", "Ask for receipts")
-    keyboard.press("Publish v2")
-    expect(keyboard.page.locator("#agent-title")).to_contain_text("Live v2")
+    keyboard.press("Publish v3")
+    expect(keyboard.page.locator("#agent-title")).to_contain_text("Live v3")
 
 
 def compare_and_roll_back(keyboard: Keyboard) -> None:
     keyboard.open("History")
-    keyboard.press("Select v2", "Space")
+    keyboard.press("Select v3", "Space")
     keyboard.press("Select v1", "Space")
     keyboard.open("Compare")
-    expect(keyboard.page.get_by_role("row", name="added")).to_contain_text("receipt")
+    expect(keyboard.page.get_by_role("row", name="added").last).to_contain_text("receipt")
     keyboard.press("Publish v1")
-    keyboard.press("Publish v1 (replaces v2)")
+    keyboard.press("Publish v1 (replaces v3)")
     expect(keyboard.page.locator("#agent-title")).to_contain_text("Live v1")
 
 
 def restore(keyboard: Keyboard) -> None:
     keyboard.open("History")
-    keyboard.press("Restore v2")
+    keyboard.press("Restore v3")
     keyboard.press("Restore and publish (replaces v1)")
-    expect(keyboard.page.locator("#agent-title")).to_contain_text("Live v3")
+    expect(keyboard.page.locator("#agent-title")).to_contain_text("Live v4")
 
 
 def run(keyboard: Keyboard) -> None:

@@ -15,12 +15,14 @@ def test_an_agent_is_edited_published_run_and_its_call_decided_without_javascrip
     page = visit(java_script_enabled=False).goto("/new-agent")
     agent = create(page, f"Clerk {uuid.uuid4().hex[:6]}")
 
+    save_draft(page)
+    assert live_number(api, agent) == 1
     edit_and_review(page)
-    assert live_number(api, agent) == 2
+    assert live_number(api, agent) == 3
     compare_and_roll_back(page)
     assert live_number(api, agent) == 1
     restore(page)
-    assert live_number(api, agent) == 3
+    assert live_number(api, agent) == 4
     run(page)
     decide(page)
 
@@ -35,31 +37,37 @@ def create(page: Page, name: str) -> str:
     return page.url.rsplit("/", 1)[1]
 
 
+def save_draft(page: Page) -> None:
+    page.get_by_role("textbox", name="Description").fill("Refunds orders")
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.locator(".toast")).to_contain_text("Draft v2 saved. v1 is still live.")
+
+
 def edit_and_review(page: Page) -> None:
     page.get_by_role("textbox", name="Instructions").fill("Refund orders.\nAsk for the receipt.")
     page.get_by_role("button", name="Review changes").click()
-    expect(page.locator("#review").get_by_role("row", name="added")).to_contain_text("receipt")
+    expect(page.locator("#review").get_by_role("row", name="added").last).to_contain_text("receipt")
     page.get_by_label("Message").fill("Ask for receipts")
-    page.get_by_role("button", name="Publish v2").click()
-    expect(page.locator(".toast")).to_contain_text("v2 is live")
+    page.get_by_role("button", name="Publish v3").click()
+    expect(page.locator(".toast")).to_contain_text("v3 is live")
 
 
 def compare_and_roll_back(page: Page) -> None:
     page.get_by_role("link", name="History", exact=True).click()
-    page.check("#pair-2")
+    page.check("#pair-3")
     page.check("#pair-1")
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("row", name="added")).to_contain_text("receipt")
+    expect(page.get_by_role("row", name="added").last).to_contain_text("receipt")
     page.get_by_role("link", name="Publish v1").click()
-    page.get_by_role("button", name="Publish v1 (replaces v2)").click()
+    page.get_by_role("button", name="Publish v1 (replaces v3)").click()
     expect(page.locator(".toast")).to_contain_text("v1 is live")
 
 
 def restore(page: Page) -> None:
     page.get_by_role("link", name="History", exact=True).click()
-    page.click("#restore-2")
+    page.click("#restore-3")
     page.get_by_role("button", name="Restore and publish (replaces v1)").click()
-    expect(page.locator(".toast")).to_contain_text("v3 is live, restored from v2")
+    expect(page.locator(".toast")).to_contain_text("v4 is live, restored from v3")
 
 
 def run(page: Page) -> None:
