@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from django.conf import settings
+
 SANDBOX, NO_SANDBOX = "bwrap", "none"
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64")  # all lead into /usr, also in the sandbox
+BESIDE_BIN = ("lib", "lib64", "libexec", "share", "pyvenv.cfg")  # of a virtual environment, Python or Node.js
 MAX_FIRST_LINE = 256  # bytes, as Linux reads of a script
 # Of the machine, only programs and libraries. A process in its own namespaces sees no other and has no network.
 SANDBOX_ARGUMENTS = (
@@ -34,7 +38,14 @@ def sandboxed_argv(argv: Sequence[str], mounts: Sequence[str] = (), launched: Se
 
     `mounts` are further arguments of bubblewrap. `launched` is a command line that starts the program.
     """
-    visible = [argument for folder in visible_paths(argv) for argument in ("--ro-bind", folder, folder)]
+    data = settings.DATA_DIR.resolve()  # with the secret key, and the database where it is SQLite
+    above: list[str] = []
+    others: list[str] = []
+    for path in visible_paths(argv):
+        (above if data.is_relative_to(Path(path).resolve()) else others).append(path)
+    visible = [argument for path in (*above, *others) for argument in ("--ro-bind", path, path)]
+    if above:
+        visible[3 * len(above) : 3 * len(above)] = ["--tmpfs", str(data)]
     return [sandbox_program(), *SANDBOX_ARGUMENTS, *visible, *mounts, "--", *(launched or argv)]
 
 
@@ -44,9 +55,10 @@ def visible_paths(argv: Sequence[str]) -> list[str]:
     For a script also the folder of its interpreter, which may be elsewhere, as in a virtual environment.
     """
     programs = [Path(argv[0]), *interpreters(Path(argv[0]))]
-    folders = [installation_folder(path) for program in programs for path in (program, program.resolve())]
-    files = [Path(argument) for argument in argv[1:] if argument.startswith("/") and Path(argument).exists()]
-    return list(dict.fromkeys(str(path) for path in (*folders, *files) if not path.is_relative_to("/usr")))
+    paths = [path for program in programs for file in (program, program.resolve()) for path in installed_paths(file)]
+    paths += [Path(argument) for argument in argv[1:] if argument.startswith("/")]
+    visible = [path for path in paths if path.exists() and not any(map(path.is_relative_to, SYSTEM_FOLDERS))]
+    return list(dict.fromkeys(map(str, visible)))
 
 
 def interpreters(program: Path) -> list[Path]:
@@ -60,9 +72,15 @@ def interpreters(program: Path) -> list[Path]:
     return [Path(word) for word in words[:1] if word.startswith("/")]
 
 
-def installation_folder(program: Path) -> Path:
-    """Return the folder of a program with what it belongs to: the parent of a folder `bin`."""
-    return program.parent.parent if program.parent.name == "bin" else program.parent
+def installed_paths(program: Path) -> list[Path]:
+    """Return the folder of a program. With a folder `bin`, also those beside it that belong to an installation.
+
+    Not the folder above: that of `/bin/sh` is the whole machine, and that of a person has keys.
+    """
+    folder = program.parent
+    if folder == folder.parent:
+        return [program]
+    return [folder, *(folder.parent / name for name in BESIDE_BIN if folder.name == "bin")]
 
 
 def sandbox_program() -> str:
