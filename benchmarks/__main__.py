@@ -10,6 +10,7 @@
     make benchmark ARGS="--takeover"  time until the runs of a killed worker continue, and the memory of a worker
     make benchmark ARGS="--tools"     MCP servers, the response cache, background tasks and knowledge bases
     make benchmark ARGS="--memory"    recall, windows and signals of conversations, on both databases
+    make benchmark ARGS="--evaluations"  experiments, comparisons and their pages, and the cost of tracing
     make benchmark ARGS="--footprint" start time, idle memory and the editor page of the embedded stack
     make benchmark ARGS="--profile"   CPU profile of a web process in each operation, by package
     make benchmark ARGS="--all"       everything, in about half an hour
@@ -32,7 +33,7 @@ from benchmarks import footprint, load, report, runs
 from benchmarks.deployment import empty_database, manage, prepared_environment, run, serving
 
 MAX_SECONDS = 20
-MODULES = ("durable", "suspended", "takeover", "tools", "memory")  # that measure in processes of their own
+MODULES = ("durable", "suspended", "takeover", "tools", "memory", "evaluations")  # in processes of their own
 PARTS = ("sqlite", "growth", "agent_runs", "profile", "exchange", "footprint", *MODULES)
 CLIENTS = (1, 8, 32)
 # Agents, and versions of each.

@@ -62,6 +62,10 @@ FIGURE_TITLES = {
     "tools-postgresql": "Tools from outside on PostgreSQL",
     "memory": "Conversations on SQLite: recall among 121,000 messages, windows, signals, and processes that embed",
     "memory-postgresql": "Conversations on PostgreSQL, compared by numpy and by pgvector",
+    "evaluations": (
+        "Evaluations and tracing on SQLite: experiments, comparisons and their pages (requests: the least of several)"
+    ),
+    "evaluations-postgresql": "Evaluations and tracing on PostgreSQL",
 }
 
 SOAK_TITLE = "Mixed load with kills"

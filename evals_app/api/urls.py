@@ -72,6 +72,7 @@ urlpatterns = [
     path("observability/traces", observability.TracesView.as_view(), name="api-traces"),
     path("observability/traces/light", observability.LightTracesView.as_view(), name="api-traces-light"),
     path("observability/scores", observability.ObservedScoresView.as_view(), name="api-observed-scores"),
+    re_path(r"^observability/traces/(?:query|score|delete)$", observability.LaterView.as_view()),  # no IDs of traces
     path(TRACE_PATH, observability.TraceView.as_view(), name="api-trace"),
     path(f"{TRACE_PATH}/light", observability.LightTraceView.as_view(), name="api-trace-light"),
     path(f"{TRACE_PATH}/trajectory", observability.TrajectoryView.as_view(), name="api-trace-trajectory"),

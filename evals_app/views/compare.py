@@ -13,10 +13,17 @@ from django.views.decorators.http import require_safe
 
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
+from evals_app.comparing.interval_plots import build_interval_plots
 from evals_app.comparing.stored import find_comparison, require_comparable
 from evals_app.comparing.words import mark_words
 from evals_app.models import Experiment, ExperimentResult
+from evals_app.views.experiments import ONLY_WORSE
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
+from runs_app.models import RunEvent
+
+ONLY_BETTER = "better"
+MEASURES = ("baselineMean", "candidateMean", "baselineMedian", "candidateMedian", "baselineP95", "candidateP95")
+MEASURES += ("difference", "low", "high")
 
 
 @require_safe
@@ -38,16 +45,54 @@ def compare(request: HttpRequest) -> HttpResponse:
     except ApiError as error:
         return render(request, "evals/compare.html", {**context, "problem": error.error}, status=409)
     statistics = comparison.statistics or {}
-    page: Any = Paginator(statistics.get("items", []), ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page)}
-    context |= {"query": f"a={baseline.pk}&b={candidate.pk}", "scorers": named_scorers(candidate, statistics)}
+    only = request.GET.get("only", "")
+    items = chosen_items(statistics.get("items", []), only)
+    page: Any = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    query = f"a={baseline.pk}&b={candidate.pk}"
+    context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page), "only": only}
+    context |= {"query": f"{query}&only={only}" if only else query, "unfiltered": query}
+    context |= {"scorers": compared_scorers(candidate, statistics), "measures": compared_measures(statistics)}
     return render(request, "evals/compare.html", context)
 
 
-def named_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the name and the statistics of each scorer that both experiments have."""
-    scorers = (experiment.summary or {}).get("scorers", {})
-    return [(scorers.get(key, {}).get("name") or key, entry) for key, entry in statistics.get("scorers", {}).items()]
+def chosen_items(items: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
+    """Return the items that got worse or better, the most first, or all of them."""
+    if only == ONLY_WORSE:
+        return [item for item in items if item["change"] < 0]
+    if only == ONLY_BETTER:
+        return [item for item in reversed(items) if item["change"] > 0]
+    return items
+
+
+def compared_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the name, the statistics and the plot of each scorer that both experiments have."""
+    names = (experiment.summary or {}).get("scorers", {})
+    scorers = statistics.get("scorers", {})
+    plots = build_interval_plots([*scorers.values()])
+    return [
+        {"name": names.get(key, {}).get("name") or key, "entry": entry, "plot": plot}
+        for (key, entry), plot in zip(scorers.items(), plots, strict=True)
+    ]
+
+
+def compared_measures(statistics: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the duration and the cost of an item before and after, in words. What is not known is left out."""
+    measures = []
+    for label, name, words in (("Duration", "durationMs", duration_text), ("Cost", "cost", cost_text)):
+        entry = statistics.get(name) or {}
+        if not entry.get("pairs"):
+            continue
+        texts = {key: words(entry[key]) for key in MEASURES if entry.get(key) is not None}
+        measures.append({"label": label, "entry": entry, **texts})
+    return measures
+
+
+def duration_text(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.2f} s"
+
+
+def cost_text(dollars: float) -> str:
+    return f"{'-' if dollars < 0 else ''}${abs(dollars):.6f}"
 
 
 def compared_rows(baseline: Experiment, candidate: Experiment, page: Any) -> list[dict[str, Any]]:
@@ -57,12 +102,26 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Any) -> lis
     for one in (baseline, candidate):
         results = one.results.filter(item__in=ids, attempt=0).select_related("item_version")
         results_by_item |= {(one.pk, str(result.item_id)): result for result in results}
+    calls = calls_by_run([result.run_id for result in results_by_item.values()])
     rows = []
     for entry in page:
         before, after = (results_by_item.get((one.pk, entry["itemId"])) for one in (baseline, candidate))
         if before is None or after is None:
             continue
-        old, new = mark_words(text_of_json(before.output), text_of_json(after.output))
-        rows.append({"change": entry["change"], "before": before, "after": after, "old": old, "new": new})
-        rows[-1]["input"] = text_of_json(before.effective_input)
+        marked = mark_words(text_of_json(before.output), text_of_json(after.output))
+        sides = [
+            {"label": label, "result": result, "spans": spans, "calls": calls.get(result.run_id, [])}
+            for label, result, spans in zip(("Before", "After"), (before, after), marked, strict=True)
+        ]
+        texts = (text_of_json(value) for value in (before.effective_input, before.effective_ground_truth))
+        rows.append({"change": entry["change"], "sides": sides, **dict(zip(("input", "truth"), texts, strict=True))})
     return rows
+
+
+def calls_by_run(run_ids: list[UUID | None]) -> dict[UUID | None, list[str]]:
+    """Return the names of the tools that runs called, in order."""
+    events = RunEvent.objects.filter(run__in=[key for key in run_ids if key], data__type="tool-call")
+    calls: dict[UUID | None, list[str]] = {}
+    for run_id, name in events.order_by("number").values_list("run_id", "data__payload__toolName"):
+        calls.setdefault(run_id, []).append(str(name))
+    return calls

@@ -126,6 +126,14 @@ equal([ran.result.output, ran.scores[0].score], [answer("One"), 1]);
 const again = await client.runExperimentItem({ datasetId, experimentId: external.experimentId, itemId: one.id });
 equal(again.result.id, ran.result.id);
 equal((await client.finalizeExperiment({ datasetId, experimentId: external.experimentId })).succeededCount, 1);
+const pair = { datasetId, experimentIdA: first.id, experimentIdB: external.experimentId };
+const comparison = await client.compareExperiments(pair);
+equal([comparison.baselineId, comparison.items.length], [first.id, 3]);
+const compared = comparison.items.find((row) => row.itemId === one.id);
+equal(compared.results[first.id], { output: answer("One"), scores: { exact: 1 } });
+equal(compared.results[external.experimentId], { output: answer("One"), scores: { exact: 1 } });
+equal(comparison.items.filter((row) => row.results[external.experimentId] === null).length, 2);
+await refused(stranger.compareExperiments(pair), 404);
 const ingested = await client.createDatasetExperiment({ datasetId, name: "From outside" });
 const submission = { datasetId, experimentId: ingested.experimentId, itemId: one.id, output: "Uno" };
 const submitted = await client.submitExperimentResult({ ...submission, scores: [{ scorerId: "exact", score: 0.5 }] });
@@ -172,12 +180,60 @@ for (const call of [
 const hidden = await stranger.listTraces({ filters: { entityId: agentId } });
 equal(hidden.spans.filter((span) => span.traceId === runId), []);
 
+// --- Stored scorers
+
+const preset = { check: "includes", value: "You" };
+const id = `${agentId}-check`;
+equal((await client.createStoredScorer({ id, name: "Says you", type: "check", presetConfig: preset })).id, id);
+const stored = client.getStoredScorer(id);
+equal((await client.listStoredScorers()).scorerDefinitions.some((row) => row.id === id), true);
+equal([(await stored.details()).name, (await stored.details()).presetConfig], ["Says you", preset]);
+equal((await stored.update({ presetConfig: { ...preset, value: "said" } })).versionNumber, 2);
+const [newer, older] = (await stored.listVersions()).versions;
+equal([newer.versionNumber, older.versionNumber, (await stored.getVersion(older.id)).presetConfig], [2, 1, preset]);
+equal((await stored.compareVersions(older.id, newer.id)).diffs.map((row) => row.field), ["presetConfig"]);
+equal((await stored.createVersion({ changeMessage: "A mark" })).versionNumber, 3);
+equal((await stored.activateVersion(older.id)).activeVersionId, older.id);
+equal((await stored.restoreVersion(older.id)).versionNumber, 4);
+equal((await stored.deleteVersion(older.id)).success, true);
+const foreign = stranger.getStoredScorer(id);
+for (const call of [
+  () => foreign.details(),
+  () => foreign.update({ name: "Mine" }),
+  () => foreign.listVersions(),
+  () => foreign.createVersion({}),
+  () => foreign.getVersion(newer.id),
+  () => foreign.compareVersions(newer.id, newer.id),
+  () => foreign.activateVersion(newer.id),
+  () => foreign.restoreVersion(newer.id),
+  () => foreign.deleteVersion(newer.id),
+  () => foreign.delete(),
+  () => stranger.getScorer(id),
+  () => stranger.listScoresByScorerId({ scorerId: id }),
+]) {
+  await refused(call(), 404);
+}
+equal((await stranger.listStoredScorers()).scorerDefinitions.some((row) => row.id === id), false);
+equal((await stored.delete()).success, true);
+await refused(stored.details(), 404);
+
 // --- What is not supported
 
 const generation = { modelId: "demo/echo", prompt: "More" };
 await refused(client.generateDatasetItems({ datasetId, ...generation }), 501);
 await refused(client.clusterFailures({ modelId: "demo/echo", items: [] }), 501);
-await refused(client.getTraceQueryFields({}), 501);
+for (const call of [
+  () => client.getTraceQueryFields({}),
+  () => client.queryTraces({ filters: {} }),
+  () => client.score({ scorerName: "exact", targets: [{ traceId: runId }] }),
+  () => client.deleteTraces({ traceIds: [runId] }),
+  () => client.getScoreAggregate({}),
+  () => client.getEntityTypes(),
+  () => client.getServiceNames(),
+  () => client.getEnvironments(),
+]) {
+  await refused(call(), 501);
+}
 
 // --- What is refused
 

@@ -16,4 +16,4 @@ def test_the_client_uses_datasets_and_experiments(installed: Path, served: Serve
         with served.client(served.keys["python"]) as cms:
             cms.delete(f"/api/stored/agents/{agent_id}").raise_for_status()
 
-    assert int(printed) >= 80
+    assert int(printed) >= 130

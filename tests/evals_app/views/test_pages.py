@@ -63,6 +63,36 @@ def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
     assert page.index("<ins>25</ins>") < page.index("<ins>75</ins>")
 
 
+def test_a_comparison_shows_scores_calls_and_figures_of_each_item(client, editor):
+    dataset = make_dataset(*map(str, range(12)), owner_id="support")
+    baseline, candidate = ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 11 + [0.25], number=2)
+    run = RunFactory(owner_id="support", chunks=[("tool-call", {"toolName": "word-count"})])
+    candidate.results.update(duration_ms=1500, tokens=77, cost="0.25")
+    baseline.results.update(duration_ms=500, tokens=33, cost="0.5")
+    candidate.results.filter(item=dataset.items.last()).update(run=run)
+    compute_now(baseline, candidate)
+    path = f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"
+
+    page, worse, better = (text(client.get(f"{path}{more}")) for more in ("", "&only=worse", "&only=better"))
+
+    assert page.count('class="interval-chart"') == 1
+    assert "0.50 s" in page
+    assert "1.50 s" in page
+    assert "-$0.250000" in page
+    assert "77 tokens · 1500 ms · 1 call: word-count" in page
+    assert f'href="/runs/{run.pk}"' in worse
+    assert (worse.count('data-label="Change"'), better.count('data-label="Change"')) == (1, 11)
+
+
+def test_a_comparison_takes_a_constant_number_of_queries(client, editor, django_assert_max_num_queries):
+    dataset = make_dataset(*map(str, range(40)), owner_id="support")
+    baseline, candidate = ended(dataset, [0.5] * 40), ended(dataset, [0.75] * 40, number=2)
+    compute_now(baseline, candidate)
+
+    with django_assert_max_num_queries(16):
+        client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}")
+
+
 def test_the_form_of_an_experiment_compares_the_older_one_first(client, editor):
     dataset = make_dataset(*map(str, range(12)), owner_id="support")
     older, newer = ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 12, number=2)
@@ -96,7 +126,7 @@ def test_a_long_comparison_has_pages_and_names_its_scorers(client, editor, monke
 
     page = text(client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"))
 
-    assert "Same as expected</dt>" in page
+    assert ">Same as expected</th>" in page
     following = f"?a={baseline.pk}&amp;b={candidate.pk}&amp;page=2"
     assert f'href="{following}"' in page
     assert "6–10 of 12 items" in text(client.get(f"/experiments/compare{following.replace('&amp;', '&')}"))

@@ -1,0 +1,275 @@
+"""The cost of evaluations: experiments, comparisons and their pages, and tracing.
+
+    python -m benchmarks.evaluations [--items 2000] [--exported 20000] [--json]
+
+Everything happens in processes of this program, on a temporary SQLite or on DATABASE_URL. The model answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, float]
+
+CONCURRENCY = 10
+ROUNDS = 7
+EXPERIMENTS = 100
+COMPARED = 2000
+ANSWER = "I am the demo model 'echo'. You said: Question {}"
+STEPS = ("setup", "experiment", "memory", "pages", "tracing")
+
+
+def prepare(stack: ExitStack) -> None:
+    """Choose an empty database and a cache for all processes."""
+    from agentcms.server.valkey import running_valkey
+
+    folder = Path(tempfile.mkdtemp(prefix="agentcms-evaluations-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    os.environ |= {"DATA_DIR": str(folder), "RUN_ENGINE": "process", "LOG_LEVEL": "error", "API_THROTTLE": "off"}
+    os.environ |= {"EXPERIMENT_RUNS": "100", "DJANGO_SETTINGS_MODULE": "agentcms.settings"}
+    os.environ["REDIS_URL"] = stack.enter_context(running_valkey(folder / "valkey", os.environ))
+
+
+def milliseconds(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return (time.perf_counter() - started) * 1000
+
+
+def least_ms(action: Callable[[], object]) -> float:
+    """Return the least of several durations: other programs can only add to it. One before loads what is needed."""
+    action()
+    return min(milliseconds(action) for _ in range(ROUNDS))
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+# --- Rows
+
+
+def create_rows() -> tuple[Any, Any]:
+    """Return the user and the agent of the measurements."""
+    from django.contrib.auth import get_user_model
+
+    from agents_app.models import Agent
+
+    user, _ = get_user_model().objects.get_or_create(username="bench", is_superuser=True, is_staff=True)
+    agent = Agent.objects.filter(pk="bench").first()
+    if agent is None:
+        model = {"provider": "demo", "name": "echo", "delay": 0}
+        agent = Agent(id="bench", name="Bench", instructions="", model=model)
+        agent.save()
+    return user, agent
+
+
+def create_dataset(name: str, count: int) -> Any:
+    from evals_app.datasets.changes import add_items
+    from evals_app.models import Dataset
+
+    dataset = Dataset.objects.create(pk=name, name=name, scorer_keys=["exact"])
+    for start in range(0, count, 5000):
+        numbers = range(start, min(start + 5000, count))
+        add_items(dataset, [{"input": f"Question {n}", "ground_truth": ANSWER.format(n)} for n in numbers])
+    dataset.refresh_from_db()
+    return dataset
+
+
+def run_experiment(dataset: Any, user: Any, agent: Any) -> Any:
+    from evals_app.experiments.creation import save_experiment
+    from evals_app.experiments.options import parse_experiment
+    from evals_app.experiments.walk import run_to_end
+
+    body = {"targetType": "agent", "targetId": agent.pk, "maxConcurrency": CONCURRENCY}
+    experiment = save_experiment(dataset, parse_experiment(body), user)
+    run_to_end(experiment)
+    experiment.refresh_from_db()
+    return experiment
+
+
+# --- Steps, each in a process of its own
+
+
+def setup(options: argparse.Namespace) -> Figures:
+    from django.core.management import call_command
+
+    call_command("migrate", interactive=False, verbosity=0)
+    call_command("collectstatic", interactive=False, verbosity=0)
+    create_rows()
+    return {}
+
+
+def experiment(options: argparse.Namespace) -> Figures:
+    """Measure an experiment over 200 items, whose answers are scored, in this process."""
+    user, agent = create_rows()
+    run_experiment(create_dataset("warm", 10), user, agent)
+    dataset = create_dataset("two-hundred", 200)
+    cpu, started = time.process_time(), time.perf_counter()
+    done = run_experiment(dataset, user, agent)
+    seconds = time.perf_counter() - started
+    assert done.succeeded_count == 200
+    return {
+        "CPU of 200 items, concurrency 10 (goal 12), s": time.process_time() - cpu,
+        "items a second with an instant model": 200 / seconds,
+        "peak memory after 200 items, MB": peak_mb(),
+    }
+
+
+def memory(options: argparse.Namespace) -> Figures:
+    """Measure the peak memory of an experiment over many items, and that of an export of the most items."""
+    user, agent = create_rows()
+    run_experiment(create_dataset("small", 200), user, agent)
+    before = peak_mb()
+    run_experiment(create_dataset("large", options.items), user, agent)
+    figures = {f"peak memory that {options.items:,} items add to 200 (goal 50), MB": peak_mb() - before}
+    return figures | memory_of_export(options.exported)
+
+
+def memory_of_export(count: int) -> Figures:
+    from evals_app.exchange.formats import FileFormat
+    from evals_app.exchange.writing import export_items
+
+    dataset = create_dataset("most", count)
+    before, started = peak_mb(), time.perf_counter()
+    size = sum(map(len, export_items(dataset, dataset.version, FileFormat.JSONL)))
+    return {
+        f"export of {count:,} items, s": time.perf_counter() - started,
+        f"export of {count:,} items, MB written": size / 1024 / 1024,
+        f"peak memory that an export of {count:,} items adds, MB": peak_mb() - before,
+    }
+
+
+def pages(options: argparse.Namespace) -> Figures:
+    """Measure a comparison from its kept row, and pages with many experiments."""
+    from django.test import Client
+
+    from evals_app.comparing.stored import compute_now
+
+    user, agent = create_rows()
+    dataset = create_dataset("compared", COMPARED)
+    pair = [store_experiment(dataset, agent, user, shift) for shift in (0.0, 0.1)]
+    started = time.perf_counter()
+    compute_now(*pair)
+    figures = {f"statistics of 2 × {COMPARED:,} results, in a job, s": time.perf_counter() - started}
+    few = create_dataset("few", 40)
+    for number in range(EXPERIMENTS):
+        store_experiment(few, agent, user, number / EXPERIMENTS)
+    client = Client(headers={"host": "127.0.0.1"})
+    client.force_login(user)
+    body = json.dumps({"experimentIdA": str(pair[0].pk), "experimentIdB": str(pair[1].pk)})
+    ids = [str(row.pk) for row in pair]
+    actions = {
+        f"POST compare of 2 × {COMPARED:,} results from the kept row (goal 300), ms": lambda: client.post(
+            "/api/datasets/compared/compare", body, content_type="application/json"
+        ),
+        "page of this comparison, ms": lambda: client.get("/experiments/compare", {"a": ids[0], "b": ids[1]}),
+        "page of a dataset with 100 experiments, ms": lambda: client.get("/datasets/few"),
+        "tab Quality with 100 experiments, ms": lambda: client.get(f"/agents/{agent.pk}/quality"),
+        "page of an experiment with 2,000 results, ms": lambda: client.get(f"/experiments/{ids[0]}"),
+        "GET experiments, 100 of them, ms": lambda: client.get("/api/experiments?perPage=100"),
+    }
+    for name, action in actions.items():
+        assert action().status_code == 200, name
+        figures[name] = least_ms(action)
+    return figures
+
+
+def store_experiment(dataset: Any, agent: Any, user: Any, shift: float) -> Any:
+    """Store an experiment that has ended, as a worker leaves it."""
+    from evals_app.experiments.ending import finish
+    from evals_app.experiments.scoring import score_entry
+    from evals_app.models import Experiment, ExperimentResult, ItemVersion
+
+    version = agent.active_version
+    row = Experiment.objects.create(
+        dataset=dataset,
+        dataset_version=dataset.version,
+        target_type="agent",
+        target_id=agent.pk,
+        version_id=version.pk,
+        version_number=version.version_number,
+        snapshot_hash=version.snapshot_hash,
+        total_items=dataset.item_count,
+        created_by=user,
+    )
+    items = ItemVersion.objects.at_version(dataset.version).filter(dataset=dataset)
+    results = [
+        ExperimentResult(
+            experiment=row,
+            item_id=item.item_id,
+            item_version=item,
+            state="done",
+            output=f"{item.ground_truth} {shift}",
+            duration_ms=1000 + number % 200,
+            tokens=100,
+            scores=[score_entry("exact", "", (number % 7) / 10 + shift), score_entry("other", "", (number % 5) / 5)],
+        )
+        for number, item in enumerate(items)
+    ]
+    ExperimentResult.objects.bulk_create(results, batch_size=500)
+    finish(row, Experiment.Status.COMPLETED)
+    return row
+
+
+def tracing(options: argparse.Namespace) -> Figures:
+    """Measure what tracing adds to the CPU of a run."""
+    from benchmarks.tracing import measure
+
+    off, on, with_contents = measure()
+    return {
+        "CPU of a run without tracing, ms": off,
+        "CPU that tracing adds to a run (goal 3), ms": on - off,
+        "CPU that tracing with contents adds to a run, ms": with_contents - off,
+    }
+
+
+def run_step(name: str, arguments: list[str]) -> Figures:
+    """Run a step in a new process, so that the peak memory is its own."""
+    command = [sys.executable, "-m", "benchmarks.evaluations", "--step", name, *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=2000, help="items of the large experiment")
+    parser.add_argument("--exported", type=int, default=20_000, help="items of the export")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    options = parse_arguments(sys.argv[1:])
+    if options.step:
+        import django
+
+        django.setup()
+        print(json.dumps(globals()[options.step](options)))
+        return
+    sizes = ["--items", str(options.items), "--exported", str(options.exported)]
+    figures: Figures = {}
+    with ExitStack() as stack:
+        prepare(stack)
+        for name in STEPS:
+            figures |= run_step(name, sizes)
+    figures["load of the machine by all programs"] = os.getloadavg()[0]
+    print(json.dumps(figures) if options.json else "\n".join(f"{k}: {v:.2f}" for k, v in figures.items()))
+
+
+if __name__ == "__main__":
+    main()
