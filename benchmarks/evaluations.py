@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,43 +155,44 @@ def memory_of_export(count: int) -> Figures:
 
 def pages(options: argparse.Namespace) -> Figures:
     """Measure a comparison from its kept row, and pages with many experiments."""
-    from django.test import Client
-
     from evals_app.comparing.stored import compute_now
 
     user, agent = create_rows()
     dataset = create_dataset("compared", COMPARED)
     pair = [store_experiment(dataset, agent, user, shift) for shift in (0.0, 0.1)]
-    started = time.perf_counter()
-    compute_now(*pair)
-    figures = {f"statistics of 2 × {COMPARED:,} results, in a job, s": time.perf_counter() - started}
+    seconds = milliseconds(lambda: compute_now(*pair)) / 1000
     few = create_dataset("few", 40)
     for number in range(EXPERIMENTS):
         store_experiment(few, agent, user, number / EXPERIMENTS)
+    figures = {f"statistics of 2 × {COMPARED:,} results, in a job, s": seconds}
+    return figures | measure_requests(user, agent.pk, *(str(row.pk) for row in pair))
+
+
+def measure_requests(user: Any, agent_id: str, first: str, second: str) -> Figures:
+    from django.test import Client
+
     client = Client(headers={"host": "127.0.0.1"})
     client.force_login(user)
-    body = json.dumps({"experimentIdA": str(pair[0].pk), "experimentIdB": str(pair[1].pk)})
-    ids = [str(row.pk) for row in pair]
-    actions = {
-        f"POST compare of 2 × {COMPARED:,} results from the kept row (goal 300), ms": lambda: client.post(
-            "/api/datasets/compared/compare", body, content_type="application/json"
-        ),
-        "page of this comparison, ms": lambda: client.get("/experiments/compare", {"a": ids[0], "b": ids[1]}),
-        "page of a dataset with 100 experiments, ms": lambda: client.get("/datasets/few"),
-        "tab Quality with 100 experiments, ms": lambda: client.get(f"/agents/{agent.pk}/quality"),
-        "page of an experiment with 2,000 results, ms": lambda: client.get(f"/experiments/{ids[0]}"),
-        "GET experiments, 100 of them, ms": lambda: client.get("/api/experiments?perPage=100"),
+    body = json.dumps({"experimentIdA": first, "experimentIdB": second})
+    addresses = {
+        "page of this comparison, ms": f"/experiments/compare?a={first}&b={second}",
+        "page of a dataset with 100 experiments, ms": "/datasets/few",
+        "tab Quality with 100 experiments, ms": f"/agents/{agent_id}/quality",
+        "page of an experiment with 2,000 results, ms": f"/experiments/{first}",
+        "GET experiments, 100 of them, ms": "/api/experiments?perPage=100",
     }
+    actions = {name: partial(client.get, address) for name, address in addresses.items()}
+    compare = partial(client.post, "/api/datasets/compared/compare", body, content_type="application/json")
+    actions[f"POST compare of 2 × {COMPARED:,} results from the kept row (goal 300), ms"] = compare
     for name, action in actions.items():
-        assert action().status_code == 200, name
-        figures[name] = least_ms(action)
-    return figures
+        answer = action()
+        assert answer.status_code == 200, (name, answer.content[:200])
+    return {name: least_ms(action) for name, action in actions.items()}
 
 
 def store_experiment(dataset: Any, agent: Any, user: Any, shift: float) -> Any:
     """Store an experiment that has ended, as a worker leaves it."""
     from evals_app.experiments.ending import finish
-    from evals_app.experiments.scoring import score_entry
     from evals_app.models import Experiment, ExperimentResult, ItemVersion
 
     version = agent.active_version
@@ -206,22 +208,26 @@ def store_experiment(dataset: Any, agent: Any, user: Any, shift: float) -> Any:
         created_by=user,
     )
     items = ItemVersion.objects.at_version(dataset.version).filter(dataset=dataset)
-    results = [
-        ExperimentResult(
-            experiment=row,
-            item_id=item.item_id,
-            item_version=item,
-            state="done",
-            output=f"{item.ground_truth} {shift}",
-            duration_ms=1000 + number % 200,
-            tokens=100,
-            scores=[score_entry("exact", "", (number % 7) / 10 + shift), score_entry("other", "", (number % 5) / 5)],
-        )
-        for number, item in enumerate(items)
-    ]
+    results = [build_result(row, item, number, shift) for number, item in enumerate(items)]
     ExperimentResult.objects.bulk_create(results, batch_size=500)
     finish(row, Experiment.Status.COMPLETED)
     return row
+
+
+def build_result(experiment: Any, item: Any, number: int, shift: float) -> Any:
+    from evals_app.experiments.scoring import score_entry
+    from evals_app.models import ExperimentResult
+
+    return ExperimentResult(
+        experiment=experiment,
+        item_id=item.item_id,
+        item_version=item,
+        state="done",
+        output=f"{item.ground_truth} {shift}",
+        duration_ms=1000 + number % 200,
+        tokens=100,
+        scores=[score_entry("exact", "", (number % 7) / 10 + shift), score_entry("other", "", (number % 5) / 5)],
+    )
 
 
 def tracing(options: argparse.Namespace) -> Figures:

@@ -33,5 +33,7 @@ def build_interval_plots(entries: Sequence[JSONObject]) -> list[IntervalPlot]:
         return None if share is None else round(PLOT_MARGIN + share * (PLOT_WIDTH - 2 * PLOT_MARGIN), 1)
 
     zero = position(0.0) or 0.0
-    names = ("difference", "low", "high")
-    return [IntervalPlot(zero, *(position(entry[name]) for name in names)) for entry in entries]
+    return [
+        IntervalPlot(zero, position(entry["difference"]), position(entry["low"]), position(entry["high"]))
+        for entry in entries
+    ]

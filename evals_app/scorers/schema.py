@@ -24,6 +24,7 @@ from evals_app.scorers.kinds.judges import JUDGE
 from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS
 from evals_app.scorers.kinds.trajectory import MODES
 from evals_app.scorers.presets import PRESETS
+from evals_app.scorers.settings import settings_issues
 
 ScorerType = Literal[
     "llm-judge",
@@ -109,6 +110,8 @@ def reject_invalid_scorer(snapshot: JSONObject) -> None:
     kind, config = snapshot["type"], snapshot.get("presetConfig") or {}
     if kind in JUDGE_TYPES:
         issues += judge_issues(snapshot)
+    elif wrong := settings_issues(kind, config):
+        issues += wrong
     elif kind == "check":
         issues += check_issues(config)
     elif kind == "trajectory":
@@ -159,21 +162,17 @@ def check_issues(config: JSONObject) -> list[Issue]:
         return [Issue("presetConfig.check", f"Choose one of {', '.join(CHECKS)}.")]
     required = REQUIRED_SETTING.get(name)
     field = f"presetConfig.{required}"
-    if required and required not in config:
+    if required and config.get(required) is None:
         return [Issue(field, f"The check '{name}' needs this.")]
-    if required == "max" and (not isinstance(config["max"], int | float) or isinstance(config["max"], bool)):
-        return [Issue(field, "Enter a number.")]
     if required == "schema":
         return schema_issues(field, config["schema"])
     if required == "pattern":
         try:
             compile_pattern(config["pattern"])
-        except (ValueError, TypeError):
+        except ValueError:
             return [
                 Issue(field, "This is not a regular expression. Look-around and back references are not available.")
             ]
-    if "values" in config and not (isinstance(config["values"], list) and config["values"]):
-        return [Issue("presetConfig.values", "Enter a list of texts.")]
     return []
 
 
@@ -181,12 +180,10 @@ def trajectory_issues(config: JSONObject) -> list[Issue]:
     issues = []
     if config.get("mode", "strict") not in MODES:
         issues.append(Issue("presetConfig.mode", f"Choose one of {', '.join(MODES)}."))
-    if config.get("arguments", "ignore") not in ("ignore", "compare"):
-        issues.append(Issue("presetConfig.arguments", "Choose ignore or compare."))
-    if not isinstance(config.get("forbiddenTools", []), list):
-        issues.append(Issue("presetConfig.forbiddenTools", "Enter a list of names of tools."))
-    if not isinstance(config.get("maxSteps", 0), int):
-        issues.append(Issue("presetConfig.maxSteps", "Enter a whole number."))
+    expected = config.get("expected")
+    steps = expected.get("steps") if isinstance(expected, dict) else expected
+    if expected is not None and not (isinstance(steps, list) and all(isinstance(step, str | dict) for step in steps)):
+        issues.append(Issue("presetConfig.expected", "Enter a list of names of tools or of steps."))
     return issues
 
 
@@ -196,13 +193,13 @@ def pipeline_issues(snapshot: JSONObject, config: JSONObject) -> list[Issue]:
         issues.append(Issue(f"presetConfig.{SCORE_STEP}", "A pipeline needs this step."))
     for name in {*config} & {*STEPS}:
         step, field = config[name], f"presetConfig.{name}"
-        if not isinstance(step, dict) or ("function" in step) == ("prompt" in step):
+        if step is None or ("function" in step) == ("prompt" in step):
             issues.append(Issue(field, "Name either a function or a prompt."))
         elif "prompt" in step and not snapshot.get("model"):
             issues.append(Issue("model", "A pipeline with a prompt needs a model."))
         elif step.get("outputSchema"):
             issues += schema_issues(f"{field}.outputSchema", step["outputSchema"])
-    dropped = (config.get("prepareRun") or {}).get("drop", [])
+    dropped = (config.get("prepareRun") or {}).get("drop") or []
     if unknown := sorted({*dropped} - {*DROPPABLE}):
         message = f"Unknown fields: {', '.join(unknown)}. Choose from {', '.join(DROPPABLE)}."
         issues.append(Issue("presetConfig.prepareRun.drop", message))

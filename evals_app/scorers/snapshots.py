@@ -31,7 +31,8 @@ async def score_by_snapshot(
     snapshot: Mapping[str, Any], answer: Answer, version_number: int | None = None
 ) -> ScoreResult:
     """Return the score of an answer by a configuration."""
-    config = {**snapshot, **(snapshot.get("presetConfig") or {})}
+    values = {**snapshot, **(snapshot.get("presetConfig") or {})}
+    config = {name: value for name, value in values.items() if value is not None}
     try:
         result = await score_by_kind(snapshot["type"], config, answer)
     except NotScorable as error:

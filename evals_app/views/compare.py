@@ -22,8 +22,8 @@ from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_
 from runs_app.models import RunEvent
 
 ONLY_BETTER = "better"
-MEASURES = ("baselineMean", "candidateMean", "baselineMedian", "candidateMedian", "baselineP95", "candidateP95")
-MEASURES += ("difference", "low", "high")
+MEASURES = [f"{side}{figure}" for figure in ("Mean", "Median", "P95") for side in ("baseline", "candidate")]
+MEASURES += ["difference", "low", "high"]
 
 
 @require_safe

@@ -109,7 +109,7 @@ def judged_result(config: Config, score: float, reason: str, model: Any) -> Scor
 
 def score_range(config: Config) -> tuple[float, float]:
     limits = config.get("scoreRange") or {}
-    return float(limits.get("min", 0)), float(limits.get("max", 1))
+    return float(limits.get("min") or 0), float(limits.get("max", 1))
 
 
 def label_of(config: Config, score: float) -> str:

@@ -43,12 +43,12 @@ def pipeline_step(key: str) -> Callable[[PipelineStep], PipelineStep]:
 
 async def score_by_pipeline(config: dict[str, Any], answer: Answer) -> ScoreResult:
     """Score an answer by a pipeline. Raise NotScorable and ScorerError."""
-    answer = replace(answer, **{name: DROPPABLE[name] for name in config.get("prepareRun", {}).get("drop", [])})
+    answer = replace(answer, **{name: DROPPABLE[name] for name in (config.get("prepareRun") or {}).get("drop") or []})
     results: dict[str, Any] = {}
     usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
     cost: float | None = None
     for name in STEPS:
-        if name not in config:
+        if config.get(name) is None:
             continue
         results[name], model = await run_step(config, name, answer, results)
         if model is not None:

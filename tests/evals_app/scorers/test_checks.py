@@ -1,10 +1,13 @@
 """Checks and trajectories: scores without a model."""
 
+import asyncio
+
 import pytest
 
 from evals_app.scorers.kinds.checks import score_by_check
 from evals_app.scorers.kinds.trajectory import score_trajectory
 from evals_app.scorers.results import Answer, NotScorable, ScorerError, ToolUse
+from evals_app.scorers.snapshots import score_by_snapshot
 
 REFUND = ToolUse("refund", {"order": "A1", "amount": 5}, "Done")
 SEARCH = ToolUse("search", {"query": "A1"}, "Found")
@@ -118,3 +121,12 @@ def test_a_schema_asks_no_other_server_and_has_a_limited_time():
     ):
         with pytest.raises(ScorerError, match=reason):
             score_by_check({"check": "json-schema", "schema": schema}, Answer("q", "[" * 20 + "]" * 20))
+
+
+def test_settings_that_are_null_are_the_default():
+    snapshot = {"type": "check", "passThreshold": None, "presetConfig": {"check": "called-tool", "tool": "refund"}}
+    snapshot["presetConfig"] |= {"times": None, "arguments": None}
+
+    result = asyncio.run(score_by_snapshot(snapshot, ANSWER))
+
+    assert (result.score, result.label, result.error) == (1.0, "pass", "")

@@ -83,6 +83,18 @@ class TestVersions:
             ({"scoreRange": {"min": 2, "max": 1}}, "scoreRange"),
             ({"type": "trajectory", "presetConfig": {"mode": "loose"}}, "presetConfig.mode"),
             ({"type": "pipeline", "presetConfig": {}}, "presetConfig.generateScore"),
+            (
+                {"type": "pipeline", "presetConfig": {"generateScore": {"function": []}}},
+                "presetConfig.generateScore.function",
+            ),
+            ({"type": "pipeline", "presetConfig": {"prepareRun": [1]}}, "presetConfig.prepareRun"),
+            ({"presetConfig": {"check": ["equals"]}}, "presetConfig.check"),
+            ({"presetConfig": {"check": "matches", "pattern": 12}}, "presetConfig.pattern"),
+            ({"presetConfig": {"check": "max-steps", "max": "5"}}, "presetConfig.max"),
+            ({"presetConfig": {"check": "called-tool", "tool": {}, "times": -1}}, "presetConfig.times"),
+            ({"presetConfig": {"check": "includes", "values": [{}]}}, "presetConfig.values[0]"),
+            ({"type": "trajectory", "presetConfig": {"forbiddenTools": [{}]}}, "presetConfig.forbiddenTools[0]"),
+            ({"type": "trajectory", "presetConfig": {"expected": 7}}, "presetConfig.expected"),
         ],
     )
     def test_faults_name_their_field(self, fields, field):

@@ -1,0 +1,88 @@
+"""The shapes of the settings of scorers in `presetConfig`, by their kind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents_app.configuration.schema import ConfigError, Issue, JSONObject, validate_fields
+
+SETTINGS_CONFIG = ConfigDict(strict=True, extra="ignore")
+ToolName = Annotated[str, Field(min_length=1, max_length=256)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
+
+
+class CheckSettings(BaseModel):
+    """The settings of a check."""
+
+    model_config = SETTINGS_CONFIG
+
+    check: str
+    value: Any = None
+    values: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None
+    caseSensitive: bool | None = None
+    pattern: Annotated[str, Field(max_length=10_000)] | None = None
+    json_schema: JSONObject | None = Field(None, alias="schema")
+    tool: ToolName | None = None
+    times: Count | None = None
+    arguments: JSONObject | None = None
+    max: Annotated[float, Field(ge=0)] | None = None
+
+
+class TrajectorySettings(BaseModel):
+    """The settings of a trajectory."""
+
+    model_config = SETTINGS_CONFIG
+
+    expected: Any = None
+    mode: str | None = None
+    arguments: Literal["ignore", "compare"] | None = None
+    maxSteps: Count | None = None
+    forbiddenTools: Annotated[list[ToolName], Field(max_length=200)] | None = None
+
+
+class StepSettings(BaseModel):
+    """A step of a pipeline."""
+
+    model_config = SETTINGS_CONFIG
+
+    function: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    prompt: Annotated[str, Field(min_length=1, max_length=50_000)] | None = None
+    outputSchema: JSONObject | None = None
+
+
+class Preparation(BaseModel):
+    """The fields of an answer that the steps of a pipeline do not see."""
+
+    model_config = SETTINGS_CONFIG
+
+    drop: list[str] | None = None
+
+
+class PipelineSettings(BaseModel):
+    """The settings of a pipeline."""
+
+    model_config = SETTINGS_CONFIG
+
+    preprocess: StepSettings | None = None
+    analyze: StepSettings | None = None
+    generateScore: StepSettings | None = None
+    generateReason: StepSettings | None = None
+    prepareRun: Preparation | None = None
+
+
+SETTINGS: dict[str, type[BaseModel]] = {
+    "check": CheckSettings,
+    "trajectory": TrajectorySettings,
+    "pipeline": PipelineSettings,
+}
+
+
+def settings_issues(kind: str, config: JSONObject) -> list[Issue]:
+    """Return the settings of a scorer that have the wrong shape."""
+    try:
+        validate_fields(SETTINGS[kind], config)
+    except ConfigError as error:
+        return [Issue(f"presetConfig.{issue.field}", issue.message) for issue in error.issues]
+    return []
