@@ -8,6 +8,7 @@ Measures one process without the web server, on a temporary SQLite or on DATABAS
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import shutil
@@ -145,7 +146,7 @@ def measure_pgvector(resources: dict[int, Resource]) -> Figures:
     from django.core.management import call_command
 
     started = time.perf_counter()
-    call_command("use_pgvector", verbosity=0)
+    call_command("use_pgvector", stdout=io.StringIO())
     seconds = time.perf_counter() - started
     goals = dict.fromkeys((SMALL, MEDIUM), PGVECTOR_GOAL)
     return {"use_pgvector on all of them, s": seconds, **measure_recalls(resources, "pgvector", goals)}
