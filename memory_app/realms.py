@@ -16,6 +16,7 @@ from access_app.role import Role, RoleRequired
 from agentcms.errors import ApiError, Forbidden
 
 MAX_KEY_LENGTH = 256
+RESOURCE_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters."
 OTHER_RESOURCE_MESSAGE = "This API key only serves the resource {resource}. Omit the resource, or name this one."
 RESOURCE_REQUIRED_MESSAGE = "This API key serves many resources. Name one as resourceId."
 _REALM = re.compile(r"u[0-9]{1,18}|o.{0,128}", re.DOTALL)
@@ -46,6 +47,11 @@ def describe_realm(realm: str, username: str) -> str:
 def is_realm(text: str) -> bool:
     """Return True for a text in the form of a realm: `u12` or `osupport`."""
     return _REALM.fullmatch(text) is not None
+
+
+def is_resource_key(value: object) -> bool:
+    """Return True for a valid resource ID."""
+    return isinstance(value, str) and 0 < len(value) <= MAX_KEY_LENGTH and value.isprintable() and bool(value.strip())
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
 from memory_app.history.threads import KEY_MESSAGE, get_own_thread, get_thread, is_thread_key
 from memory_app.models import Thread
-from memory_app.realms import MAX_KEY_LENGTH, MemoryCaller, memory_caller
+from memory_app.realms import RESOURCE_MESSAGE, MemoryCaller, is_resource_key, memory_caller
 
 NOT_GIVEN = ("", "undefined", "null")  # as the published client writes a parameter that it does not have
-RESOURCE_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters."
 MAX_METADATA_KB = 16
 MAX_TITLE_LENGTH = 200
 
@@ -38,11 +37,6 @@ def read_resource(query: QueryParams, name: str = "resourceId") -> str:
 def resource_of_query(request: Request) -> str:
     with QueryParams(request) as query:
         return read_resource(query)
-
-
-def is_resource_key(value: object) -> bool:
-    """Return True for a valid resource ID."""
-    return isinstance(value, str) and 0 < len(value) <= MAX_KEY_LENGTH and value.isprintable() and bool(value.strip())
 
 
 def requested_thread(request: Request, key: str) -> Thread:

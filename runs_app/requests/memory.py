@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.memory_options import MAX_LAST_MESSAGES
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
+from memory_app.history.threads import KEY_MESSAGE, is_thread_key
+from memory_app.realms import RESOURCE_MESSAGE, is_resource_key
 
-MAX_THREAD_KEY_LENGTH = 256
 MAX_TITLE_LENGTH = 200
 MAX_METADATA_KB = 16
 MEMORY_NAMES = frozenset({"thread", "resource", "options", "readOnly"})
@@ -114,33 +115,30 @@ def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
     issues: list[Issue] = []
     keys = ["", ""]
     with collecting_issues(issues):
-        keys[0] = parse_same_key({"memory.thread": thread.get("id"), "threadId": body.get("threadId")})
+        threads = {"memory.thread": thread.get("id"), "threadId": body.get("threadId")}
+        keys[0] = parse_same_key(threads, is_thread_key, KEY_MESSAGE)
     with collecting_issues(issues):
-        keys[1] = parse_same_key(
-            {
-                "memory.resource": memory.get("resource"),
-                "memory.thread.resourceId": thread.get("resourceId"),
-                "resourceId": body.get("resourceId"),
-            }
-        )
+        resources = {
+            "memory.resource": memory.get("resource"),
+            "memory.thread.resourceId": thread.get("resourceId"),
+            "resourceId": body.get("resourceId"),
+        }
+        keys[1] = parse_same_key(resources, is_resource_key, RESOURCE_MESSAGE)
     if issues:
         raise ConfigError(issues)
     return keys[0], keys[1]
 
 
-def parse_same_key(values: Mapping[str, Any]) -> str:
-    """Return the key that a body has at several paths, or a blank text. Raise ConfigError if two keys differ."""
-    keys = {path: key for path, value in values.items() if (key := parse_key(path, value))}
+def parse_same_key(values: Mapping[str, Any], is_valid: Callable[[object], bool], message: str) -> str:
+    """Return the key that a body has at several paths, or a blank text.
+
+    Raise ConfigError with the message for an invalid key, and if two keys differ.
+    """
+    keys = {path: value for path, value in values.items() if value is not None}
+    if invalid := [Issue(path, message) for path, key in keys.items() if not is_valid(key)]:
+        raise ConfigError(invalid)
     (first, key), *others = [*keys.items()] or [("", "")]
     for path, other in others:
         if other != key:
             raise ConfigError([Issue(path, f"This differs from {first}. Send only one of them.")])
-    return key
-
-
-def parse_key(path: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_THREAD_KEY_LENGTH:
-        raise ConfigError([Issue(path, f"This must be a text of at most {MAX_THREAD_KEY_LENGTH} characters.")])
-    return value
+    return str(key)

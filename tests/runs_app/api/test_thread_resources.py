@@ -113,3 +113,18 @@ def test_the_first_of_concurrent_resources_gets_the_thread(caller):
 
     assert sorted(statuses) == [200, 403, 403]
     assert Thread.objects.count() == 1
+
+
+@pytest.mark.parametrize("key", ["a/b", "line\nbreak", "", "x" * 257, 7])
+def test_a_key_that_no_path_can_have_is_refused(caller, key):
+    answer = ask(caller, "Hello", memory={"thread": key})
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "memory.thread")
+    assert not Thread.objects.exists()
+
+
+@pytest.mark.parametrize("key", ["line\nbreak", " ", "x" * 257, 7])
+def test_a_resource_that_cannot_be_printed_is_refused(caller, key):
+    answer = ask(caller, "Hello", memory={"thread": "t", "resource": key})
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "memory.resource")
