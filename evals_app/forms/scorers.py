@@ -32,6 +32,13 @@ FIELD_BY_WIRE_NAME = {
 }
 
 
+class BlankJSONField(forms.JSONField):
+    """JSON that is blank where there is none."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
+
+
 class ScorerForm(forms.Form):
     """The configuration of a scorer. A new one has an ID and a team too."""
 
@@ -52,10 +59,10 @@ class ScorerForm(forms.Form):
     lowest = forms.FloatField(required=False, label="Lowest score", help_text="0 by default.")
     highest = forms.FloatField(required=False, label="Highest score", help_text="1 by default.")
     pass_threshold = forms.FloatField(required=False, help_text="Adds pass or fail to each score.")
-    output_schema = forms.JSONField(
+    output_schema = BlankJSONField(
         required=False, label="Output schema (JSON)", help_text="Of a judge that answers with an object."
     )
-    settings = forms.JSONField(
+    settings = BlankJSONField(
         required=False,
         label="Settings (JSON)",
         help_text='Of checks, trajectories and pipelines, such as {"check": "includes", "value": "refund"}.',

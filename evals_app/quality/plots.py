@@ -55,17 +55,22 @@ class ScorePlot(NamedTuple):
     dataset: Any
     points: list[PlotPoint]
     lines: list[PlotLine]
+    bars: list[PlotLine]
     has_online: bool
     width: int = WIDTH
     height: int = HEIGHT
 
 
 def build_plots(
-    experiments: Sequence[Experiment], online: Sequence[OnlineScores] = (), titles: Mapping[str, str] | None = None
+    experiments: Sequence[Experiment],
+    online: Sequence[OnlineScores] = (),
+    titles: Mapping[str, str] | None = None,
+    bars: Mapping[tuple[str, str], list[float]] | None = None,
 ) -> list[ScorePlot]:
     """Return a plot for each scorer and dataset, with the scores of answers in use as a second series.
 
-    `titles` names scorers that no experiment has used.
+    `titles` names scorers that no experiment has used. `bars` are the lowest means that gates ask for, by scorer and
+    dataset.
     """
     groups: dict[tuple[str, str], list[PlotValue]] = {}
     names = dict(titles or {})
@@ -82,8 +87,8 @@ def build_plots(
     for key in in_use.keys() - {key for key, _ in groups}:
         groups[key, ""] = []
     return [
-        build_plot(key, names.get(key, key), [*values, *in_use.get(key, [])])
-        for (key, _), values in sorted(groups.items(), key=lambda group: group[0])
+        build_plot(key, names.get(key, key), [*values, *in_use.get(key, [])], (bars or {}).get((key, dataset_id), []))
+        for (key, dataset_id), values in sorted(groups.items(), key=lambda group: group[0])
     ]
 
 
@@ -92,9 +97,9 @@ def value_of(experiment: Experiment, figures: dict[str, Any]) -> PlotValue:
     return PlotValue(experiment.version_number or 0, *bounds, figures.get("count") or 0, experiment)
 
 
-def build_plot(key: str, name: str, values: list[PlotValue]) -> ScorePlot:
+def build_plot(key: str, name: str, values: list[PlotValue], bars: list[float]) -> ScorePlot:
     values = sorted(values, key=lambda value: (value.version_number, value.experiment is None))
-    bounds = [bound for value in values for bound in (value.low, value.high)]
+    bounds = [*bars, *(bound for value in values for bound in (value.low, value.high))]
     lowest, highest = min(0.0, *bounds), max(1.0, *bounds)
 
     def height_of(value: float) -> float:
@@ -112,4 +117,5 @@ def build_plot(key: str, name: str, values: list[PlotValue]) -> ScorePlot:
     ]
     lines = [PlotLine(value, height_of(value)) for value in (lowest, (lowest + highest) / 2, highest)]
     dataset = next((value.experiment.dataset for value in values if value.experiment), None)
-    return ScorePlot(key, name, dataset, points, lines, any(value.experiment is None for value in values))
+    has_online = any(value.experiment is None for value in values)
+    return ScorePlot(key, name, dataset, points, lines, [PlotLine(bar, height_of(bar)) for bar in bars], has_online)

@@ -17,7 +17,7 @@ from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
 from evals_app.experiments.scoring import find_scorer
 from evals_app.gates.checking import check_gates, gates_for
-from evals_app.models import Experiment
+from evals_app.models import Experiment, ReleaseGate
 from evals_app.quality.online import find_online_scores
 from evals_app.quality.plots import build_plots
 from versions_app.models import AgentVersion
@@ -37,11 +37,12 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
     online = find_online_scores(agent)
     titles = {score.scorer: scorer_title(score.scorer, agent) for score in online}
     completed = [row for row in rows if row.status == Experiment.Status.COMPLETED]
+    gates = gate_rows(agent, head, rows)
     context: dict[str, Any] = header_context(request, agent, AgentTab.QUALITY)
     context |= {
         "experiments": rows[:20],
-        "plots": build_plots(completed, online, titles),
-        "gates": gate_rows(agent, head, rows),
+        "plots": build_plots(completed, online, titles, bars_of(gates)),
+        "gates": gates,
         "head": head,
         "may_manage": granted_covers(request.user, Role.MANAGER, agent.granted),
     }
@@ -52,6 +53,15 @@ def scorer_title(key: str, agent: Agent) -> str:
     """Return the name of a scorer, or its key if nothing registers it."""
     entry = find_scorer(key, agent.owner_id)
     return entry.title if entry is not None else key
+
+
+def bars_of(gates: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
+    """Return the lowest means that gates ask for, by scorer and dataset."""
+    bars: dict[tuple[str, str], list[float]] = {}
+    for gate in (row["state"].gate for row in gates):
+        if gate.statistic == ReleaseGate.Statistic.MEAN and gate.minimum is not None:
+            bars.setdefault((gate.scorer, gate.dataset_id), []).append(gate.minimum)
+    return bars
 
 
 def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
