@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -17,7 +19,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.configuration.schema import Issue, collecting_issues
-from memory_app.api.lookups import caller_of, requested_thread
+from memory_app.api.lookups import NOT_GIVEN, caller_of, read_resource, requested_thread
 from memory_app.api.message_filter import filtered_heads, without_reminders
 from memory_app.history.message_data import derive_fields
 from memory_app.history.messages import Author, NewMessage, append_messages, delete_messages, reject_full_thread
@@ -182,8 +184,8 @@ class DeleteMessagesView(JSONView):
         caller = caller_of(request)
         caller.require_write()
         keys = read_message_ids(json_object_body(request).get("messageIds"))
-        threads = Thread.objects.for_caller(caller).filter(realm=caller.realm)
-        rows = [*Message.objects.filter(key__in=keys, thread__in=threads)]
+        rows = [*Message.objects.filter(key__in=keys, thread__in=threads_of_query(request, caller))]
+        reject_ambiguous(rows)
         if missing := sorted({*keys} - {row.key for row in rows}):
             if caller.is_bound and Message.objects.filter(key__in=missing, thread__realm=caller.realm).exists():
                 raise Forbidden("A message belongs to another resource. No message was deleted.", "other_resource")
@@ -191,6 +193,24 @@ class DeleteMessagesView(JSONView):
         delete_messages(rows)
         count = "1 message" if len(keys) == 1 else f"{len(keys)} messages"
         return json_response({"success": True, "message": f"{count} deleted successfully"})
+
+
+def threads_of_query(request: Request, caller: MemoryCaller) -> QuerySet[Thread]:
+    """Return the threads of the realm, or those that a query names by thread or resource."""
+    with QueryParams(request) as query:
+        thread, resource = query.text("threadId") or "", read_resource(query)
+    threads = Thread.objects.for_caller(caller).filter(realm=caller.realm)
+    if resource and not caller.is_bound:
+        threads = threads.filter(resource_key=resource)
+    return threads if thread in NOT_GIVEN else threads.filter(key=thread)
+
+
+def reject_ambiguous(rows: Sequence[Message]) -> None:
+    """Raise Conflict if an ID is that of messages of several threads: a client may choose the same ID again."""
+    counts = Counter(row.key for row in rows)
+    if repeated := next((key for key, count in counts.items() if count > 1), None):
+        message = f"Several threads have a message with id {repeated}. Name one: ?threadId=… No message was deleted."
+        raise Conflict(message, "message_ambiguous")
 
 
 def read_message_ids(value: Any) -> list[str]:

@@ -152,6 +152,21 @@ def test_the_memory_of_an_agent_is_described(caller):
     assert caller.get("/api/memory/config?agentId=nothing").status_code == 404
 
 
+def test_an_id_of_several_threads_deletes_nothing_without_the_thread(caller, editor):
+    for key, resource in (("t", "alice"), ("other", "bob")):
+        add_thread(editor, key, resource, texts=())
+        caller.post(SAVE, {"messages": [message(id="m1", threadId=key, resourceId=resource)]})
+    delete = "/api/memory/messages/delete"
+
+    refused = caller.post(delete, {"messageIds": "m1"})
+    deleted = caller.post(f"{delete}?resourceId=alice", {"messageIds": "m1"})
+
+    assert (refused.status_code, refused.body["code"]) == (409, "message_ambiguous")
+    assert deleted.status_code == 200
+    assert [*Message.objects.values_list("thread__key", flat=True)] == ["other"]
+    assert caller.post(f"{delete}?threadId=t", {"messageIds": "m1"}).status_code == 404
+
+
 def test_reminders_are_listed_on_request(caller, editor):
     thread = add_thread(editor)
     for kind in ("system-reminder", "reactive", "notification", "user"):
