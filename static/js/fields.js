@@ -57,7 +57,39 @@
       const field = document.getElementById(error.dataset.errorOf);
       const visibleField = document.getElementById(`${error.dataset.errorOf}_editor`) || field;
       if (visibleField && !field?.matches("fieldset")) linkError(error, visibleField);
+      const rows = field?.closest("[data-structured]");
+      if (rows) showRowErrors(error, rows);
     });
+  }
+
+  // The message of a row begins with the quoted name of the row. It moves below the row, whose input it describes.
+  function showRowErrors(error, group) {
+    findAll("[data-row-error]", group).forEach((message) => {
+      const input = find("[aria-invalid]", message.closest("[data-row]"));
+      input?.removeAttribute("aria-invalid");
+      input?.removeAttribute("aria-describedby");
+      message.remove();
+    });
+    const items = findAll("li", error);
+    items.forEach((item, index) => {
+      const name = item.textContent.match(/^“([^”]+)”/)?.[1];
+      const row = findAll("[data-row]", group).findLast((candidate) => find("input", candidate)?.value === name);
+      if (row) item.hidden = showRowError(row, item.textContent, `${error.id}_${index}`);
+    });
+    error.classList.toggle("visually-hidden", items.length > 0 && items.every((item) => item.hidden));
+  }
+
+  function showRowError(row, text, id) {
+    const message = document.createElement("p");
+    message.className = "field-error row-error";
+    message.id = id;
+    message.dataset.rowError = "";
+    message.textContent = text;
+    row.append(message);
+    const input = (!/ twice\b/.test(text) && find("textarea", row)) || find("input", row);
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-describedby", id);
+    return true;
   }
 
   function linkError(error, field) {
@@ -137,6 +169,8 @@
 
   // A group of inputs has the focus itself if it can, so that its name and its error are read.
   function focusable(field, error) {
+    const inRow = find("[data-row] [aria-invalid=true]", field);
+    if (inRow) return inRow;
     const inputs = "input:not([type=hidden]), select, textarea, button, [tabindex]";
     if (field.matches(inputs)) return field;
     return find(inputs, error?.closest(".field, .section-body") || field);

@@ -32,6 +32,27 @@ def test_the_editor_lists_its_errors_and_goes_to_the_first(visit: Any, agent: st
     assert [text for text in visitor.console if "422" not in text] == []
 
 
+def test_the_error_of_a_row_stands_at_the_row(visit: Any, agent: str):
+    page = visit().goto(f"/agents/{agent}")
+    page.locator("#metadata > summary").click()
+    metadata = page.locator("#metadata-fields")
+    metadata.get_by_role("button", name="Add a row").click()
+    row = metadata.locator("[data-row]").last
+    row.get_by_label("Name").fill("floor")
+    row.get_by_label("Kind of value").select_option(label="Number")
+    row.locator("textarea").fill("third")
+    page.keyboard.press("Control+s")
+
+    expect(row.locator("[data-row-error]")).to_have_text("“floor”: This must be a number, such as 0.7.")
+    expect(row.locator("textarea")).to_be_focused()
+    expect(row.locator("textarea")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("[data-reason-of=agent-form]")).to_have_text("1 error: Metadata")
+    row.locator("textarea").fill("3")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".toast")).to_contain_text("Draft v4 saved")
+    expect(metadata.locator("[data-row-error], [data-row] [aria-invalid]")).to_have_count(0)
+
+
 def test_a_form_without_htmx_has_its_errors_at_the_fields(visit: Any):
     page = visit().goto("/account/password")
 
