@@ -49,7 +49,7 @@ class ScorerForm(forms.Form):
     owner_id = forms.ChoiceField(required=False, label="Team")
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     type = forms.ChoiceField(choices=TYPE_CHOICES)
-    model_provider = forms.CharField(required=False, max_length=100, help_text="Of judges and of steps with a prompt.")
+    model_provider = forms.CharField(required=False, max_length=100, help_text="For judges and steps with a prompt.")
     model_name = forms.CharField(required=False, max_length=200, label="Model")
     instructions = forms.CharField(
         required=False,
@@ -60,12 +60,12 @@ class ScorerForm(forms.Form):
     highest = forms.FloatField(required=False, label="Highest score", help_text="1 by default.")
     pass_threshold = forms.FloatField(required=False, help_text="Adds pass or fail to each score.")
     output_schema = BlankJSONField(
-        required=False, label="Output schema (JSON)", help_text="Of a judge that answers with an object."
+        required=False, label="Output schema (JSON)", help_text="For a judge that answers with an object."
     )
     settings = BlankJSONField(
         required=False,
         label="Settings (JSON)",
-        help_text='Of checks, trajectories and pipelines, such as {"check": "includes", "value": "refund"}.',
+        help_text='For checks, trajectories and pipelines, such as {"check": "includes", "value": "refund"}.',
     )
     change_message = forms.CharField(required=False, max_length=500, label="Describe this change")
 

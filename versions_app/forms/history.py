@@ -52,9 +52,9 @@ class ActivateForm(PointersForm):
         required=False,
         min_length=10,
         max_length=450,
-        label="Publish anyway, because",
+        label="Reason to publish without the gate",
         widget=forms.Textarea(attrs={"rows": 2, "dir": "auto"}),
-        help_text="10 characters or more. Shown in the live history. Blank: the gate holds.",
+        help_text="At least 10 characters. Shown in the live history. Without a reason, nothing is published.",
     )
 
 

@@ -51,6 +51,13 @@ def test_a_scorer_is_created_changed_compared_and_restored(client, publisher):
     assert "Mentions refunds" in text(client.get("/scorers"))
 
 
+def test_a_new_scorer_has_blank_fields_and_says_which_are_optional(client, publisher):
+    page = text(client.get("/new-scorer"))
+
+    assert ">\nnull" not in page
+    assert page.count('<span class="optional">optional</span>') == 11
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
