@@ -12,36 +12,34 @@ from copy import copy
 from functools import cache
 from itertools import repeat
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    WithJsonSchema,
-    create_model,
-)
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic import ValidationError as PydanticValidationError
-from pydantic_core import PydanticCustomError
 
 from agentcms.ids import describe_ambiguity
-from agentcms.wire.metadata_filter import FilterError, parse_filter
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
 from agents_app.configuration.background_tasks import BackgroundTasks
-from agents_app.configuration.conditional import MAX_VARIANTS, Variant
-from agents_app.configuration.memory_options import KEY_TAG, OBJECT_TAG, UNION_TAGS, MemoryOptions, kind_of_memory
+from agents_app.configuration.fields.choices import Conditional, Knowledge, McpClients, Memory, ModelChoice, Scorers
+from agents_app.configuration.fields.types import (
+    MAX_REFERENCES,
+    AgentId,
+    Durable,
+    Keys,
+    Name,
+    NewAgentId,
+    Object,
+    Objects,
+    OwnerId,
+    Text,
+)
+from agents_app.configuration.fields.types import JSONObject as JSONObject  # part of this interface
+from agents_app.configuration.memory_options import UNION_TAGS
 from agents_app.configuration.variables import RequestContextSchema
 
-JSONObject = dict[str, Any]
-
 SAMPLING_TYPES = {"ratio", "count"}
-MAX_REFERENCES = 1000  # of one kind in one agent; a body could hold millions, and each costs validation time
 
 
 class Issue(NamedTuple):
@@ -79,193 +77,9 @@ def collecting_issues(issues: list[Issue]) -> Iterator[None]:
         issues += error.issues
 
 
-def _validation_error(message: str) -> PydanticCustomError:
-    return PydanticCustomError("agent", "{message}", {"message": message})
-
-
-def _validate_not_blank(value: str) -> str:
-    if not value.strip():
-        raise _validation_error("This may not be blank.")
-    return value
-
-
-def _validate_id(value: str) -> str:
-    _validate_not_blank(value)
-    if not value.isprintable() or "/" in value or value in {".", ".."}:
-        raise _validation_error("Use printable characters other than a slash; '.' and '..' are not allowed.")
-    return value
-
-
-def _validate_new_id(value: str) -> str:
-    _validate_id(value)
-    if message := describe_ambiguity(value):
-        raise _validation_error(message)
-    return value
-
-
-def _validate_distinct(keys: list[str]) -> list[str]:
-    seen: set[str] = set()
-    for key in keys:
-        if key in seen:
-            raise _validation_error(f"'{key}' is listed twice; list each key once.")
-        seen.add(key)
-    return keys
-
-
-def _null_resets_to(default: type) -> BeforeValidator:
-    """Reset an optional field that is sent as null."""
-    return BeforeValidator(lambda value: default() if value is None else value)
-
-
-def _limit_keys(value: Any) -> Any:
-    """Reject an object with too many keys before pydantic validates each of them."""
-    if isinstance(value, dict) and len(value) > MAX_REFERENCES:
-        raise PydanticCustomError("too_long", "")
-    return value
-
-
-def _validate_durable(value: Any) -> Any:
-    match value:
-        case None | True | False:
-            return value
-        case {"maxSteps": bool()}:
-            pass
-        case {"maxSteps": int(steps)} if steps >= 1:
-            return value
-    raise _validation_error("This must be true, false, null, or an object with maxSteps, a whole number above 0.")
-
-
-DURABLE_SCHEMA: JSONObject = {
-    "anyOf": [
-        {"type": "boolean"},
-        {"type": "object", "properties": {"maxSteps": {"type": "integer", "minimum": 1}}, "required": ["maxSteps"]},
-        {"type": "null"},
-    ],
-    "default": None,
-}
-
-_LimitKeys = BeforeValidator(_limit_keys)
-
-NonBlank = Annotated[str, AfterValidator(_validate_not_blank)]
-AgentId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_validate_id)]
-NewAgentId = Annotated[AgentId, AfterValidator(_validate_new_id)]
-OwnerId = Annotated[str, Field(max_length=128), AfterValidator(lambda value: value and _validate_id(value))]
-Name = Annotated[str, Field(max_length=200), AfterValidator(_validate_not_blank)]
-Text = Annotated[str, _null_resets_to(str)]
-Key = Annotated[str, Field(max_length=256), AfterValidator(_validate_not_blank)]
-Keys = Annotated[
-    list[Key], Field(max_length=MAX_REFERENCES), AfterValidator(_validate_distinct), _null_resets_to(list)
-]
-Object = Annotated[JSONObject, _null_resets_to(dict)]
-Objects = Annotated[list[JSONObject], Field(max_length=MAX_REFERENCES), _null_resets_to(list)]
-Durable = Annotated[Any, AfterValidator(_validate_durable), WithJsonSchema(DURABLE_SCHEMA)]
-Memory = Annotated[
-    Annotated[Key, Tag(KEY_TAG)] | Annotated[MemoryOptions, Tag(OBJECT_TAG)], Discriminator(kind_of_memory)
-]
-Scorers = Annotated[
-    dict[NonBlank, "ScorerChoice"], Field(max_length=MAX_REFERENCES), _LimitKeys, _null_resets_to(dict)
-]
-
 WIRE_CONFIG = ConfigDict(
     strict=True, extra="ignore", alias_generator=to_wire, validate_by_name=False, validate_by_alias=True
 )
-
-
-class ModelChoice(BaseModel):
-    """The language model of an agent. Keys other than provider and name are settings of the model."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-    provider: NonBlank
-    name: NonBlank
-
-
-class RatioSampling(BaseModel):
-    """Sampling that scores a share of the answers."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-    type: Literal["ratio"]
-    rate: Annotated[float, Field(ge=0, le=1)]
-
-
-class CountSampling(BaseModel):
-    """Sampling that scores one of every `count` answers."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-    type: Literal["count"]
-    count: Annotated[int, Field(ge=1)]
-
-
-class ScorerChoice(BaseModel):
-    """A scorer of an agent, with its sampling."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-    sampling: Annotated[RatioSampling | CountSampling, Field(discriminator="type")] | None = None
-
-
-class McpToolChoice(BaseModel):
-    """A tool of an MCP server, with what the agent says of it."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-    description: Annotated[str, Field(max_length=20_000)] | None = None
-    requireApproval: bool | None = None
-    hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-
-
-def _reject_command(choice: Any) -> Any:
-    """Reject a choice that names a program. Only the operator of the server does."""
-    if isinstance(choice, dict) and {"command", "args", "argv"} & choice.keys():
-        raise _validation_error("Commands are not taken from an agent. Name a server that a manager added.")
-    return choice
-
-
-class McpServerChoice(BaseModel):
-    """The tools of an MCP server that an agent uses. Without `tools`, all of them."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-    tools: Annotated[dict[Key, McpToolChoice], Field(max_length=MAX_REFERENCES), _LimitKeys] | None = None
-
-
-McpClients = Annotated[
-    dict[Key, Annotated[McpServerChoice, BeforeValidator(_reject_command)]],
-    Field(max_length=MAX_REFERENCES),
-    _LimitKeys,
-]
-
-
-def _validate_search_filter(value: JSONObject | None) -> JSONObject | None:
-    try:
-        parse_filter(value, None)
-    except FilterError as error:
-        raise _validation_error(str(error)) from None
-    return value
-
-
-class KnowledgeChoice(BaseModel):
-    """A knowledge base that an agent searches, with a filter that the model cannot widen."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-    filter: Annotated[JSONObject, AfterValidator(_validate_search_filter)] | None = None
-    topK: Annotated[int, Field(ge=1, le=20)] | None = None
-
-
-Knowledge = Annotated[dict[Key, KnowledgeChoice], Field(max_length=MAX_REFERENCES), _LimitKeys]
-
-
-class Conditional(BaseModel):
-    """Variants of fields, of which the first whose rules hold for a call takes the place of the field."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    model: Annotated[list[Variant[ModelChoice]], Field(max_length=MAX_VARIANTS)] | None = None
-    memory: Annotated[list[Variant[Memory]], Field(max_length=MAX_VARIANTS)] | None = None
-    tools: Annotated[list[Variant[Keys]], Field(max_length=MAX_VARIANTS)] | None = None
 
 
 class AgentConfig(BaseModel):

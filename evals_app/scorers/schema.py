@@ -9,16 +9,8 @@ from pydantic import BaseModel, Field
 from agentcms.wire.json_schema import reject_unusable_schema
 from agentcms.wire.names import to_wire
 from agentcms.wire.patterns import compile_pattern
-from agents_app.configuration.schema import (
-    WIRE_CONFIG,
-    ConfigError,
-    Issue,
-    JSONObject,
-    Name,
-    OwnerId,
-    as_partial,
-    validate_fields,
-)
+from agents_app.configuration.fields.types import Name, OwnerId
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.judges import JUDGE
 from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS

@@ -9,15 +9,8 @@ from pydantic import BaseModel, Field
 
 from agentcms.errors import BadRequest
 from agentcms.wire.names import to_wire
-from agents_app.configuration.schema import (
-    WIRE_CONFIG,
-    ConfigError,
-    JSONObject,
-    Name,
-    OwnerId,
-    as_partial,
-    validate_fields,
-)
+from agents_app.configuration.fields.types import Name, OwnerId
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, JSONObject, as_partial, validate_fields
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.search.retrieval import MAX_QUERY_LENGTH, MAX_TOP_K
 

@@ -13,14 +13,8 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from agentcms.wire.names import to_python, to_wire
-from agents_app.configuration.schema import (
-    WIRE_CONFIG,
-    ConfigError,
-    Durable,
-    Issue,
-    collecting_issues,
-    validate_fields,
-)
+from agents_app.configuration.fields.types import Durable
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, collecting_issues, validate_fields
 
 Options = dict[str, Any]
 

@@ -8,7 +8,8 @@ from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
 
 from agentcms.errors import BadRequest, Unprocessable
-from agents_app.configuration.schema import WIRE_CONFIG, Issue, JSONObject, Name, as_partial
+from agents_app.configuration.fields.types import Name
+from agents_app.configuration.schema import WIRE_CONFIG, Issue, JSONObject, as_partial
 from tools_app.acp.limits import Limits
 from tools_app.api.schemas import COMMAND_MEMBERS, read_fields
 from tools_app.models import AcpAgent

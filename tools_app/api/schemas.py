@@ -8,16 +8,8 @@ from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
 
 from agentcms.errors import BadRequest, Unprocessable
-from agents_app.configuration.schema import (
-    WIRE_CONFIG,
-    ConfigError,
-    Issue,
-    JSONObject,
-    Name,
-    OwnerId,
-    as_partial,
-    validate_fields,
-)
+from agents_app.configuration.fields.types import Name, OwnerId
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import MAX_TIMEOUT
 

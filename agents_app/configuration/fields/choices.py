@@ -1,0 +1,126 @@
+"""The objects in a configuration: the model, scorers, tools of MCP servers, knowledge bases and variants."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+
+from agentcms.wire.metadata_filter import FilterError, parse_filter
+from agents_app.configuration.conditional import MAX_VARIANTS, Variant
+from agents_app.configuration.fields.types import (
+    MAX_REFERENCES,
+    JSONObject,
+    Key,
+    Keys,
+    LimitKeys,
+    NonBlank,
+    null_resets_to,
+    validation_error,
+)
+from agents_app.configuration.memory_options import KEY_TAG, OBJECT_TAG, MemoryOptions, kind_of_memory
+
+
+class ModelChoice(BaseModel):
+    """The language model of an agent. Keys other than provider and name are settings of the model."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    provider: NonBlank
+    name: NonBlank
+
+
+class RatioSampling(BaseModel):
+    """Sampling that scores a share of the answers."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    type: Literal["ratio"]
+    rate: Annotated[float, Field(ge=0, le=1)]
+
+
+class CountSampling(BaseModel):
+    """Sampling that scores one of every `count` answers."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    type: Literal["count"]
+    count: Annotated[int, Field(ge=1)]
+
+
+class ScorerChoice(BaseModel):
+    """A scorer of an agent, with its sampling."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    sampling: Annotated[RatioSampling | CountSampling, Field(discriminator="type")] | None = None
+
+
+Scorers = Annotated[dict[NonBlank, ScorerChoice], Field(max_length=MAX_REFERENCES), LimitKeys, null_resets_to(dict)]
+
+
+class McpToolChoice(BaseModel):
+    """A tool of an MCP server, with what the agent says of it."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    description: Annotated[str, Field(max_length=20_000)] | None = None
+    requireApproval: bool | None = None
+    hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+
+def _reject_command(choice: Any) -> Any:
+    """Reject a choice that names a program. Only the operator of the server does."""
+    if isinstance(choice, dict) and {"command", "args", "argv"} & choice.keys():
+        raise validation_error("Commands are not taken from an agent. Name a server that a manager added.")
+    return choice
+
+
+class McpServerChoice(BaseModel):
+    """The tools of an MCP server that an agent uses. Without `tools`, all of them."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    tools: Annotated[dict[Key, McpToolChoice], Field(max_length=MAX_REFERENCES), LimitKeys] | None = None
+
+
+McpClients = Annotated[
+    dict[Key, Annotated[McpServerChoice, BeforeValidator(_reject_command)]],
+    Field(max_length=MAX_REFERENCES),
+    LimitKeys,
+]
+
+
+def _validate_search_filter(value: JSONObject | None) -> JSONObject | None:
+    try:
+        parse_filter(value, None)
+    except FilterError as error:
+        raise validation_error(str(error)) from None
+    return value
+
+
+class KnowledgeChoice(BaseModel):
+    """A knowledge base that an agent searches, with a filter that the model cannot widen."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    filter: Annotated[JSONObject, AfterValidator(_validate_search_filter)] | None = None
+    topK: Annotated[int, Field(ge=1, le=20)] | None = None
+
+
+Knowledge = Annotated[dict[Key, KnowledgeChoice], Field(max_length=MAX_REFERENCES), LimitKeys]
+
+
+Memory = Annotated[
+    Annotated[Key, Tag(KEY_TAG)] | Annotated[MemoryOptions, Tag(OBJECT_TAG)], Discriminator(kind_of_memory)
+]
+
+
+class Conditional(BaseModel):
+    """Variants of fields, of which the first whose rules hold for a call takes the place of the field."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    model: Annotated[list[Variant[ModelChoice]], Field(max_length=MAX_VARIANTS)] | None = None
+    memory: Annotated[list[Variant[Memory]], Field(max_length=MAX_VARIANTS)] | None = None
+    tools: Annotated[list[Variant[Keys]], Field(max_length=MAX_VARIANTS)] | None = None
