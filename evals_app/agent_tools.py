@@ -41,4 +41,4 @@ def agreement(answer: Any, ground_truth: Any = None) -> float:
     low, high = limits.get("min", -math.inf), limits.get("max", math.inf)
     if not all(isinstance(value, int | float) for value in (given, low, high)):
         raise ValueError("The answer and the ground truth need a score.")
-    return max(0.0, 1.0 - max(low - given, given - high, 0.0))
+    return max(0.0, 1.0 - float(max(low - given, given - high, 0.0)))

@@ -37,9 +37,9 @@ def enqueue_scoring(run: AgentRun) -> Job | None:
 def is_sampled(run: AgentRun, key: str, sampling: Mapping[str, Any]) -> bool:
     """Return True if a scorer scores this run. Sampling is by ratio, by count, or absent."""
     if sampling.get("type") == "ratio":
-        return sampling_fraction(run.pk, key) < sampling["rate"]
+        return sampling_fraction(run.pk, key) < float(sampling["rate"])
     if sampling.get("type") == "count":
-        return next_count(run, key) % sampling["count"] == 0
+        return next_count(run, key) % int(sampling["count"]) == 0
     return True
 
 

@@ -22,7 +22,8 @@ def fetch_raw_rows(rows: QuerySet[Any, Any]) -> list[RawRow]:
         return []
     with connection.cursor() as cursor:
         execute_binary(cursor, sql, parameters)
-        return cursor.fetchall()
+        fetched: list[tuple[Any, ...]] = cursor.fetchall()
+    return fetched
 
 
 def iterate_raw_rows(rows: QuerySet[Any, Any], batch_size: int) -> Iterator[list[RawRow]]:

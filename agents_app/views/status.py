@@ -94,7 +94,9 @@ def last_changed_by(agents: Sequence[Agent]) -> dict[str, str]:
 
 def latest_activation(column: str) -> QuerySet[Activation, Any]:
     """Return the queryset of a column of the latest activation, for a subquery over agents."""
-    return Activation.objects.filter(agent=OuterRef("pk")).order_by("-pk").values(column)[:1]
+    latest: QuerySet[Activation, Any]
+    latest = Activation.objects.filter(agent=OuterRef("pk")).order_by("-pk").values(column)[:1]
+    return latest
 
 
 def find_warnings(agents: Iterable[Agent]) -> dict[str, list[MissingReference]]:

@@ -146,7 +146,8 @@ def current_arguments(part: ToolCallPart, segment: Segment) -> dict[str, Any]:
     decided = segment.calls.get(part.tool_call_id)
     if decided is None:
         return part.args_as_dict()
-    return decided.arguments if decided.edited_arguments is None else decided.edited_arguments
+    arguments: dict[str, Any] = decided.arguments if decided.edited_arguments is None else decided.edited_arguments
+    return arguments
 
 
 # --- The beginning of a segment

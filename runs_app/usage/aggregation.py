@@ -104,19 +104,22 @@ def run_figures(runs: AgentRunQuerySet) -> Iterable[Any]:
     # PostgreSQL ignores NULL in GREATEST.
     bucket = Case(When(started_at__isnull=False, then=Floor(Ln(seconds) / Value(math.log(BASE)))))
     grouped = with_key(runs, "").annotate(bucket=bucket)
-    return grouped.values_list("agent_id", "owner_id", "version", "day", "bucket").annotate(
+    figures: Iterable[Any] = grouped.values_list("agent_id", "owner_id", "version", "day", "bucket").annotate(
         run_count=Count("pk"),
         error_count=Count("pk", filter=Q(status=AgentRun.Status.FAILED)),
         token_count=Sum(tokens),
         total_cost=Sum("cost"),
     )
+    return figures
 
 
 def score_figures(runs: AgentRunQuerySet) -> Iterable[Any]:
     scores: Any = Score.objects.filter(run__in=runs.order_by(), score__isnull=False).order_by()
     grouped = with_key(scores, "run__")
     key = ("run__agent_id", "run__owner_id", "version", "day")
-    return grouped.values_list(*key, "scorer").annotate(score_count=Count("pk"), score_sum=Sum("score"))
+    figures: Iterable[Any]
+    figures = grouped.values_list(*key, "scorer").annotate(score_count=Count("pk"), score_sum=Sum("score"))
+    return figures
 
 
 def with_key(rows: Any, path: str) -> Any:

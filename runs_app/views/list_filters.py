@@ -112,7 +112,8 @@ class RunListState(ListState):
     def agent_name(self, run: Any) -> str:
         """Return the current name of the agent of a run, or its ID if it was in code or the user may not see it."""
         is_visible = run.agent and granted_covers(self.user, Role.VIEWER, run.granted_for_current_agent)
-        return run.agent.name if is_visible else run.agent_key
+        name: str = run.agent.name if is_visible else run.agent_key
+        return name
 
     # --- URLs
 

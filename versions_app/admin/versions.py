@@ -151,7 +151,8 @@ class AgentVersionAdmin(HistoryAdmin):
         version: Any = super().get_object(request, object_id, from_field)
         if version is not None:
             version.unfolded = request.GET.getlist("unfold")
-        return version
+        displayed: AgentVersion | None = version
+        return displayed
 
     def save_model(self, request: HttpRequest, obj: AgentVersion, form: Any, change: bool) -> None:
         """Update the description only: `save()` would insert a version that was deleted in the meantime."""
@@ -182,7 +183,7 @@ class AgentVersionAdmin(HistoryAdmin):
         return VersionChangeList
 
     @admin.display(description="Change")
-    def change_text(self, version: Any) -> str:
+    def change_text(self, version: AgentVersion) -> str:
         """Return the message of a version, or what it changed if it has none."""
         return version.custom_message or version.summary
 

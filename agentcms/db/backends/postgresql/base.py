@@ -59,7 +59,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.queries_logged or self.execute_wrappers:  # tests and tools observe Django's cursors
             with self.cursor() as cursor:
                 cursor.execute(sql, parameters)
-                return cursor.fetchall()
+                rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
         self._ensure_usable()
         with self.wrap_database_errors, self._pipeline_with_begin():
             return self._fetch(self._execute(sql, parameters), sql)
@@ -101,4 +102,5 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Send the first statement of a transaction together with the BEGIN that psycopg puts before it."""
         if self.connection.autocommit or self.connection.info.transaction_status != TransactionStatus.IDLE:
             return nullcontext()
-        return self.connection.pipeline()
+        pipeline: AbstractContextManager[Any] = self.connection.pipeline()
+        return pipeline
