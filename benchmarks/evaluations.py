@@ -91,8 +91,8 @@ def create_dataset(name: str, count: int) -> Any:
 
 def run_experiment(dataset: Any, user: Any, agent: Any) -> Any:
     from evals_app.experiments.creation import save_experiment
+    from evals_app.experiments.jobs import run_to_end
     from evals_app.experiments.options import parse_experiment
-    from evals_app.experiments.walk import run_to_end
 
     body = {"targetType": "agent", "targetId": agent.pk, "maxConcurrency": CONCURRENCY}
     experiment = save_experiment(dataset, parse_experiment(body), user)
@@ -155,7 +155,7 @@ def memory_of_export(count: int) -> Figures:
 
 def pages(options: argparse.Namespace) -> Figures:
     """Measure a comparison from its kept row, and pages with many experiments."""
-    from evals_app.comparing.stored import compute_now
+    from evals_app.compare.jobs import compute_now
 
     user, agent = create_rows()
     dataset = create_dataset("compared", COMPARED)

@@ -172,7 +172,7 @@ def measure_cache() -> Figures:
         durations = []
         for _ in range(CALLS):
             started = time.perf_counter()
-            result = await answer(built, "Hello", user_id=1, owner_id="support")
+            result = await answer(built, "Hello", user_id=1, owner_id="support")  # type: ignore[no-untyped-call]
             durations.append(time.perf_counter() - started)
         assert result.all_messages()[-1].metadata["cache"] == "hit"
         return min(durations) * 1000
@@ -323,7 +323,7 @@ def run_due_jobs() -> None:
 def measure_tasks(count: int) -> Figures:
     """Return how long the tasks of one run take that work for no time, until all results are delivered."""
     from agents_app.models import Agent
-    from runs_app.background.upkeep import look_after_tasks
+    from runs_app.background.maintenance import look_after_tasks
     from runs_app.models import BackgroundTask, BackgroundTaskDelivery
 
     register_task_agent(count)

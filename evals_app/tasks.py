@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from evals_app.comparing import stored  # noqa: F401  registers its handler
-from evals_app.exchange import import_job  # noqa: F401  registers its handler
-from evals_app.experiments import walk  # noqa: F401  registers its handler
+import evals_app.compare.jobs
+import evals_app.exchange.import_job
+import evals_app.experiments.jobs  # noqa: F401

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory_app.views import live, permissions, sending, threads, working
+from memory_app.views import live, message_form, permissions, threads, working
 
 app_name = "threads"
 
@@ -10,7 +10,7 @@ urlpatterns = [
     path("threads", threads.thread_list, name="list"),
     path("threads/<str:key>", threads.view, name="view"),
     path("threads/<str:key>/live", live.live, name="live"),
-    path("threads/<str:key>/send", sending.send, name="send"),
+    path("threads/<str:key>/send", message_form.send, name="send"),
     path("threads/<str:key>/export", threads.export, name="export"),
     path("threads/<str:key>/working-memory", working.edit, name="working_memory"),
     path("threads/<str:key>/working-memory/<int:revision>/restore", working.restore, name="restore_working_memory"),

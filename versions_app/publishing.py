@@ -13,8 +13,8 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration import schema
-from agents_app.configuration.refusals import GateNotMet
 from agents_app.configuration.sub_agents import reject_circular_reference
+from agents_app.configuration.version_checks import GateNotMet
 from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import current_change
 from agents_app.editing.saving import AgentWrite

@@ -21,7 +21,7 @@ from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import LIST_FIELDS, AgentAdminForm
 from agents_app.configuration import schema
 from agents_app.configuration.display import FIELD_LABELS
-from agents_app.configuration.refusals import GateNotMet
+from agents_app.configuration.version_checks import GateNotMet
 from agents_app.editing.change_context import change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.models import Agent

@@ -12,9 +12,9 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.conditional import ProposedEdit, validate_if_match
 from agents_app.api.required_role import note_required_role
-from agents_app.configuration.refusals import GateNotMet
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import describe_dependents
+from agents_app.configuration.version_checks import GateNotMet
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent

@@ -11,8 +11,8 @@ from django.db.models import Q
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
-from agents_app.configuration.refusals import MoveRefused
 from agents_app.configuration.schema import Issue
+from agents_app.configuration.version_checks import MoveRefused
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.models.querysets import usable_owners
 

@@ -11,7 +11,6 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
 from agentcms.ids import derive_clear_id
-from agents_app.configuration.refusals import MoveRefused
 from agents_app.configuration.sub_agents import (
     dependents_payload,
     describe_dependents,
@@ -19,6 +18,7 @@ from agents_app.configuration.sub_agents import (
     order_dependents_first,
     sub_agents_among,
 )
+from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.models import Agent, AgentQuerySet

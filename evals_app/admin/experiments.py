@@ -13,8 +13,8 @@ from access_app.admin_access import ReadOnlyAdmin
 from access_app.permissions import has_role
 from access_app.role import Role
 from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.summary import count_results
-from evals_app.experiments.walk import stop_runs
 from evals_app.models import Experiment
 
 BUDGET_LABELS = {

@@ -14,7 +14,7 @@ from agentcms.api.views import JSONView
 from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
 from evals_app.api.experiments import get_experiment
 from evals_app.api.lookups import get_dataset
-from evals_app.comparing.stored import find_comparison
+from evals_app.compare.jobs import find_comparison
 from evals_app.models import Comparison, Experiment, ExperimentResult
 
 ExperimentId = Annotated[str, Field(max_length=64)]

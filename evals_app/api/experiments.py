@@ -27,9 +27,9 @@ from evals_app.api.representation import paged
 from evals_app.datasets.deletion import delete_experiment
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.external import finalize
+from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.options import ExperimentChange, parse_experiment
-from evals_app.experiments.submitting import finalize
-from evals_app.experiments.walk import stop_runs
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
 

@@ -17,8 +17,8 @@ from agents_app.configuration.schema import validate_fields
 from evals_app.api.experiment_representation import result_body, result_score_body
 from evals_app.api.experiments import get_experiment
 from evals_app.api.representation import paged
+from evals_app.experiments.external import require_open, run_item, submit_result
 from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult
-from evals_app.experiments.submitting import require_open, run_item, submit_result
 from evals_app.models import ExperimentResult
 
 RESULT_ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.memory import delete_threads
-from evals_app.experiments.walk import stop_runs
 from evals_app.models import Dataset, Experiment
 
 

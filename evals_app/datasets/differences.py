@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import json_equal
-from evals_app.comparing.words import WordSpan, mark_words
+from evals_app.compare.word_differences import WordSpan, mark_words
 from evals_app.datasets.values import text_of_json
 from evals_app.models import Dataset, ItemVersion
 

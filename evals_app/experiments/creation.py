@@ -15,10 +15,10 @@ from agentcms.errors import ApiError, Conflict
 from agentcms.ids import uuid7
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.experiments import targets
-from evals_app.experiments.callees import find_callee, state_of
+from evals_app.experiments.direct_targets import find_callee, state_of
+from evals_app.experiments.jobs import enqueue_walk
 from evals_app.experiments.memory import shares_thread
 from evals_app.experiments.scoring import find_scorer, live_scorer_versions
-from evals_app.experiments.walk import enqueue_walk
 from evals_app.models import Dataset, Experiment, ItemVersion
 
 if TYPE_CHECKING:

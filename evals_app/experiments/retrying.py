@@ -10,8 +10,8 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import Conflict
 from evals_app.experiments.ending import count_so_far
+from evals_app.experiments.jobs import enqueue_walk
 from evals_app.experiments.memory import delete_threads_of_result
-from evals_app.experiments.walk import enqueue_walk
 from evals_app.models import Experiment
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from evals_app.comparing.stored import compute_now
+from evals_app.compare.jobs import compute_now
 from evals_app.models import Experiment
 
 

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_safe
 
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
-from evals_app.comparing.interval_plots import build_interval_plots
-from evals_app.comparing.stored import find_comparison, require_comparable
-from evals_app.comparing.words import mark_words
+from evals_app.compare.interval_plots import build_interval_plots
+from evals_app.compare.jobs import find_comparison, require_comparable
+from evals_app.compare.word_differences import mark_words
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.views.experiments import ONLY_WORSE
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json

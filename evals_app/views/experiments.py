@@ -19,10 +19,10 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
-from evals_app.comparing.worse import find_baseline, find_worse_items
+from evals_app.compare.regressions import find_baseline, find_worse_items
 from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.retrying import retry_failed
-from evals_app.experiments.walk import stop_runs
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json

@@ -16,8 +16,8 @@ from django.views.decorators.http import require_safe
 from memory_app.history.signals import waiting_signals
 from memory_app.models import Thread
 from memory_app.views.access import get_page_thread
-from memory_app.views.entries import build_entries
 from memory_app.views.links import thread_url
+from memory_app.views.messages import build_entries
 from runs_app.display.answer import RunView, build_run_views
 from runs_app.models import AgentRun
 

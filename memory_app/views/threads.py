@@ -27,9 +27,9 @@ from memory_app.models import Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.live import MESSAGES_ON_PAGE, messages_context
-from memory_app.views.observed import observed_context
+from memory_app.views.message_form import SendForm
+from memory_app.views.observations import observed_context
 from memory_app.views.recall import recall_context
-from memory_app.views.sending import SendForm
 from memory_app.views.window import find_window
 from memory_app.views.working_rail import rail_context
 from runs_app.engine import leases

@@ -13,7 +13,7 @@ from django.db.models import Max, Q
 
 from agentcms.db.locks import lock_name
 from agents_app.configuration.background_tasks import AWAITED, BackgroundRules
-from runs_app.background.places import fill_places
+from runs_app.background.slots import fill_places
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 
 MAX_DEPTH = 3  # of tasks that start tasks

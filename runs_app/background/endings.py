@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from runs_app.approvals.resuming import settle_task_call
-from runs_app.background.places import fill_places
+from runs_app.background.slots import fill_places
 from runs_app.engine import leases
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs_app.models import Job
 from jobs_app.runner import CONTINUES, job_handler
-from runs_app.background.places import RUN_TASK
+from runs_app.background.slots import RUN_TASK
 from runs_app.engine.engine import get_engine
 
 

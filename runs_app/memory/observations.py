@@ -21,7 +21,7 @@ from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, observation
 from memory_app.observational.window import ObservedWindow, OpenWindow, open_window, reload_text
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking, run_db
-from runs_app.memory.asking import ModelAnswer
+from runs_app.memory.model_requests import ModelAnswer
 from runs_app.memory.observation_chunks import activation_chunks, observation_chunk, status_chunk
 from runs_app.memory.observing import Observer, observe_now
 

@@ -34,7 +34,7 @@ from memory_app.observational.storing import (
 )
 from runs_app.display.formats import model_name
 from runs_app.exceptions import AgentBuildError
-from runs_app.memory.asking import ModelAnswer, is_demo_model, request_answer
+from runs_app.memory.model_requests import ModelAnswer, is_demo_model, request_answer
 from runs_app.models import AgentRun
 
 REFLECTION_TRIES = 3

@@ -11,7 +11,7 @@ from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.history.titles import MAX_LENGTH, TITLE_THREAD, clean_title, save_title
 from memory_app.models import Message, Thread
-from runs_app.memory.asking import is_demo_model, request_answer
+from runs_app.memory.model_requests import is_demo_model, request_answer
 from runs_app.models import AgentRun
 
 MESSAGES_READ = 6

@@ -18,7 +18,7 @@ import evals_app.tasks  # noqa: E402, F401  registers the handler of experiments
 import runs_app.tasks  # noqa: E402, F401  registers the handlers of jobs
 from jobs_app import runner  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
-from runs_app.background.upkeep import look_after_tasks  # noqa: E402
+from runs_app.background.maintenance import look_after_tasks  # noqa: E402
 from runs_app.engine import lifecycle, reaper  # noqa: E402
 from runs_app.engine.engine import EXECUTE_MODULE, get_engine  # noqa: E402
 from tests.durable import kill_points  # noqa: E402

@@ -4,8 +4,8 @@ from typing import Any
 
 from evals_app.datasets.changes import add_items
 from evals_app.experiments.creation import create_experiment
+from evals_app.experiments.jobs import WALK
 from evals_app.experiments.options import parse_experiment
-from evals_app.experiments.walk import WALK
 from evals_app.models import Dataset, Experiment
 from jobs_app import runner
 from jobs_app.models import Job

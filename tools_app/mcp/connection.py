@@ -25,7 +25,7 @@ from tools_app.mcp.program_transport import ProgramTransport
 from tools_app.mcp.table import Server
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
-from tools_app.programs.limited import limited_argv
+from tools_app.programs.resource_limits import limited_argv
 
 MAX_ANSWER = 4 * 1024 * 1024  # bytes of one response; the list of all tools is the largest
 

@@ -19,8 +19,8 @@ from django.utils.html import format_html
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
-from agents_app.configuration.refusals import MoveRefused
 from agents_app.configuration.sub_agents import dependents_payload
+from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
@@ -183,9 +183,9 @@ class AgentVersionAdmin(HistoryAdmin):
         return VersionChangeList
 
     @admin.display(description="Change")
-    def change_text(self, version: AgentVersion) -> str:
+    def change_text(self, version: Any) -> str:
         """Return the message of a version, or what it changed if it has none."""
-        return version.custom_message or version.summary
+        return str(version.custom_message or version.summary)
 
     @admin.display(description="State")
     def state(self, version: AgentVersion) -> str:

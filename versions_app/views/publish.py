@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
-from agents_app.configuration.refusals import MoveRefused
 from agents_app.configuration.sub_agents import dependents_payload
+from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, has_role_for, lock_agent, missing_role_message

@@ -15,7 +15,7 @@ from access_app.permissions import require_granted_role, require_role
 from access_app.role import Role
 from agents_app.configuration import schema
 from agents_app.configuration.display import config_sections, unset_labels
-from agents_app.configuration.refusals import MoveRefused
+from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.forms.create import CreateForm
 from agents_app.forms.existing_agent import ExistingAgentForm, head_configuration

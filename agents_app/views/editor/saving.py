@@ -18,8 +18,8 @@ from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
 from agents_app.configuration import schema
-from agents_app.configuration.refusals import MoveRefused
 from agents_app.configuration.sub_agents import dependents_payload
+from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.change_context import ChangeValues, change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.forms.edit import AgentEditForm

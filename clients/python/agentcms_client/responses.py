@@ -60,7 +60,8 @@ def retry_delay(response: httpx.Response | None, attempt: int) -> float | None:
     retry_after = response.headers.get("Retry-After", "") if response is not None else ""
     if retry_after.isdigit():
         return min(float(retry_after), MAX_RETRY_DELAY)
-    return min(0.1 * 2**attempt, MAX_RETRY_DELAY) * random.uniform(0.5, 1)  # noqa: S311  not a secret
+    delay: float = min(0.1 * 2**attempt, MAX_RETRY_DELAY)
+    return delay * random.uniform(0.5, 1)  # noqa: S311  not a secret
 
 
 class WaitPauses:

@@ -13,8 +13,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentcms.errors import ApiError
 from evals_app.experiments.creation import save_experiment
+from evals_app.experiments.jobs import run_to_end
 from evals_app.experiments.options import parse_experiment
-from evals_app.experiments.walk import run_to_end
 from evals_app.models import Dataset, Experiment
 from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
 from evals_app.reports.files import json_report, junit_report

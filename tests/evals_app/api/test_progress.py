@@ -9,7 +9,7 @@ from evals_app.api import progress
 from evals_app.models import Experiment
 from runs_app.events.streams import slots
 from tests.api_client import Caller
-from tests.evals_app.comparing.test_comparisons import ended
+from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import api_key, member
 

@@ -4,7 +4,7 @@ import pytest
 from django.core.management import call_command
 
 from agents_app.editing.change_context import change
-from evals_app.comparing.pairs import compute_statistics
+from evals_app.compare.pairs import compute_statistics
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Dataset, Experiment
 from tests.factories import AgentFactory, UserFactory

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evals_app.comparing.pairs import compute_statistics
+from evals_app.compare.pairs import compute_statistics
 from evals_app.experiments.summary import count_results, summarize
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from tests.evals_app.experiment_runs import make_dataset

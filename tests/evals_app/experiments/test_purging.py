@@ -7,7 +7,7 @@ from django.core import serializers
 
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.purging import purge_item
-from evals_app.experiments.walk import Walk
+from evals_app.experiments.jobs import Walk
 from evals_app.models import ExperimentResult, ItemVersion
 from memory_app.models import Message, Thread
 from runs_app.models import AgentRun

@@ -9,12 +9,12 @@ from django.utils import timezone
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import registry, workflow
-from evals_app.experiments import walk
-from evals_app.experiments.calls import insert_row, perform
+from evals_app.experiments import jobs
+from evals_app.experiments.direct_calls import insert_row, perform
 from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.jobs import Walk
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.targets import resolve
-from evals_app.experiments.walk import Walk
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.scorers.records import change_scorer, create_scorer
 from runs_app.models import AgentRun
@@ -231,7 +231,7 @@ def test_calls_count_against_the_limit_of_experiments(editor, settings):
     for version in ItemVersion.objects.all()[:2]:
         insert_row(experiment, version, 0)
 
-    assert walk.free_places(experiment) == 1
+    assert jobs.free_places(experiment) == 1
 
 
 def test_failed_calls_are_made_again(editor):
@@ -264,7 +264,7 @@ def test_every_registered_workflow_has_a_key_that_experiments_take(editor):
 
 
 def test_a_program_outside_calls_single_items(editor):
-    from evals_app.experiments.submitting import run_item
+    from evals_app.experiments.external import run_item
 
     dataset = make_dataset({"input": TICKET}, scorer_keys=["answer-length"])
     experiment = new_experiment(dataset, editor, **over("workflow", "triage-ticket", start=False))
@@ -278,7 +278,7 @@ def test_a_program_outside_calls_single_items(editor):
 
 
 def test_a_call_from_outside_whose_process_died_is_made_again_later(editor):
-    from evals_app.experiments.submitting import run_item
+    from evals_app.experiments.external import run_item
 
     experiment = new_experiment(
         make_dataset({"input": TICKET}), editor, **over("workflow", "triage-ticket", start=False)

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from agents_app.configuration.refusals import GateNotMet
+from agents_app.configuration.version_checks import GateNotMet
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from evals_app.models import Dataset, ReleaseGate

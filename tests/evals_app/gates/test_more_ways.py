@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from agents_app.configuration.refusals import GateNotMet
+from agents_app.configuration.version_checks import GateNotMet
 from agents_app.editing.change_context import change
 from evals_app.api.experiment_representation import result_body
 from evals_app.datasets.changes import add_items, delete_items
-from evals_app.experiments.submitting import finalize, run_item, submit_result
+from evals_app.experiments.external import finalize, run_item, submit_result
 from evals_app.models import Dataset, ReleaseGate
 from tests.api_client import Caller, agent_path
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
-from tests.evals_app.comparing.test_comparisons import ended
+from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO

@@ -3,10 +3,10 @@
 import pytest
 from django.urls import reverse
 
-from evals_app.comparing.stored import compute_now
-from evals_app.comparing.words import mark_words
+from evals_app.compare.jobs import compute_now
+from evals_app.compare.word_differences import mark_words
 from evals_app.models import Dataset, Experiment, ItemVersion, ReleaseGate
-from tests.evals_app.comparing.test_comparisons import ended
+from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, member
 from tests.runs_app.factories import RunFactory

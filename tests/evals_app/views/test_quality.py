@@ -5,7 +5,7 @@ import pytest
 from evals_app.models import Experiment
 from evals_app.quality.online import find_online_scores
 from runs_app.models import Score
-from tests.evals_app.comparing.test_comparisons import ended
+from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, member
 from tests.runs_app.factories import RunFactory

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools_app.acp.conftest import BOXED
 from tools_app.programs.commands import Command
-from tools_app.programs.limited import LIMITS, limited_argv
+from tools_app.programs.resource_limits import LIMITS, limited_argv
 
 COMMANDS = sorted({BOXED, "bare"})
 PROCESSES = 20

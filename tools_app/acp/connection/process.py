@@ -30,8 +30,8 @@ from tools_app.acp.workspaces.folders import Workspace
 from tools_app.models import AcpAgent
 from tools_app.programs.commands import ACP_COMMANDS, PROXY, Command
 from tools_app.programs.environment import mask_values
-from tools_app.programs.limited import MEGABYTE, limited_argv
 from tools_app.programs.proxy import AddressProxy
+from tools_app.programs.resource_limits import MEGABYTE, limited_argv
 
 log = logging.getLogger(__name__)
 

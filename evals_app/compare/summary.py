@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents_app.configuration.schema import JSONObject
-from evals_app.comparing.statistics import MIN_PAIRS
+from evals_app.compare.statistics import MIN_PAIRS
 from evals_app.models import Experiment
 
 

@@ -10,9 +10,9 @@ from agentcms.errors import ApiError
 from agents_app.editing.change_context import change
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
-from evals_app.experiments import walk
+from evals_app.experiments import jobs
 from evals_app.experiments.ending import request_cancel
-from evals_app.experiments.walk import WALK, Walk
+from evals_app.experiments.jobs import WALK, Walk
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
 from jobs_app.models import Job
@@ -245,7 +245,7 @@ def test_another_worker_continues_with_a_job_of_its_own(editor, agent):
 
 
 def test_a_job_works_for_a_limited_time(editor, agent, monkeypatch):
-    monkeypatch.setattr(walk, "SLICE", 0.0)
+    monkeypatch.setattr(jobs, "SLICE", 0.0)
     new_experiment(make_dataset("One"), editor, agent)
 
     runner.run_claimed(str(Job.objects.get(kind=WALK).pk))
@@ -271,7 +271,7 @@ def test_experiments_of_other_teams_get_their_share(editor, settings):
     new_experiment(make_dataset("One", pk="sales", owner_id="sales"), other, sales)
     experiment = new_experiment(make_dataset(*range(9)), editor, AgentFactory(model=DEMO), maxConcurrency=9)
 
-    assert walk.free_places(experiment) == 2
+    assert jobs.free_places(experiment) == 2
 
 
 def test_an_experiment_runs_with_the_rights_that_its_user_has_now(editor, agent):

@@ -9,8 +9,8 @@ from django.db.models import Count, Max
 
 from agentcms.errors import Conflict
 from agentcms.wire.canonical import sha256_hex
-from evals_app.comparing.pairs import compute_statistics
-from evals_app.comparing.wording import describe
+from evals_app.compare.pairs import compute_statistics
+from evals_app.compare.summary import describe
 from evals_app.models import Comparison, Experiment, ExperimentResult
 from jobs_app import runner
 from jobs_app.models import Job

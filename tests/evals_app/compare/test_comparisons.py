@@ -2,7 +2,7 @@
 
 import pytest
 
-from evals_app.comparing.stored import COMPARE
+from evals_app.compare.jobs import COMPARE
 from evals_app.datasets.changes import add_items
 from evals_app.models import Comparison, Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner

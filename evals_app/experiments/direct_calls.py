@@ -19,10 +19,10 @@ from django.utils import timezone
 
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import JSONObject
-from evals_app.experiments.callees import Callee
-from evals_app.experiments.collecting import LOST_CODE, MAX_RETRIES, store_result
+from evals_app.experiments.direct_targets import Callee
 from evals_app.experiments.ending import stop_reason
 from evals_app.experiments.items import require_runnable, save_failure
+from evals_app.experiments.results import LOST_CODE, MAX_RETRIES, store_result
 from evals_app.experiments.scoring import score_result, scorer_keys
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 

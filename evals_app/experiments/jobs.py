@@ -22,11 +22,11 @@ from django.utils import timezone
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError
 from evals_app.experiments import targets
-from evals_app.experiments.callees import Callee
-from evals_app.experiments.calls import Calls
-from evals_app.experiments.collecting import MAX_RETRIES, save_result, was_lost
+from evals_app.experiments.direct_calls import Calls
+from evals_app.experiments.direct_targets import Callee
 from evals_app.experiments.ending import count_so_far, finish, stop_reason
 from evals_app.experiments.items import MustWait, start_item
+from evals_app.experiments.results import MAX_RETRIES, save_result, was_lost
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
 from jobs_app.models import Job

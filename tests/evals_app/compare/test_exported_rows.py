@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evals_app.comparing.stored import compute_now
+from evals_app.compare.jobs import compute_now
 from tests.api_client import Caller
-from tests.evals_app.comparing.test_comparisons import ended
+from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import api_key, member
 

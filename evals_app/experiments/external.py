@@ -15,11 +15,11 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.timestamps import parse_timestamp
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.experiments import targets
-from evals_app.experiments.callees import Callee
-from evals_app.experiments.calls import call_now, is_late_call
-from evals_app.experiments.collecting import save_result
+from evals_app.experiments.direct_calls import call_now, is_late_call
+from evals_app.experiments.direct_targets import Callee
 from evals_app.experiments.ending import count_so_far, finish
 from evals_app.experiments.items import MustWait, start_item
+from evals_app.experiments.results import save_result
 from evals_app.experiments.scoring import score_entry
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from runs_app.models import AgentRun

@@ -10,7 +10,7 @@ from django.utils import timezone
 from jobs_app.models import Job
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task, end_task, settle_task_of_child
-from runs_app.background.places import fill_places
+from runs_app.background.slots import fill_places
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus
 

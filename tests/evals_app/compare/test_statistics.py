@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evals_app.comparing.statistics import SEED, adjust_for_many, compare_pairs
-from evals_app.comparing.wording import describe
+from evals_app.compare.statistics import SEED, adjust_for_many, compare_pairs
+from evals_app.compare.summary import describe
 from evals_app.models import Experiment
 from tests.conftest import DRILL
 

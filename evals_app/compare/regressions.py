@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from evals_app.comparing.pairs import load_figures, rank_items
+from evals_app.compare.pairs import load_figures, rank_items
 from evals_app.models import Experiment
 
 
