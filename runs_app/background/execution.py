@@ -172,7 +172,7 @@ def failed(message: str) -> Outcome:
 
 async def call_tool(engine: Engine, task: BackgroundTask) -> Any:
     """Return the result of the tool of a task."""
-    run = await run_db(AgentRun.objects.get, pk=task.run_id)
+    run = await run_db(load_run, task.run_id)
     built: BuiltAgent = await run_db(ResolvedAgent.from_run(run).build)
     tool: AgentTool | None = built.tools.get(task.tool)
     if tool is None:
@@ -181,6 +181,13 @@ async def call_tool(engine: Engine, task: BackgroundTask) -> Any:
     context = build_context(engine, task, run, tree, built)
     arguments = tool.function_schema.validator.validate_python(task.arguments)
     return await run_blocking(to_tool_result, await tool.function_schema.call(arguments, context))
+
+
+def load_run(run_id: UUID) -> AgentRun:
+    """Return a run with its configuration, which the event loop must not read."""
+    run = AgentRun.objects.get(pk=run_id)
+    run.read_configuration()
+    return run
 
 
 def build_context(
