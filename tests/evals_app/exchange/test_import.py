@@ -5,7 +5,8 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from evals_app.datasets.changes import add_items, purge_item
+from evals_app.datasets.changes import add_items
+from evals_app.datasets.purging import purge_item
 from evals_app.exchange import import_job
 from evals_app.models import Dataset, DatasetVersion, ItemVersion
 from jobs_app.models import Job, JobFile

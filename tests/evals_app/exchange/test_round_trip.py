@@ -6,7 +6,8 @@ from io import StringIO
 
 import pytest
 
-from evals_app.datasets.changes import add_items, change_item, purge_item
+from evals_app.datasets.changes import add_items, change_item
+from evals_app.datasets.purging import purge_item
 from evals_app.models import Dataset, ItemVersion
 from tests.api_client import Caller
 from tests.conftest import DRILL
