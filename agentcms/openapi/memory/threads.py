@@ -119,6 +119,7 @@ MEMORY_OPERATIONS = (
         "Done",
         "MessageIds",
         ("agentId", "threadId", "resourceId"),
+        200,
         (409,),
     ),
     Operation(
