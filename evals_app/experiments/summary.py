@@ -11,6 +11,7 @@ from django.db.models import Count, Q, Sum
 
 from agents_app.configuration.schema import JSONObject
 from evals_app.models import Experiment, ExperimentResult
+from evals_app.scorers.results import FAILED, PASSED
 
 PASS = 1.0
 SUMMARY_COLUMNS = ("scores", "error", "duration_ms", "tokens", "cost")
@@ -33,6 +34,7 @@ class ScorerTally:
 
     name: str = ""
     values: list[float] = field(default_factory=list)
+    passed: int = 0
     not_scorable: int = 0
     errors: int = 0
 
@@ -40,6 +42,7 @@ class ScorerTally:
         self.name = entry.get("scorerName") or entry["scorerId"]
         if entry["score"] is not None:
             self.values.append(entry["score"])
+            self.passed += has_passed(entry)
         elif entry.get("error"):
             self.errors += 1
         else:
@@ -47,7 +50,7 @@ class ScorerTally:
 
     @property
     def figures(self) -> JSONObject:
-        return figures(self.name, self.values, self.not_scorable, self.errors)
+        return figures(self.name, self.values, self.passed, self.not_scorable, self.errors)
 
 
 def summarize(experiment: Experiment) -> JSONObject:
@@ -69,7 +72,13 @@ def summarize(experiment: Experiment) -> JSONObject:
     }
 
 
-def figures(name: str, values: Sequence[float], not_scorable: int = 0, errors: int = 0) -> JSONObject:
+def has_passed(entry: JSONObject) -> bool:
+    """Return whether a score passes: by the threshold of its scorer, or else if it is 1."""
+    label = entry.get("label")
+    return bool(label == PASSED if label in (PASSED, FAILED) else entry["score"] >= PASS)
+
+
+def figures(name: str, values: Sequence[float], passed: int, not_scorable: int = 0, errors: int = 0) -> JSONObject:
     """Return the figures of one scorer. `low` and `high` are a 95 % interval of the mean.
 
     Answers that are not scorable and errors of the scorer are counted apart, and in no figure.
@@ -90,7 +99,7 @@ def figures(name: str, values: Sequence[float], not_scorable: int = 0, errors: i
         "low": mean - spread,
         "high": mean + spread,
         "min": min(values),
-        "passRate": sum(value >= PASS for value in values) / len(values),
+        "passRate": passed / len(values),
     }
 
 
@@ -109,7 +118,7 @@ def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
     if not (experiment.bars or gates):
         return ""
     scorers = summary["scorers"]
-    if any((scorers.get(key, {}).get("passRate") or 0) < 1 for key in gates):
+    if any((scorers.get(key, {}).get("min") or 0) < PASS for key in gates):
         return Experiment.Verdict.FAILED
     means = {key: scorers.get(key, {}).get("mean") for key in experiment.bars}
     is_met = all(means[key] is not None and means[key] >= bar for key, bar in experiment.bars.items())

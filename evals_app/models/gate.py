@@ -19,7 +19,7 @@ class ReleaseGate(models.Model):
 
     class Statistic(models.TextChoices):
         MEAN = "mean", "Mean"
-        PASS_RATE = "pass_rate", "Share of scores of 1"
+        PASS_RATE = "pass_rate", "Pass rate"
         MIN = "min", "Lowest score"
         DIFFERENCE = "difference_to_live", "Difference to live"
 

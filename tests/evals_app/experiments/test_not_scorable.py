@@ -34,6 +34,17 @@ def test_figures_count_what_is_not_scorable_apart_from_errors():
     assert (counts["succeeded"], counts["failed"]) == (4, 0)
 
 
+def test_the_pass_rate_follows_the_threshold_of_the_scorer():
+    dataset = make_dataset("One", "Two", "Three", "Four")
+    experiment = experiment_with(dataset, [0.8, 0.6, 0.0, 1.0])
+    labels = ["pass", "fail", "pass", None]  # the third is of a scorer whose high scores are bad
+    for result, label in zip(experiment.results.order_by("item_id"), labels, strict=True):
+        result.scores = [{**result.scores[0], "label": label}]
+        result.save()
+
+    assert summarize(experiment)["scorers"]["exact"]["passRate"] == 0.75
+
+
 def test_a_comparison_counts_what_is_not_scorable_on_each_side():
     dataset = make_dataset("One", "Two", "Three")
     baseline = experiment_with(dataset, [1.0, None, None])
