@@ -15,12 +15,13 @@ from django.db import DatabaseError, connection, transaction
 
 from agentcms.server.processes import PROJECT
 from runs_app.engine import workers
-from runs_app.engine.runners import get_runner
+from runs_app.engine.runners import Runner, get_runner
 from runs_app.engine.start import rows
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from tests.broker import broker
-from tests.durable import agent_tools
+from tests.conftest import DRILL
+from tests.durable import agent_tools, local_workers
 from tests.factories import AgentFactory, member
 from tests.runs import start_run, wait_for_end
 from tests.served import TEST_VARIABLES, free_port, wait_until
@@ -196,7 +197,16 @@ def temporal_server(tmp_path_factory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("temporal")
     port = free_port()
     command = [str(Path(sys.executable).with_name("temporal")), "server", "start-dev", "--headless"]
-    options = ["--port", str(port), "--log-level", "error", "--db-filename", str(folder / "temporal.sqlite3")]
+    options = [
+        "--namespace",
+        local_workers.TEMPORAL_NAMESPACE,
+        "--port",
+        str(port),
+        "--log-level",
+        "error",
+        "--db-filename",
+        str(folder / "temporal.sqlite3"),
+    ]
     with folder.joinpath("log").open("wb") as output:
         process = subprocess.Popen([*command, *options], cwd=folder, stdout=output, stderr=output)
     try:
@@ -242,6 +252,51 @@ def service_engine(request, planned, transactional_db, settings, monkeypatch) ->
     """Return each engine over another service."""
     with running_engine(request.param, request, planned, settings, monkeypatch) as processes:
         yield processes
+
+
+# --- Tests whose process executes the runs
+
+
+LOCAL_FIXTURES = {"idle_engine", "planned"}
+# Fixtures of tests that start processes of an engine, or for which the engine makes no difference.
+OTHER_FIXTURES = {"engine", "any_engine", "task_engine", "service_engine", "executor", "deployment", "queued", "away"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Repeat the tests whose process executes the runs over each engine in `make drill`."""
+    fixtures = set(metafunc.fixturenames)
+    if DRILL and fixtures & LOCAL_FIXTURES and not fixtures & OTHER_FIXTURES:
+        metafunc.parametrize("local_engine", local_workers.NAMES, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def local_engine(request, monkeypatch) -> Iterator[None]:
+    """Let this process be the worker of the engine of the test."""
+    name = getattr(request, "param", "process")
+    if name == "process":
+        yield
+        return
+    request.getfixturevalue("idle_engine")
+    monkeypatch.setattr(workers, "is_any_alive", lambda: True)
+    with local_workers.local_worker(name, request, request.getfixturevalue("settings")):
+        yield
+
+
+@pytest.fixture(scope="session")
+def dbos_folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("dbos")
+
+
+@pytest.fixture(scope="session")
+def dbos_worker(dbos_folder) -> Iterator[Runner]:
+    with local_workers.dbos_worker(dbos_folder) as runner:
+        yield runner
+
+
+@pytest.fixture(scope="session")
+def temporal_worker(temporal_server) -> Iterator[Runner]:
+    with local_workers.temporal_worker(temporal_server) as runner:
+        yield runner
 
 
 def event_numbers(run: AgentRun) -> list[int]:

@@ -1,15 +1,10 @@
 """Durable runs over Inngest, with an executor that speaks the protocol of its SDK."""
 
-import importlib
-
 import httpx
 import pytest
-from django.urls import clear_url_caches
 
-import agentcms.urls
-from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
-from tests.durable.inngest_executor import SIGNING_KEY, InngestExecutor
+from tests.durable.local_workers import inngest_executor
 from tests.durable.test_leases import start_here
 from tests.factories import AgentFactory
 from tests.runs import wait_for_end
@@ -17,26 +12,10 @@ from tests.served import wait_until
 
 
 @pytest.fixture
-def executor(transactional_db, planned, idle_engine, settings, live_server):
+def executor(transactional_db, planned, idle_engine, settings, request):
     """Serve the application with RUN_ENGINE=inngest, and run the executor that it uses."""
-    from runs_app.engine.runners import inngest
-
-    executor = InngestExecutor(f"{live_server.url}/inngest")
-    settings.INNGEST_EVENT_KEY, settings.INNGEST_SIGNING_KEY = "event-key", SIGNING_KEY
-    settings.INNGEST_BASE_URL = executor.address
-    settings.RUN_ENGINE = "inngest"
-    reload_urls(inngest)
-    yield executor
-    settings.RUN_ENGINE = "process"
-    executor.close()
-    reload_urls(inngest)
-
-
-def reload_urls(inngest):
-    inngest.get_client.cache_clear()
-    get_runner.cache_clear()
-    importlib.reload(agentcms.urls)
-    clear_url_caches()
+    with inngest_executor(request, settings) as executor:
+        yield executor
 
 
 def test_inngest_calls_the_web_server_which_executes_the_run(executor):

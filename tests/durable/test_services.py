@@ -5,7 +5,10 @@ import pytest
 from runs_app.engine import workers
 from runs_app.engine.runners import get_runner
 from tests.durable.conftest import event_numbers
+from tests.durable.decisions import settle, wait_for_suspension
+from tests.durable.test_child_approval import start as start_family
 from tests.durable.test_crash import TEN_CALLS, assert_complete
+from tests.durable.test_journal import notes
 from tests.durable.test_leases import start_here
 from tests.runs import wait_for_end
 
@@ -59,6 +62,18 @@ def test_a_repeated_message_changes_nothing(service_engine):
 
     assert engine.finish(run).fence == 1
     assert engine.notes("tool") == ["tool 0 begins", "tool 0 ends"]
+
+
+@pytest.mark.parametrize("local_engine", ["celery", "dbos", "temporal", "inngest"], indirect=True)
+def test_a_sub_agent_waits_and_goes_on_over_messages(idle_engine, planned):
+    """`make drill` repeats all tests of waiting runs over each engine."""
+    run = wait_for_suspension(start_family(1, is_durable=True))
+    settle(run, "approve")
+
+    done = wait_for_end(run)
+
+    assert (done.status, done.segment) == ("succeeded", 1)
+    assert len(notes(planned, "refund")) == 1
 
 
 @pytest.mark.parametrize(
