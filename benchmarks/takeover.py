@@ -44,7 +44,7 @@ WEAKENED = f"SELECT COUNT(*) FROM runs_app_agentrun WHERE finished_at IS NULL AN
 @contextmanager
 def deployed() -> Iterator[Deployment]:
     """Run a web server and two workers."""
-    processes.COMMANDS[WORKERS[1]] = [*processes.COMMANDS["worker"], "--hostname", "second@%h"]
+    processes.COMMANDS[WORKERS[1]] = processes.COMMANDS["worker"]
     with tempfile.TemporaryDirectory() as name, empty_database(False, Path(name)) as environment:
         broker = Broker(Path(name) / "valkey")
         deployment = Deployment(Served(Path(name) / "var", DATABASE_URL=environment["DATABASE_URL"]), broker)
@@ -114,7 +114,7 @@ def first_claims(deployment: Deployment, since: datetime) -> dict[object, dateti
 def worker_megabytes(process: subprocess.Popen[bytes]) -> float:
     """Return the memory of a worker, and 0 for another process."""
     measured = psutil.Process(process.pid)
-    return measured.memory_full_info().pss / 1e6 if "worker" in measured.cmdline() else 0.0
+    return measured.memory_full_info().pss / 1e6 if "agentcms.server.worker" in measured.cmdline() else 0.0
 
 
 def main() -> None:

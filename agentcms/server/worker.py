@@ -1,13 +1,17 @@
-"""The Celery worker of one machine, with beat in a thread of the same process.
+"""A Celery worker, by default with beat in a thread of the same process.
 
-A separate beat process would need as much memory again. An installation with several workers runs
-`celery -A agentcms worker` and one `celery -A agentcms beat`.
+    python -m agentcms.server.worker [--queues celery,runs] [--threads 4] [--without-beat]
+
+A separate beat process would need as much memory again. An installation with several workers runs them without beat,
+and one `celery -A agentcms beat`.
 """
 
+import argparse
 import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from celery.beat import EmbeddedService
@@ -16,13 +20,31 @@ from django.conf import settings
 
 from agentcms.celery import app
 
-THREADS = 4
 BEAT_STOP_TIMEOUT = 10  # seconds
-QUEUES = ("celery", "runs")  # jobs, and messages about durable runs
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the worker until a stop signal; return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queues", default="celery,runs", help="jobs, and messages about durable runs")
+    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--without-beat", action="store_true")
+    options = parser.parse_args(arguments)
+    # The command `celery -A agentcms worker` would use 10 MB more. Threads let a job wait while others run.
+    alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
+    queues = options.queues.split(",")
+    worker = app.Worker(
+        pool="threads", concurrency=options.threads, queues=queues, loglevel="INFO", quiet=True, **alone
+    )
+    if options.without_beat:
+        worker.start()
+    else:
+        start_with_beat(worker)
+    return int(worker.exitcode or 0)
+
+
+def start_with_beat(worker: Any) -> None:
+    """Run the worker and beat until a stop signal."""
     stopping = threading.Event()
     beat = build_beat(stopping)
 
@@ -35,13 +57,9 @@ def main() -> int:
         stopping.set()
         beat.service.stop()
 
-    # The command `celery worker` would use 10 MB more. Threads let a job wait while others run.
-    alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
-    worker = app.Worker(pool="threads", concurrency=THREADS, queues=QUEUES, loglevel="INFO", quiet=True, **alone)
     worker.start()
     if beat.is_alive():
         beat.join(BEAT_STOP_TIMEOUT)  # it writes its schedule to the disk
-    return int(worker.exitcode or 0)
 
 
 def build_beat(stopping: threading.Event) -> Any:

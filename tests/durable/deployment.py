@@ -18,10 +18,9 @@ from agentcms.server.processes import PROJECT
 from agentcms.server.valkey import Valkey
 from tests.served import Served, wait_until
 
-CELERY = "-m celery -A agentcms worker --queues celery,runs --pool threads --concurrency 4 --loglevel INFO"
 COMMANDS = {
     "web": ["-m", "agentcms.server.web"],
-    "worker": [*CELERY.split(" "), "--without-gossip", "--without-mingle", "--without-heartbeat"],
+    "worker": ["-m", "agentcms.server.worker", "--without-beat"],
 }
 WORKER_WITH_BEAT = ["-m", "agentcms.server.worker"]
 LIMITS = dict.fromkeys(("RUNS_PER_USER", "RUNS_PER_AGENT", "RUN_STREAMS", "RUN_STREAMS_PER_USER"), "200")

@@ -70,7 +70,7 @@ def test_a_worker_takes_the_queues_that_its_argument_names(arguments, queues):
     done = start("worker", *arguments)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert f" worker --queues {queues} --pool threads --concurrency 4 " in done.stdout
+    assert done.stdout == f"-m agentcms.server.worker --without-beat --queues {queues} --threads 4\n"
 
 
 def test_unknown_queues_of_a_worker_are_refused():
