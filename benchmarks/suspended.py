@@ -154,8 +154,8 @@ def copy_run(template: AgentRun, numbers: Iterable[int]) -> None:
     call = PendingCall.objects.get(run=template)
     with transaction.atomic():
         type(template).objects.bulk_create(runs)
-        RunEvent.objects.bulk_create([copied(event, run_id=pk, pk=None) for pk in owned for event in events])
-        RunStep.objects.bulk_create([copied(step, run_id=pk, pk=None) for pk in owned for step in steps])
+        RunEvent.objects.bulk_create([copied(event, run_id=pk) for pk in owned for event in events])
+        RunStep.objects.bulk_create([copied(step, run_id=pk) for pk in owned for step in steps])
         PendingCall.objects.bulk_create(
             [copied(call, pk=uuid7(), run_id=pk, root_id=pk, requested_by_id=user.pk) for pk, user in owned.items()]
         )
@@ -180,7 +180,12 @@ def stored_bytes() -> int:
             cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
             return int(cursor.fetchone()[0])
         tables = [model._meta.db_table for model in (AgentRun, PendingCall, RunEvent, RunStep)]
-        cursor.execute("SELECT SUM(pg_total_relation_size(t::regclass)) FROM unnest(%s::text[]) AS t", [tables])
+        # A partitioned table is empty itself.
+        cursor.execute(
+            "SELECT SUM(pg_total_relation_size(oid)) FROM pg_class LEFT JOIN pg_inherits ON inhrelid = oid"
+            " WHERE ARRAY[relname, inhparent::regclass::text] && %s::text[]",
+            [tables],
+        )
         return int(cursor.fetchone()[0])
 
 

@@ -6,7 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +28,8 @@ from runs_app.models import AgentRun, BackgroundTask, PendingCall
 DECLINED_MESSAGE = "Tool call was not approved by the user."
 DELETED_TASK_MESSAGE = "The background task was deleted."
 DELETED_AGENT_MESSAGE = "The agent was deleted while it worked."
+
+TYPE_NAMES = ("kind", "part_kind")  # of messages and of their parts
 
 _usage_adapter = TypeAdapter(RunUsage)
 
@@ -86,6 +88,24 @@ def processed_parts(messages: Sequence[ModelMessage]) -> dict[int, tuple[Any, An
 # --- The end of a segment
 
 
+def dump_messages(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
+    """Return messages as JSON without their many empty members, which are half of a short conversation."""
+    dumped: list[dict[str, Any]] = ModelMessagesTypeAdapter.dump_python([*messages], mode="json")
+    for entry, message in zip(dumped, messages, strict=True):
+        pairs = zip(entry["parts"], message.parts, strict=True)
+        entry["parts"] = [without_defaults(part, value) for part, value in pairs]
+        if isinstance(message, ModelResponse):
+            entry["usage"] = without_defaults(entry["usage"], message.usage)
+    return [without_defaults(entry, message) for entry, message in zip(dumped, messages, strict=True)]
+
+
+def without_defaults(dumped: dict[str, Any], value: Any) -> dict[str, Any]:
+    """Return the JSON of a dataclass without the members that equal the default, except those that name its type."""
+    defaults = {member.name: member.default for member in fields(value) if member.name not in TYPE_NAMES}
+    empty = {name for name, default in defaults.items() if default is not MISSING and dumped.get(name) == default}
+    return {name: item for name, item in dumped.items() if name not in empty}
+
+
 def dump_conversation(
     messages: Sequence[ModelMessage],
     usage: RunUsage,
@@ -97,8 +117,8 @@ def dump_conversation(
     """Return what the next segment of a run needs, as JSON."""
     conversation: dict[str, Any] = to_storable_json(
         {
-            "messages": ModelMessagesTypeAdapter.dump_python([*messages], mode="json"),
-            "usage": _usage_adapter.dump_python(usage, mode="json"),
+            "messages": dump_messages(messages),
+            "usage": without_defaults(_usage_adapter.dump_python(usage, mode="json"), usage),
             "steps": steps,
             "rememberedCount": remembered_count,
             "callUses": dict(call_uses),
