@@ -95,7 +95,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "at": "The time of the question.",
     "author": "Who made the change. Null for the system.",
     "autoResumeSuspendedTools": "Whether a message may answer the tool that waits in its conversation.",
-    "bypassReason": "Why a manager goes around the gates: 10 characters or more. It stands in the live history.",
+    "bypassReason": "Why a manager publishes despite a gate: 10 characters or more. The live history shows it.",
     "autoPublish": "Publish the change. With false it becomes a draft.",
     "backgroundTasks": "Which tools of the agent run in the background, and how.",
     "basedOn": "The number of the version that was changed.",

@@ -49,7 +49,7 @@ class ObservationAdmin(ReadOnlyAdmin):
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         return super().get_actions(request) if request.user.is_superuser else {}
 
-    @admin.action(description="Observe anew: the whole conversations of the selected observations")
+    @admin.action(description="Observe again: the whole conversations of the selected observations")
     def observe_anew(self, request: HttpRequest, observations: QuerySet[Observation]) -> None:
         """Delete the observations of these conversations, and let a worker make them again."""
         keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_OBSERVED_ANEW]]

@@ -46,7 +46,7 @@ class VectorAdmin(ReadOnlyAdmin):
     def dimensions(self, vector: Vector) -> int:
         return len(vector.data)
 
-    @admin.action(description="Index anew: the whole conversations of the selected vectors")
+    @admin.action(description="Index again: the whole conversations of the selected vectors")
     def index_anew(self, request: HttpRequest, vectors: QuerySet[Vector]) -> None:
         """Delete the vectors of these conversations by the same embedder, and let a worker make them again."""
         pairs = [*vectors.order_by().values_list("thread", "embedder").distinct()[:MAX_THREADS]]

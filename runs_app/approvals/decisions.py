@@ -92,7 +92,7 @@ def reject_unauthorized(call: PendingCall, user: Caller) -> None:
         raise PermissionDenied("You may not decide calls of this run.")
     require_role(user, Role(call.role), call.owner_id)
     if call.four_eyes and call.requested_by_id == user.pk:
-        raise PermissionDenied("This call needs a second person: whoever asked for the run may not decide it.")
+        raise PermissionDenied("This call needs a second person: the person who started the run may not decide it.")
 
 
 def repeated_decision(call: PendingCall, decision: Decision, user: User) -> PendingCall:

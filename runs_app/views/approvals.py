@@ -29,7 +29,7 @@ from runs_app.views.approval_list import ApprovalListState, count_decidable, lis
 
 MESSAGES = {
     PendingCall.State.APPROVED: "{title}: approved. The run continues.",
-    PendingCall.State.DECLINED: "{title}: declined. The agent is told so.",
+    PendingCall.State.DECLINED: "{title}: declined. The agent learns that it was declined.",
     PendingCall.State.RESUMED: "{title}: answered. The run continues.",
 }
 STILL_WAITING_MESSAGE = "The run continues when its other calls are decided."

@@ -57,7 +57,7 @@ FILE_OPERATIONS = (
 )
 
 FILE_DESCRIPTIONS: dict[str, str] = {
-    "exportDatasetItems": "At the current version, or at the named one. Imported anew, the items are equal.",
+    "exportDatasetItems": "At the current version, or at the named one. An import of the file creates equal items.",
     "importDatasetItems": "CSV, a JSON array or JSON Lines, as the body or as a file of multipart/form-data. Starts a "
     "job, which checks every row and stores all items or none. Its records name the lines with errors.",
     "addRunToDataset": "The input is that of the run and the ground truth its answer, unless you send others. Only "

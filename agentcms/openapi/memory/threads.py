@@ -248,8 +248,8 @@ MEMORY_DESCRIPTIONS: dict[str, str] = {
     "addParticipant": "A member of the team of the thread's agent.",
     "removeParticipant": "The messages of the participant stay.",
     "saveMessages": "The threads must exist. All are stored or none. File parts are a 400.",
-    "deleteMessages": "All or none: if one ID is not found, nothing is deleted. If messages of several threads have an "
-    "ID, name the thread or the resource.",
+    "deleteMessages": "All or none: if one ID is not found, nothing is deleted. If messages of several threads have "
+    "an ID, name the thread or the resource.",
     "getMemoryConfig": "Of the live version. Null for an agent without memory.",
     "getMemoryStatus": "Says whether the agent has a memory, and how far the thread is observed.",
     "getObservationalMemory": "The record is null if nothing was observed yet. The history has the observations that "

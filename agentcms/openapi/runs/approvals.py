@@ -88,7 +88,7 @@ APPROVAL_OPERATIONS = (
     ),
 )
 APPROVAL_DESCRIPTIONS: dict[str, str] = {
-    "approveToolCall": "Needs the role of the call. The stream repeats the decided call, then goes on after the wait.",
+    "approveToolCall": "Needs the role of the call. The stream repeats the decided call and then continues.",
     "declineToolCall": "Needs the role of the call. The model reads the reason, and the stream has its answer.",
     "approveToolCallGenerate": "Needs the role of the call. The response is that of generate.",
     "declineToolCallGenerate": "Needs the role of the call. The response is that of generate.",

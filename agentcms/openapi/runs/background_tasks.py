@@ -75,7 +75,7 @@ TASK_DESCRIPTIONS = {
 
 TASK_FIELDS = {
     "completedAt": "When the task ended.",
-    "disposition": "Whether the run goes on at once (deferred) or waits for the result (awaited).",
+    "disposition": "Whether the run continues at once (deferred) or waits for the result (awaited).",
     "maxRetries": "How often the tool is called again after a failure.",
     "progress": "What the tool has reported: done, total and text.",
     "retryCount": "How often the tool was called again.",

@@ -309,7 +309,7 @@ def run_schema() -> JSON:
         messages=array_of(OBJECT),
         options=OBJECT,
         requestContext=OBJECT,
-        instructions=nullable({**STRING, "description": "What the model was told, with the variables filled."}),
+        instructions=nullable({**STRING, "description": "The instructions of the model, with the variables filled."}),
         configuration=nullable(ref("Configuration")),
         output=STRING,
         warnings=array_of(ref("Warning")),

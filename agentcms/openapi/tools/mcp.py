@@ -116,7 +116,7 @@ MCP_OPERATIONS = (
         errors=(422,),
     ),
     Operation(
-        "post", f"{MCP_SERVER}/refresh", "refreshMcpServer", "List the tools of an MCP server anew", "Job", status=202
+        "post", f"{MCP_SERVER}/refresh", "refreshMcpServer", "List the tools of an MCP server again", "Job", status=202
     ),
     Operation(
         "get",
