@@ -227,7 +227,13 @@ def measure(count: int) -> Figures:
     figures = measure_embedding() | measure_recalls(resources, "numpy", GOALS)
     if connection.vendor == "postgresql":
         figures |= measure_pgvector(resources)
-    return figures | measure_windows() | measure_signals() | measure_processes() | {"load of the machine by all programs": os.getloadavg()[0]}
+    return (
+        figures
+        | measure_windows()
+        | measure_signals()
+        | measure_processes()
+        | {"load of the machine by all programs": os.getloadavg()[0]}
+    )
 
 
 def main() -> None:
