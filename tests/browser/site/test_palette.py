@@ -33,7 +33,7 @@ def test_the_palette_leads_to_agents_tabs_and_pages(visit, api, axe):
     page.wait_for_url(f"**/agents/{word}-one/try")
 
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("group", name=f"Night porter {word}").get_by_role("option")).to_have_count(7)
+    expect(page.get_by_role("group", name=f"Night porter {word}").get_by_role("option")).to_have_count(8)
     page.keyboard.type("api keys")
     page.keyboard.press("Enter")  # before the server has answered
     page.wait_for_url("**/account/keys")
