@@ -40,7 +40,12 @@ class BlankJSONField(forms.JSONField):
 
 
 class ScorerForm(forms.Form):
-    """The configuration of a scorer. A new one has an ID and a team too."""
+    """The configuration of a scorer. A new one has an ID and a team too.
+
+    Some fields are needed by some types only, so that their labels do not say that they are optional.
+    """
+
+    optional_names = ("key", "description", "lowest", "highest", "pass_threshold", "output_schema", "change_message")
 
     name = forms.CharField(max_length=200)
     key = forms.SlugField(

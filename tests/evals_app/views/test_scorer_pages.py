@@ -55,7 +55,7 @@ def test_a_new_scorer_has_blank_fields_and_says_which_are_optional(client, publi
     page = text(client.get("/new-scorer"))
 
     assert ">\nnull" not in page
-    assert page.count('<span class="optional">optional</span>') == 11
+    assert page.count('<span class="optional">optional</span>') == 7
 
 
 @pytest.mark.parametrize(
