@@ -1,10 +1,12 @@
 """An ACP agent for the tests. The first word of a prompt says what it does."""
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
 import sys
+import time
 
 from acp import Agent, run_agent, update_agent_message_text, update_agent_thought_text, update_plan
 from acp.helpers import plan_entry, start_tool_call, tool_diff_content
@@ -160,6 +162,15 @@ class TestAgent(Agent):
 
     async def do_memory(self, text):
         return len(bytearray(int(text) * 1024 * 1024))
+
+    async def do_deafen(self, path):
+        """Ask for a file again and again, and read nothing any more."""
+        params = {"sessionId": self.session, "path": path}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "fs/read_text_file", "params": params}
+        os.set_blocking(1, True)
+        for _ in range(2000):
+            os.write(1, json.dumps(request).encode() + b"\n")
+        time.sleep(300)
 
     async def do_flood(self, text):
         await self.say("x" * 5_000_000)

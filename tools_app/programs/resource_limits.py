@@ -31,21 +31,31 @@ def limited_argv(
     further options of the sandbox, and `proxy` is the path of a socket in it to which HTTP requests go. A program
     without a sandbox ends with this process.
     """
-    python, script = os.path.realpath(sys.executable), launcher.__file__
-    options = {"folder": folder or "/tmp", "limits": dict(limits), "proxy": proxy, "parent": 0}  # noqa: S108
     # The system does not limit the processes of root.
     most = limits.get("NPROC", 0) if os.geteuid() == 0 else 0
-    supervision = {"folder": folder or "/", "proxy": "", "parent": os.getpid(), "processes": most}
-    supervised = [python, "-I", "-S", script]
     if not command.is_sandboxed:
-        return [*supervised, json.dumps({**options, **supervision}), *command.argv]
-    mounts = [*mounts, "--ro-bind", script, SCRIPT_INSIDE]
+        return supervised_argv(command.argv, folder or "/", limits, most)
+    boxed = boxed_argv(command, limits, folder or "/tmp", mounts, proxy)  # noqa: S108  in the sandbox
+    # Outside of the sandbox, where the program cannot stop it. The sandbox itself has two processes.
+    return supervised_argv(boxed, "/", {}, most + SANDBOX_PROCESSES) if most else boxed
+
+
+def boxed_argv(
+    command: Command, limits: Mapping[str, int], folder: str, mounts: Sequence[str], proxy: str
+) -> list[str]:
+    """Return the command line of the sandbox with the launcher and a program in it."""
+    mounts = [*mounts, "--ro-bind", launcher.__file__, SCRIPT_INSIDE]
     if not Path(sys.base_prefix).is_relative_to("/usr"):
         mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
-    launched = [python, "-I", "-S", SCRIPT_INSIDE, json.dumps(options), *command.argv]
-    boxed = sandboxed_argv(command.argv, mounts, launched)
-    if not most:
-        return boxed
-    # Outside of the sandbox, where the program cannot stop it. The sandbox itself has two processes.
-    supervision |= {"folder": "/", "limits": {}, "processes": most + SANDBOX_PROCESSES}
-    return [*supervised, json.dumps(supervision), *boxed]
+    options = {"folder": folder, "limits": dict(limits), "proxy": proxy, "parent": 0}
+    return sandboxed_argv(command.argv, mounts, [*launcher_argv(SCRIPT_INSIDE, options), *command.argv])
+
+
+def supervised_argv(argv: Sequence[str], folder: str, limits: Mapping[str, int], processes: int) -> list[str]:
+    """Return the command line of a launcher that ends a program with this process, or for its many processes."""
+    options = {"folder": folder, "limits": dict(limits), "proxy": "", "parent": os.getpid(), "processes": processes}
+    return [*launcher_argv(launcher.__file__, options), *argv]
+
+
+def launcher_argv(script: str, options: Mapping[str, object]) -> list[str]:
+    return [os.path.realpath(sys.executable), "-I", "-S", script, json.dumps(options)]

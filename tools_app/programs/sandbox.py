@@ -93,5 +93,5 @@ def is_sandbox_available() -> bool:
     program = sandbox_program()
     if not program:
         return False
-    done = subprocess.run([program, *SANDBOX_ARGUMENTS, "--", "/usr/bin/true"], capture_output=True, timeout=10)
+    done = subprocess.run([program, *SANDBOX_ARGUMENTS, "--", "/usr/bin/true"], capture_output=True, timeout=60)
     return done.returncode == 0

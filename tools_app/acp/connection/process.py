@@ -101,10 +101,10 @@ class AgentProcess:
         self.stderr_task = asyncio.get_running_loop().create_task(self.collect_stderr())
         seen_as = INSIDE if command.is_sandboxed else str(self.folder)
         self.client = WorkspaceClient(Workspace(self.folder, seen_as))
-        transport = LineTransport(
+        self.transport = LineTransport(
             cast("asyncio.StreamReader", self.process.stdout), cast("asyncio.StreamWriter", self.process.stdin)
         )
-        self.connection = ClientSideConnection(self.client, transport)
+        self.connection = ClientSideConnection(self.client, self.transport)
 
     def command(self) -> Command:
         """Return the command of the agent. Raise AcpError if it may not be started."""
@@ -160,7 +160,7 @@ class AgentProcess:
 
     async def prompt(self, texts: list[str], turn: Turn) -> PromptResponse | None:
         """Send a prompt. Return the answer, or None if a person must be asked first. Raise AcpError."""
-        self.client.turn = turn
+        self.client.turn, self.transport.lines_left = turn, LineTransport.MAX_LINES
         prompting = asyncio.ensure_future(self.connection.prompt(self.session_id, [*map(text_block, texts)]))
         interrupted = asyncio.ensure_future(turn.interrupted.wait())
         try:
@@ -194,8 +194,9 @@ class AgentProcess:
 
     async def cancel(self, prompting: asyncio.Future[PromptResponse]) -> None:
         """Cancel a prompt. The process ends if the agent does not obey in time."""
-        with suppress(ConnectionError, OSError):
-            await self.connection.cancel(self.session_id)
+        with suppress(ConnectionError, OSError, TimeoutError):
+            async with asyncio.timeout(CANCEL_TIMEOUT):  # an agent that reads nothing does not read this either
+                await self.connection.cancel(self.session_id)
         await asyncio.wait([prompting], timeout=CANCEL_TIMEOUT)
         if not prompting.done() or prompting.cancelled() or prompting.exception() is not None:
             prompting.cancel()
