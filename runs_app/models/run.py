@@ -18,6 +18,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from access_app.permissions import granted_covers, granted_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
+from agentcms.db.json_encoder import CompactEncoder
 from agentcms.ids import uuid7
 from agents_app.models import Agent
 from memory_app.models import Resource, Thread
@@ -170,7 +171,10 @@ class AgentRun(models.Model):
     suspended_at = models.DateTimeField(null=True, editable=False)
     expires_at = models.DateTimeField(null=True, editable=False, help_text="When a waiting call of the run expires.")
     conversation = models.JSONField(
-        null=True, editable=False, help_text="Messages, usage and number of steps of the earlier segments."
+        encoder=CompactEncoder,
+        null=True,
+        editable=False,
+        help_text="Messages, usage and number of steps of the earlier segments.",
     )
 
     idempotency_id = models.UUIDField(null=True, editable=False, help_text="Of the user and the Idempotency-Key.")

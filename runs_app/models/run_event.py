@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
+from agentcms.db.json_encoder import CompactEncoder
 from runs_app.models.run import AgentRun
 
 
@@ -27,7 +28,7 @@ class RunEvent(models.Model):
     run = models.ForeignKey(AgentRun, models.CASCADE, related_name="events", db_index=False, editable=False)
     number = models.PositiveIntegerField(editable=False)  # 1, 2, 3 … within a run; also the event id of the stream
     type = models.CharField(max_length=16, choices=Type, editable=False)
-    data = models.JSONField(editable=False)
+    data = models.JSONField(encoder=CompactEncoder, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

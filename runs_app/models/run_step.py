@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
+from agentcms.db.json_encoder import CompactEncoder
 from runs_app.models.run import AgentRun
 
 
@@ -34,7 +35,7 @@ class RunStep(models.Model):
     state = models.CharField(max_length=8, choices=State, editable=False)
     mark = models.CharField(max_length=16, blank=True, editable=False, help_text="A hash of the input of the step.")
     attempts = models.PositiveIntegerField(default=1, editable=False)
-    result = models.JSONField(null=True, editable=False)
+    result = models.JSONField(encoder=CompactEncoder, null=True, editable=False)
     started_at = models.DateTimeField(default=timezone.now, editable=False)
     finished_at = models.DateTimeField(null=True, editable=False)
 
