@@ -1,8 +1,9 @@
 """A typed client for the API of Agent CMS."""
 
-from agentcms_client.calls import CALLS, Call
+from agentcms_client.calls import CALLS
 from agentcms_client.clients import AsyncClient, Client
 from agentcms_client.experiments import BarMissed, ExperimentFailed, Outcome
+from agentcms_client.requests import Call
 from agentcms_client.responses import ApiError, Stale
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, DeletedAgent, Job, Page, Run, Version
 from agentcms_client.streaming import StreamedRun

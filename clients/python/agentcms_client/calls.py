@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import uuid
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
+
+from agentcms_client.conversations import ConversationCalls
+from agentcms_client.requests import Call
 
 RUN_TIMEOUT = 600.0  # seconds, longer than the server lets a run take by default
 STREAM_TIMEOUT = 45.0  # seconds without a byte; the server sends a heartbeat every 15
@@ -14,51 +14,11 @@ EVENT_STREAM = "text/event-stream"
 DELETED_AGENTS = "/api/stored/deleted-agents"
 
 
-@dataclass
-class Call:
-    """One request."""
-
-    method: str
-    path: str
-    query: dict[str, Any] = field(default_factory=dict)
-    body: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
-    timeout: float | None = None  # seconds, instead of the client's
-
-    def __post_init__(self) -> None:
-        self.query = {name: _query_value(value) for name, value in self.query.items() if value is not None}
-        # The server executes a POST once per key, so that a retry after a lost response has no second effect.
-        if self.method == "POST":
-            self.headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
-
-    def request_kwargs(self) -> dict[str, Any]:
-        """Return the arguments for `httpx.Client.request`."""
-        kwargs: dict[str, Any] = {
-            "method": self.method,
-            "url": self.path,
-            "params": self.query,
-            "headers": self.headers,
-        }
-        if self.timeout is not None:
-            kwargs["timeout"] = self.timeout
-        if isinstance(self.body, bytes):
-            kwargs["content"] = self.body
-        elif self.body is not None:
-            kwargs["json"] = self.body
-        return kwargs
-
-
-def _query_value(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value) if isinstance(value, dict) else value
-
-
 def agent_path(agent_id: str, *rest: str) -> str:
     return "/".join(["/api/stored/agents", quote(agent_id, safe=""), *(quote(part, safe="") for part in rest)])
 
 
-class Calls:
+class Calls(ConversationCalls):
     """One method per operation of the API. Each returns a `Call` and sends nothing."""
 
     def list_agents(self, **query: Any) -> Call:

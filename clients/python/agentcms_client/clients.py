@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import httpx
 
-from agentcms_client.calls import CALLS, Call
+from agentcms_client.calls import CALLS
 from agentcms_client.experiments import AsyncExperiments, Experiments
+from agentcms_client.requests import Call
 from agentcms_client.responses import Stale, WaitPauses, parse_response, retry_delay
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
 from agentcms_client.streaming import (

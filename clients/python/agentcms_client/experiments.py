@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from agentcms_client.calls import Call
+from agentcms_client.requests import Call
 
 if TYPE_CHECKING:
     from agentcms_client.clients import AsyncClient, Client

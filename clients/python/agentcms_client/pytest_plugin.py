@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from agentcms_client.calls import Call
 from agentcms_client.clients import Client
 from agentcms_client.experiments import PAGE_SIZE, Outcome, dataset_path
+from agentcms_client.requests import Call
 
 MARK = "agent_eval"
 OUTCOMES = pytest.StashKey[dict[str, Outcome]]()

@@ -13,7 +13,8 @@ from typing import Any
 
 import httpx
 
-from agentcms_client.calls import CALLS, Call
+from agentcms_client.calls import CALLS
+from agentcms_client.requests import Call
 from agentcms_client.responses import parse_response, retry_delay
 
 Chunk = dict[str, Any]  # an event as the server sends it, with its `number`
