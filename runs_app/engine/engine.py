@@ -36,6 +36,8 @@ TOOL_SHUTDOWN_TIMEOUT = 5.0  # seconds in which the tools of durable runs may fi
 
 TaskResult = TypeVar("TaskResult")
 
+WEB_RUNNERS = ("process", "inngest")  # values of RUN_ENGINE with which web processes execute the runs
+
 
 class Engine:
     """An event loop in a thread, with one task per run."""
@@ -51,7 +53,7 @@ class Engine:
         self.claiming: set[UUID] = set()
         self.offered_again: set[UUID] = set()  # while they had a task here
         self.work: set[asyncio.Task[None]] = set()  # of background tasks, whose jobs other workers can continue
-        self.takes_queued = settings.RUN_ENGINE == "process"  # whether a free place is given to a queued run
+        self.takes_queued = settings.RUN_ENGINE in WEB_RUNNERS  # whether a free place is given to a queued run
         self.is_stopping = False
         notifier.cancel_run, notifier.executes = self.cancel, self.writer.is_registered
         notifier.start_listening()

@@ -15,6 +15,7 @@ from kombu import Consumer, Queue
 
 import agentcms.urls
 from agentcms.celery import app
+from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import RUNNERS, Runner, get_runner
 from runs_app.engine.runners.celery import QUEUE
 from runs_app.tasks import perform_run
@@ -30,10 +31,13 @@ def local_worker(name: str, request, settings) -> Iterator[None]:
     """Let this process be the worker of an engine in the block."""
     settings.RUN_ENGINE = name
     get_runner.cache_clear()
+    engine = get_engine()
+    before, engine.takes_queued = engine.takes_queued, True  # as in a worker
     try:
         with WORKERS[name](request, settings):
             yield
     finally:
+        engine.takes_queued = before
         settings.RUN_ENGINE = "process"
         get_runner.cache_clear()
 
