@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -71,6 +72,7 @@ class Journal:
     active_tools: int = 0
     is_stopping: bool = False  # the process stops, so no further step begins
     is_lost: bool = False  # another process may have claimed the run
+    answer_written: Future[bool] | None = None  # of the last answer, until the next step begins
 
     async def execute(self, operation: DurableOperationId, body: StepBody, arguments: tuple[object, ...]) -> object:
         """Return the result of a step: that of an earlier process, or else what `body` returns.
@@ -105,6 +107,7 @@ class Journal:
             raise LeaseLost
 
     async def execute_new(self, step_input: StepInput, body: StepBody, earlier: RunStep | None) -> object:
+        await self.wait_for_answer()
         attempts = earlier.attempts + 1 if earlier is not None else 1
         started = RunStep(
             run_id=self.run_id,
@@ -153,8 +156,21 @@ class Journal:
         )
         if step_input.kind == RunStep.Kind.TOOL:
             self.recorder.record_result(step_input.call_id, step_input.name, result)
-        await self.wait_until_written(asyncio.wrap_future(self.writer.write_step(self.run_id, done, at_once=True)))
+        # The last answer of a run is written together with the end of the run.
+        is_answer = step_input.kind == RunStep.Kind.MODEL
+        written = self.writer.write_step(self.run_id, done, at_once=not is_answer)
+        if is_answer:
+            self.answer_written = written
+        else:
+            await self.wait_until_written(asyncio.wrap_future(written))
         return result
+
+    async def wait_for_answer(self) -> None:
+        """Wait until the last answer is written. A step that depends on it must not begin before."""
+        if self.answer_written is not None and not self.answer_written.done():
+            self.writer.hurry()
+        if self.answer_written is not None:
+            await self.wait_until_written(asyncio.wrap_future(self.answer_written))
 
     async def wait_until_written(self, written: Awaitable[bool]) -> None:
         if not await written:

@@ -58,6 +58,11 @@ class RunTree:
     counter: SubRunCounter = field(default_factory=SubRunCounter)
 
     @classmethod
+    def of_new(cls, run: AgentRun) -> RunTree | None:
+        """Return the position of a run that no agent has started and that begins, or None for others."""
+        return cls((run.agent_key,), SubRunCounter()) if run.parent_id is None and run.segment == 0 else None
+
+    @classmethod
     def load(cls, run: AgentRun) -> RunTree:
         """Return the position of a run whose parents this process does not execute."""
         path: tuple[str, ...] = (run.agent_key,)

@@ -1,7 +1,7 @@
 """The writer of events: one thread per process writes the events and steps of all its runs together.
 
-The first piece of each text, finished steps and the end of a run are written at once. Other chunks are gathered into
-at most ten commits a second.
+The first piece of each text, the results of tools and the end of a run are written at once. Other chunks are gathered
+into at most ten commits a second. An answer of the model is written before the next step begins.
 """
 
 from __future__ import annotations
@@ -115,6 +115,11 @@ class EventWriter:
             run.step_futures.append(future)
             self._write_within(STEP_DELAY if at_once else COMMIT_INTERVAL)
         return future
+
+    def hurry(self) -> None:
+        """Write at once what was added to be written later."""
+        with self.changed:
+            self._write_within(STEP_DELAY)
 
     def has_lease(self, run_id: UUID) -> bool:
         """Return whether the lease of a run is valid by the clock of this process."""

@@ -9,6 +9,7 @@ from agents_app.registry import Kind, processor, registry, tool
 from runs_app import cleanup
 from runs_app.engine import leases
 from runs_app.engine.engine import get_engine
+from runs_app.events import writer
 from runs_app.models import AgentRun, RunStep
 from tests.durable.agent_tools import note
 from tests.factories import AgentFactory, member
@@ -57,6 +58,17 @@ def test_the_keys_of_steps_name_no_agent_model_or_tool():
         ("0/m/2", "model", "done", 1),
         ("0/t/c0-0", "tool", "done", 1),
     ]
+
+
+def test_a_tool_begins_after_the_answer_that_calls_it_is_written(planned, monkeypatch):
+    monkeypatch.setattr(writer, "COMMIT_INTERVAL", 600)
+
+    run = start([[["count", {"number": 1, "gate": "one"}]], "Done."])
+    wait_until(lambda: (planned / "notes").exists() and notes(planned, "tool 1 begins"), 20, "the call of the tool")
+
+    assert run.steps.get(key="0/m/1").state == "done"
+    (planned / "one.open").touch()
+    assert wait_for_end(run).output == "Done."
 
 
 def test_finished_steps_are_replayed(planned):

@@ -65,7 +65,9 @@ async def run_within_timeout(execution: RunExecution, run: AgentRun, tree: RunTr
             execution.segment = await run_db(load_segment, run) if run.segment else Segment()
             if run.is_durable:
                 await open_journal(execution, run)
-            position = tree if tree is not None else await run_db(RunTree.load, run)
+            position = tree or RunTree.of_new(run)
+            if position is None:
+                position = await run_db(RunTree.load, run)
             await run_agent(execution, run, position)
     except TimeoutError:
         if clock.expired():

@@ -88,6 +88,14 @@ def test_generate_reads_the_run_and_its_events_once(caller, queries):
     assert len(engine) <= 3 * commits + 1  # the lock, the events and the steps of each commit, and the end
 
 
+def test_an_answer_is_written_together_with_the_end(caller, queries, monkeypatch):
+    monkeypatch.setattr(writer, "COMMIT_INTERVAL", 600)
+
+    _, engine = queries(lambda: generate(caller))
+
+    assert [sql.split()[0] for sql in engine] == ["SELECT", "INSERT", "INSERT", "UPDATE"]
+
+
 def test_a_stream_reads_the_events_once_per_commit(caller, queries):
     request, engine = queries(lambda: stream(caller))
 
