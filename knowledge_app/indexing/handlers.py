@@ -92,17 +92,22 @@ def progress_of(document: Document, job: Job) -> Any:
     return report
 
 
+def get_base_of_job(job: Job) -> KnowledgeBase:
+    """Return the knowledge base of a job. Raise NotFound if it was deleted."""
+    base = KnowledgeBase.objects.filter(pk=job.parameters["base"]).first()
+    if base is None:
+        raise NotFound("The knowledge base was deleted.")
+    return base
+
+
 @job_handler(REINDEX_BASE, "Indexing of a knowledge base")
 def run_reindexing(job: Job) -> dict[str, Any]:
     """Index all documents of a base again: fetch those by URL, and embed only what has no vector yet.
 
     If the settings changed, all of it goes into another index, which then replaces the live one.
     """
-    base = KnowledgeBase.objects.filter(pk=job.parameters["base"]).first()
-    if base is None:
-        raise NotFound("The knowledge base was deleted.")
-    report = update_documents(base, job)
-    base.refresh_from_db()
+    report = update_documents(get_base_of_job(job), job)
+    base = get_base_of_job(job)  # it may have been changed or deleted meanwhile
     if base.is_outdated:
         try:
             rebuild(base, job)

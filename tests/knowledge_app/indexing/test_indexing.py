@@ -154,6 +154,24 @@ def test_a_deleted_document_has_no_vectors_and_its_job_ends(base, embedder):
     assert Job.objects.get().state == "done"
 
 
+def test_a_base_that_is_deleted_while_it_is_indexed_ends_its_job_with_the_reason(base, embedder, monkeypatch):
+    from knowledge_app.indexing import handlers
+
+    update = handlers.update_documents
+
+    def update_and_delete(base, job):
+        report = update(base, job)
+        base.delete()
+        return report
+
+    monkeypatch.setattr(handlers, "update_documents", update_and_delete)
+    enqueue_reindexing(base)
+    run_jobs()
+
+    job = Job.objects.get()
+    assert (job.state, job.error) == ("failed", "The knowledge base was deleted.")
+
+
 def test_an_embedder_that_fails_is_asked_again(base, embedder, monkeypatch):
     waits = []
     monkeypatch.setattr(embedding, "wait", waits.append)
