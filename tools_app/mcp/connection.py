@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Mapping
 from functools import cache
 
 import httpx2
+from mcp import ClientSession
+from mcp_types import CallToolResult
 from pydantic_ai.mcp import MCPToolset
 
 from agentcms.outbound.transport import CheckedTransport, is_compressed
@@ -31,6 +33,16 @@ MAX_ANSWER = 4 * 1024 * 1024  # bytes of one response; the list of all tools is 
 
 REFUSAL_STATUSES = {401, 403, 407, 429}
 SERVER_ERROR = 500
+
+
+async def accept_result(session: ClientSession, name: str, result: CallToolResult) -> None:
+    """Accept a result without comparing it with the schema of its tool.
+
+    A schema of a hostile server could make that last for ever, and nothing else could run meanwhile.
+    """
+
+
+ClientSession.validate_tool_result = accept_result  # type: ignore[assignment,method-assign]
 
 
 class Toolset(MCPToolset[None]):

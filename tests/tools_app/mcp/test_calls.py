@@ -37,6 +37,10 @@ def call_all(server, *calls, caller=CallerNames()):  # noqa: B008  frozen
     return asyncio.run(run())
 
 
+def test_a_result_is_not_compared_with_the_schema_of_a_hostile_server(http_server):
+    assert call_all(server_from_row(http_server), ("riddle", {})) == [{"text": "a" * 40 + "!"}]
+
+
 def test_a_tool_is_called_fails_and_is_missing(server):
     results = call_all(
         server,
