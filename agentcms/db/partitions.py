@@ -5,7 +5,6 @@ Rows of other UUIDs, and of days without a partition, are in the default partiti
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -43,8 +42,8 @@ def partitions(table: str) -> list[Partition]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = to_regclass(%s)", [table])
         names = [name for (name,) in cursor.fetchall()]
-    days = [(match[1], name) for name in names if (match := re.fullmatch(rf"{table}_(\d{{8}})", name))]
-    return [Partition(name, datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC).date()) for day, name in sorted(days)]
+    days = sorted(day for name in names if (day := name.removeprefix(f"{table}_")).isdecimal())
+    return [Partition(f"{table}_{day}", datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC).date()) for day in days]
 
 
 def create_partition(table: str, day: date) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 from uuid import UUID
 
 from django.db import migrations, transaction
-
-from agentcms.wire.canonical import canonical, sha256_hex
 
 BATCH_SIZE = 1000  # runs in one transaction
 
@@ -20,8 +19,8 @@ def move(apps: Any, schema_editor: Any) -> None:
         texts: dict[UUID, str] = {}
         for run in runs:
             if run.stored_configuration:
-                text = canonical(run.stored_configuration)
-                run.shared_configuration_id = UUID(sha256_hex(text)[:32])
+                text = json.dumps(run.stored_configuration, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+                run.shared_configuration_id = UUID(hashlib.sha256(text.encode()).hexdigest()[:32])
                 run.stored_configuration, texts[run.shared_configuration_id] = {}, text
         with transaction.atomic():
             rows = [RunConfiguration(id=key, text=text) for key, text in texts.items()]

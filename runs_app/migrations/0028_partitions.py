@@ -6,13 +6,12 @@ rows on PostgreSQL, because processes of the previous release read it.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
+from uuid import UUID
 
 import django.db.models.deletion
 from django.db import migrations, models, transaction
-
-from agentcms.db.partitions import first_id
 
 DAYS_AHEAD = 4
 TABLES = {"runs_app_runevent": "number", "runs_app_runstep": "key"}  # with the second column of the key
@@ -84,6 +83,11 @@ def partition_days(has_rows: bool) -> list[Any]:
     """Return the days of the first partitions. Existing rows of today are in the default partition."""
     today = datetime.now(UTC).date()
     return [today + timedelta(days=number) for number in range(int(has_rows), DAYS_AHEAD + 1)]
+
+
+def first_id(day: date) -> UUID:
+    """Return the smallest version 7 UUID of a day."""
+    return UUID(int=int(datetime.combine(day, time(), UTC).timestamp()) * 1000 << 80)
 
 
 def restore_tables(apps: Any, schema_editor: Any) -> None:

@@ -13,8 +13,8 @@ from agents_app.models.search_index import index_is_current
 from tests.factories import AgentFactory
 
 MIGRATIONS = sorted(PROJECT.glob("*_app/migrations/0*.py"))
-# A key default and a validator, which migrations only name, and operations that are part of the migrations.
-NAMED = {"agentcms.ids", "access_app.models", "agentcms.db.migration_operations"}
+# A key default, a validator and an encoder, which migrations only name, and operations that belong to migrations.
+NAMED = {"agentcms.ids", "access_app.models", "agentcms.db.json_encoder", "agentcms.db.migration_operations"}
 
 
 @pytest.mark.parametrize("path", MIGRATIONS, ids=lambda path: f"{path.parent.parent.name} {path.stem}")

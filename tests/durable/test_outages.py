@@ -7,6 +7,7 @@ from django.db import OperationalError, transaction
 
 from runs_app.engine import reaper, sub_runs
 from runs_app.engine.engine import get_engine
+from runs_app.engine.execution import execute
 from runs_app.events import writer
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
@@ -100,6 +101,8 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(idle_engine, planned, mon
     lost, lost_runs = lose_answer_of_commit(monkeypatch, conditions[lost_commit]), []
     monkeypatch.setattr(get_engine().writer, "lose_run", lost_runs.append)
     run = start(TWO_CALLS, is_durable=is_durable)
+    if lost_commit == "of a step":
+        wait_until(lambda: lost, 30, "a commit before the end")
     (planned / "one.open").touch()
 
     done = wait_for_end(run)
@@ -129,17 +132,18 @@ def wait_until_queued(run, attempts):
     wait_until(lambda: run.pk not in get_engine().tasks, 30, "the end of the task")
 
 
-@pytest.mark.parametrize("failing", ["build", "open"])
-def test_a_run_that_meets_an_outage_outside_of_its_steps_goes_on_later(idle_engine, planned, monkeypatch, failing):
-    owner = {"build": ResolvedAgent, "open": sub_runs.RunTree}[failing]
-    fail_times(monkeypatch, owner, {"build": "build", "open": "load"}[failing], 1)
+def test_a_run_that_meets_an_outage_outside_of_its_steps_goes_on_later(idle_engine, planned, monkeypatch):
+    fail_times(monkeypatch, ResolvedAgent, "build", 1)  # of the first process
+    fail_times(monkeypatch, execute, "load_steps", 1)  # of the second one
     run = start(TWO_CALLS)
     (planned / "one.open").touch()
 
     wait_until_queued(run, attempts=1)
+    get_engine().offer(run.pk)
+    wait_until_queued(run, attempts=2)
 
     done = take_over(run)
-    assert (done.status, done.error, done.fence, done.attempts) == ("succeeded", "", 2, 0)
+    assert (done.status, done.error, done.fence, done.attempts) == ("succeeded", "", 3, 0)
     assert_complete(done)
 
 

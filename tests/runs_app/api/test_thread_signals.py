@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("idle_engine")
 OWNER = "support"
 TARGET = {"threadId": "t", "resourceId": "alice"}
 AT = "/api/agents/concierge"
+MESSAGES = "/api/memory/threads/t/messages?resourceId=alice"
 BODIES = {
     "signals": {"signal": {"type": "notification", "contents": "Late"}, **TARGET},
     "send-message": {"message": "Hello", **TARGET},
@@ -53,7 +54,7 @@ def test_a_message_creates_its_thread_and_wakes_a_run(caller, editor):
     assert (sent.status_code, sent.body["accepted"]) == (200, True)
     assert sent.body["signal"]["contents"] == "Two\nrooms"
     assert "You said: Two\nrooms" in finished(sent.body["runId"]).output
-    listed = caller.get("/api/memory/threads/t/messages?resourceId=alice").body["messages"]
+    listed = caller.get(MESSAGES).body["messages"]
     assert (listed[0]["role"], listed[0]["content"]["parts"][0]["text"]) == ("user", "Two\nrooms")
     assert listed[0]["author"]["name"] == editor.username
 
@@ -66,7 +67,8 @@ def test_a_signal_is_listed_with_its_type_and_attributes(caller):
 
     assert again.body == sent.body
     assert sent.body["runId"] == ""
-    (message,) = caller.get("/api/memory/threads/t/messages?resourceId=alice").body["messages"]
+    (message,) = caller.get(f"{MESSAGES}&includeSystemReminders=true").body["messages"]
+    assert caller.get(MESSAGES).body["messages"] == []
     assert (message["id"], message["role"]) == ("s1", "signal")
     assert message["content"]["metadata"] == {
         "a": 1,

@@ -35,7 +35,7 @@ def test_a_job_lists_the_tools_of_a_server(request, name):
     job = list_now(row)
 
     assert job.state == Job.State.DONE, job.error
-    assert job.result["tools"] == len(row.tools) == 16
+    assert job.result["tools"] == len(row.tools) == 17
     assert row.tools["add"]["description"] == "Add two numbers."
     assert row.tools["add"]["schema"]["required"] == ["a", "b"]
     assert row.definitions["delete_everything"].changes_something
