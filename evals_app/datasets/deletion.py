@@ -20,7 +20,8 @@ def delete_experiment(experiment: Experiment) -> None:
 @transaction.atomic
 def delete_with_experiments(dataset: Dataset) -> None:
     """Delete a dataset with its items and experiments. Raise ProtectedError if a release gate uses it."""
-    for experiment in dataset.experiments.all():
+    experiments = list(dataset.experiments.all())
+    dataset.delete()  # before the runs are stopped: a rollback does not continue them
+    for experiment in experiments:
         stop_runs(experiment)
         delete_threads(experiment)
-    dataset.delete()

@@ -1,0 +1,29 @@
+"""The deletion of a dataset."""
+
+import pytest
+from django.db.models import ProtectedError
+
+from evals_app.datasets.deletion import delete_with_experiments
+from evals_app.experiments.jobs import Walk
+from evals_app.models import ReleaseGate
+from runs_app.models import AgentRun
+from tests.evals_app.experiment_runs import make_dataset, new_experiment
+from tests.factories import AgentFactory, member
+from tests.served import wait_until
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_a_deletion_that_a_gate_prevents_stops_no_run():
+    agent = AgentFactory(model={"provider": "demo", "name": "echo", "delay": 0.02}, instructions="")
+    dataset = make_dataset("word " * 100)
+    ReleaseGate.objects.create(agent=agent, dataset=dataset, scorer="exact", minimum=0.5)
+    walk = Walk(new_experiment(dataset, member("editor"), agent), None)
+    walk.begin()
+    walk.start(0)
+    run = AgentRun.objects.get()
+
+    with pytest.raises(ProtectedError):
+        delete_with_experiments(dataset)
+
+    wait_until(lambda: AgentRun.objects.get(pk=run.pk).is_finished, 30)
+    assert AgentRun.objects.get(pk=run.pk).status == "succeeded"
