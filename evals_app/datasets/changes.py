@@ -103,7 +103,7 @@ def restore_item(dataset: Dataset, item_id: UUID, version: int) -> ItemVersion:
 def reject_purged(item: DatasetItem) -> None:
     """Raise Conflict for an item whose content was purged."""
     if item.purged_at is not None:
-        raise Conflict(f"Item {item.pk} was purged and cannot be changed. Delete it.", "DATASET_ITEM_PURGED")
+        raise Conflict(f"Item {item.pk} was purged and cannot be used. Delete it.", "DATASET_ITEM_PURGED")
 
 
 def _validate(dataset: Dataset, items: Sequence[Mapping[str, Any]], many: bool = True) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
+from evals_app.experiments.memory import delete_threads, shares_thread
 from evals_app.experiments.summary import count_results, summarize, verdict_of
 from evals_app.models import Experiment, ExperimentResult
 
@@ -58,6 +59,14 @@ def finish(experiment: Experiment, status: str, reason: str = "") -> None:
     experiment.updated_at = experiment.completed_at
     experiment.started_at = experiment.started_at or experiment.completed_at
     experiment.save()
+    delete_purged_thread(experiment)
+
+
+def delete_purged_thread(experiment: Experiment) -> None:
+    """Delete the thread that all items used if one of them was purged meanwhile, as the thread has its texts."""
+    purged = experiment.results.filter(item__purged_at__isnull=False)
+    if shares_thread(experiment.memory) and purged.exists():
+        delete_threads(experiment)
 
 
 def request_cancel(experiment: Experiment) -> None:

@@ -14,6 +14,7 @@ from agentcms.errors import ApiError, Conflict, Unavailable
 from agentcms.ids import parse_uuid
 from agentcms.wire.timestamps import parse_timestamp
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from evals_app.datasets.changes import reject_purged
 from evals_app.experiments import targets
 from evals_app.experiments.direct_calls import call_now, is_late_call
 from evals_app.experiments.direct_targets import Callee
@@ -21,7 +22,7 @@ from evals_app.experiments.ending import count_so_far, finish
 from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.results import save_result
 from evals_app.experiments.scoring import score_entry
-from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from evals_app.models import DatasetItem, Experiment, ExperimentResult, ItemVersion
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
 
@@ -49,12 +50,16 @@ def find_item_version(experiment: Experiment, item_id: str) -> ItemVersion:
 
 
 def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResult:
-    """Store a result of a program outside, in place of an earlier one of the same item and attempt."""
+    """Store a result of a program outside, in place of an earlier one of the same item and attempt.
+
+    Raise Conflict for a purged item.
+    """
     version = find_item_version(experiment, fields["item_id"])
     values = {"item_version": version, **submitted_values(fields)}
     with transaction.atomic():
         row = Experiment.objects.select_for_update().get(pk=experiment.pk)
         require_open(row)
+        reject_purged(DatasetItem.objects.select_for_update().get(pk=version.item_id))
         attempt = fields.get("attempt") or 0
         result, _ = experiment.results.update_or_create(item=version.item, attempt=attempt, defaults=values)
         row.status, row.has_submitted_results = Experiment.Status.RUNNING, True

@@ -5,8 +5,10 @@ import json
 import pytest
 from django.core import serializers
 
+from agentcms.errors import Conflict
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.purging import purge_item
+from evals_app.experiments.external import submit_result
 from evals_app.experiments.jobs import Walk
 from evals_app.models import ExperimentResult, ItemVersion
 from memory_app.models import Message, Thread
@@ -19,6 +21,7 @@ from tests.served import wait_until
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
 SECRET = "Xylophone7391"
+SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
 
 
 @pytest.fixture
@@ -74,7 +77,7 @@ def test_a_purge_deletes_the_thread_that_the_items_of_an_experiment_share(editor
 
 
 def test_an_item_that_is_purged_while_it_runs_leaves_no_text(editor):
-    agent = AgentFactory(model={"provider": "demo", "name": "echo", "delay": 0.05}, instructions="")
+    agent = AgentFactory(model=SLOW, instructions="")
     dataset = make_dataset(f"{SECRET} {LONG}")
     experiment = new_experiment(dataset, editor, agent)
     walk = Walk(experiment, None)
@@ -88,6 +91,35 @@ def test_an_item_that_is_purged_while_it_runs_leaves_no_text(editor):
 
     assert SECRET not in stored_texts()
     assert not AgentRun.objects.exists()
+
+
+def test_an_item_that_is_purged_while_it_runs_leaves_no_text_in_a_shared_thread(editor):
+    agent = AgentFactory(model=SLOW, instructions="", memory="last-messages")
+    dataset = make_dataset(f"{SECRET} {LONG}")
+    experiment = new_experiment(dataset, editor, agent, memory={"thread": "shared", "resource": "ci"})
+    walk = Walk(experiment, None)
+    walk.begin()
+    walk.start(0)
+    run = AgentRun.objects.get()
+
+    purge_item(dataset, dataset.items.get(), editor)
+    wait_until(lambda: not AgentRun.objects.unfinished().filter(pk=run.pk).exists(), 30)
+    work()
+
+    assert SECRET not in stored_texts()
+    assert not Thread.objects.exists()
+
+
+def test_a_program_outside_cannot_submit_a_result_of_a_purged_item(editor):
+    dataset = make_dataset("One")
+    experiment = new_experiment(dataset, editor, start=False)
+    item = dataset.items.get()
+    purge_item(dataset, item, editor)
+
+    with pytest.raises(Conflict, match="was purged"):
+        submit_result(experiment, {"item_id": str(item.pk), "input": SECRET, "output": SECRET})
+
+    assert SECRET not in stored_texts()
 
 
 def test_a_purged_item_does_not_run(editor):
