@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
-from pydantic_core import PydanticCustomError
+
+from agents_app.configuration.fields.types import validation_error
 
 CONDITIONAL = "conditional"
 CONTEXT_KEYS = "contextKeys"
@@ -72,7 +73,7 @@ def condition_faults(condition: Any, path: str) -> Iterator[str]:
 
 def _validate_rules(rules: Any) -> Any:
     if faults := [*rule_faults(rules)]:
-        raise PydanticCustomError("agent", "{message}", {"message": " ".join(faults)})
+        raise validation_error(" ".join(faults))
     return rules
 
 

@@ -22,10 +22,10 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from agentcms.wire.json_schema import reject_invalid_schema
 from agentcms.wire.names import to_wire
+from agents_app.configuration.fields.types import validation_error
 
 DEFAULT_EMBEDDER = "local/multilingual"
 LOCAL_EMBEDDERS = "local"  # the provider of embedders that run in this process
@@ -38,10 +38,6 @@ RESOURCE_SCOPE_MESSAGE = "Observations are made by thread. The scope 'resource' 
 # Names of the alternatives of a union. They are no part of the path of an error.
 KEY_TAG, OBJECT_TAG, FLAG_TAG = "[key of a memory]", "[options of a memory]", "[on or off]"
 UNION_TAGS = frozenset({KEY_TAG, OBJECT_TAG, FLAG_TAG})
-
-
-def _error(message: str) -> PydanticCustomError:
-    return PydanticCustomError("agent", "{message}", {"message": message})
 
 
 def _is_name(value: object) -> bool:
@@ -57,40 +53,42 @@ def _validate_model(value: Any) -> Any:
         isinstance(value, dict) and _is_name(value.get("provider")) and _is_name(value.get("name"))
     ) or value is None:
         return value
-    raise _error('Name a model as "provider/name", or as an object with provider and name.')
+    raise validation_error('Name a model as "provider/name", or as an object with provider and name.')
 
 
 def _validate_last_messages(value: Any) -> Any:
     if value is False or value is None or (type(value) is int and 0 <= value <= MAX_LAST_MESSAGES):
         return value
-    raise _error(f"This must be a whole number from 0 to {MAX_LAST_MESSAGES:,}, or false for no messages.")
+    raise validation_error(f"This must be a whole number from 0 to {MAX_LAST_MESSAGES:,}, or false for no messages.")
 
 
 def _validate_message_range(value: Any) -> Any:
     counts = [value.get("before", 0), value.get("after", 0)] if isinstance(value, dict) else [value]
     if value is None or all(type(count) is int and 0 <= count <= MAX_MESSAGE_RANGE for count in counts):
         return value
-    raise _error(f"This must be a whole number from 0 to {MAX_MESSAGE_RANGE}, or an object with before and after.")
+    raise validation_error(
+        f"This must be a whole number from 0 to {MAX_MESSAGE_RANGE}, or an object with before and after."
+    )
 
 
 def _validate_buffer_tokens(value: Any) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is False or value is None or (is_number and (0 < value <= 1 or (value == int(value) and value > 1))):
         return value
-    raise _error("This must be a share of messageTokens from 0 to 1, a number of tokens, or false.")
+    raise validation_error("This must be a share of messageTokens from 0 to 1, a number of tokens, or false.")
 
 
 def _validate_schema(value: Any) -> Any:
     if value is None:
         return value
     if not isinstance(value, dict) or value.get("type", "object") != "object":
-        raise _error("This must be a JSON Schema of the type object.")
+        raise validation_error("This must be a JSON Schema of the type object.")
     if len(str(value)) > MAX_TEXT_LENGTH:
-        raise _error(f"This must not exceed {MAX_TEXT_LENGTH:,} characters.")
+        raise validation_error(f"This must not exceed {MAX_TEXT_LENGTH:,} characters.")
     try:
         reject_invalid_schema(value)
     except ValueError as error:
-        raise _error(f"This is not a JSON Schema: {error}") from None
+        raise validation_error(f"This is not a JSON Schema: {error}") from None
     return value
 
 
@@ -130,7 +128,7 @@ def _kind_of_part(value: Any) -> str:
 def _validate_flag(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
-    raise _error("This must be true, false or an object.")
+    raise validation_error("This must be true, false or an object.")
 
 
 Flag = Annotated[Any, AfterValidator(_validate_flag), WithJsonSchema({"type": "boolean"}), Tag(FLAG_TAG)]
@@ -186,7 +184,7 @@ class WorkingMemoryOptions(_Options):
     @model_validator(mode="after")
     def reject_two_formats(self) -> WorkingMemoryOptions:
         if self.template is not None and self.json_schema is not None:
-            raise _error("Give a template or a schema, not both.")
+            raise validation_error("Give a template or a schema, not both.")
         return self
 
 
@@ -246,7 +244,7 @@ class MemoryOptions(_Options):
     @classmethod
     def reject_empty(cls, value: Any) -> Any:
         if value == {}:
-            raise _error('This is empty. Send {"options": {}} for the defaults, or null for no memory.')
+            raise validation_error('This is empty. Send {"options": {}} for the defaults, or null for no memory.')
         return value
 
     # --- the parts with their defaults, or None if they are off

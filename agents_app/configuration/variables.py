@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from agentcms.wire.canonical import json_equal
+from agents_app.configuration.fields.types import validation_error
 
 MAX_VARIABLES = 100  # of one agent
 MAX_NAME_LENGTH = 128
@@ -129,28 +129,24 @@ def variables_of(configuration: Mapping[str, Any]) -> list[Variable]:
 # --- The schema of the declarations
 
 
-def _error(message: str) -> PydanticCustomError:
-    return PydanticCustomError("agent", "{message}", {"message": message})
-
-
 def _validate_name(name: str) -> str:
     if not name.strip():
-        raise _error("The name of a variable may not be blank.")
+        raise validation_error("The name of a variable may not be blank.")
     if is_reserved(name):
-        raise _error(f"'{name}' is reserved for the server. Choose another name.")
+        raise validation_error(f"'{name}' is reserved for the server. Choose another name.")
     return name
 
 
 def _validate_types(value: Any) -> Any:
     names = value if isinstance(value, list) and value else [value]
     if not all(isinstance(name, str) and name in JSON_TYPES for name in names):
-        raise _error(f"The type must be one of {', '.join(JSON_TYPES)}, or a list of them.")
+        raise validation_error(f"The type must be one of {', '.join(JSON_TYPES)}, or a list of them.")
     return value
 
 
 def _validate_choices(value: Any) -> Any:
     if not isinstance(value, list) or not value:
-        raise _error("This must be a list of the allowed values.")
+        raise validation_error("This must be a list of the allowed values.")
     return value
 
 
@@ -172,7 +168,7 @@ class VariableSchema(BaseModel):
 
 def _validate_type_of_all(value: Any) -> Any:
     if value != "object":
-        raise _error('The type of the request context is "object".')
+        raise validation_error('The type of the request context is "object".')
     return value
 
 
@@ -180,7 +176,7 @@ def _validate_defaults(properties: dict[str, VariableSchema]) -> dict[str, Varia
     for name, schema in properties.items():
         variable = Variable.of(name, schema.model_dump(exclude_unset=True), is_required=False)
         if variable.default is not None and (message := variable.value_error(variable.default)):
-            raise _error(f"The default of {name}: {message}")
+            raise validation_error(f"The default of {name}: {message}")
     return properties
 
 

@@ -60,7 +60,7 @@ Scorers = Annotated[dict[NonBlank, ScorerChoice], Field(max_length=MAX_REFERENCE
 
 
 class McpToolChoice(BaseModel):
-    """A tool of an MCP server, with what the agent says of it."""
+    """A tool of an MCP server, with the agent's own description and rules for it."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -70,7 +70,7 @@ class McpToolChoice(BaseModel):
 
 
 def _reject_command(choice: Any) -> Any:
-    """Reject a choice that names a program. Only the operator of the server does."""
+    """Reject a choice that names a program. Only the operator of the server may name one."""
     if isinstance(choice, dict) and {"command", "args", "argv"} & choice.keys():
         raise validation_error("Commands are not taken from an agent. Name a server that a manager added.")
     return choice
