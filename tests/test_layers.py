@@ -77,8 +77,6 @@ HEAVY = (
 # DRF's views load this module themselves.
 LATE = {
     "agentcms.api.exceptions.exception_handler imports rest_framework.views.set_rollback",
-    # The client of OpenAI is imported where the first agent needs it.
-    "runs_app.providers.models.compatible_client imports runs_app.providers.openai_client.ChatClient",
     # The server of the demo imports the MCP library, which is heavy.
     "tools_app.management.commands.seed_demo_mcp.list_demo_tools imports tools_app.demo.server.server",
 }

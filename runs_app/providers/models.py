@@ -123,14 +123,13 @@ def compatible_client(key: str, base_url: str, secret: str) -> OpenAICompatibleP
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    from runs_app.providers.openai_client import ChatClient
-
     # Strict servers reject parameters that OpenAI added later.
     profile = OpenAIModelProfile(
         openai_chat_supports_max_completion_tokens=False, openai_supports_strict_tool_definition=False
     )
-    client = ChatClient(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
-    return OpenAICompatibleProvider(key, openai_client=client, profile=profile)
+    return OpenAICompatibleProvider(
+        key, base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client(), profile=profile
+    )
 
 
 @lru_cache(maxsize=64)
