@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RunPython(forget_sessions, forget_sessions),
+        migrations.RunPython(forget_sessions, migrations.RunPython.noop),
         migrations.RemoveConstraint(model_name="acppermission", name="acp_permission_of_thread"),
         migrations.RemoveConstraint(model_name="acpsession", name="acp_session_of_thread"),
         migrations.AddField(
@@ -37,4 +37,6 @@ class Migration(migrations.Migration):
             model_name="acpsession",
             constraint=models.UniqueConstraint(fields=("thread", "agent", "owner_id"), name="acp_session_of_owner"),
         ),
+        # Backwards it comes first: those of two teams would break the constraints of a conversation.
+        migrations.RunPython(migrations.RunPython.noop, forget_sessions),
     ]
