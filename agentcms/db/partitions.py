@@ -1,4 +1,5 @@
-"""Tables of PostgreSQL that are partitioned by the day of a version 7 UUID, which begins with the time.
+"""Tables of PostgreSQL that are partitioned by the day of a version 7 UUID, which begins with the time,
+in the column `run_id`.
 
 Rows of other UUIDs, and of days without a partition, are in the default partition.
 """
@@ -12,6 +13,7 @@ from uuid import UUID
 from django.db import IntegrityError, OperationalError, connection, transaction
 
 ONE_DAY = timedelta(days=1)
+ABSENCE = "no_rows_of_the_next_partition"
 MAX_LOCK_WAIT = "2s"  # all writers of the table wait behind a statement that waits for its lock
 
 
@@ -48,13 +50,36 @@ def partitions(table: str) -> list[Partition]:
 
 def create_partition(table: str, day: date) -> bool:
     """Create the partition of a day. Return False if its rows are in the default one, or if a lock takes too long."""
-    name = f"{table}_{day:%Y%m%d}"
+    name, default = f"{table}_{day:%Y%m%d}", f"{table}_default"
+    first, end = first_id(day), first_id(day + ONE_DAY)
+    is_future = day > datetime.now(UTC).date()  # nothing is written there now, so the constraint refuses nothing
+    if is_future and not prove_absence(default, first, end):
+        return False
     # Attaching needs a weaker lock than `CREATE TABLE … PARTITION OF`: readers and writers of other days go on.
     return execute_or_give_up(
         f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
-        f'ALTER TABLE "{table}" ATTACH PARTITION "{name}"'
-        f" FOR VALUES FROM ('{first_id(day)}') TO ('{first_id(day + ONE_DAY)}')",
+        f"""ALTER TABLE "{table}" ATTACH PARTITION "{name}" FOR VALUES FROM ('{first}') TO ('{end}')""",
+        f'ALTER TABLE "{default}" DROP CONSTRAINT IF EXISTS {ABSENCE}',
     )
+
+
+def prove_absence(default: str, first: UUID, end: UUID) -> bool:
+    """Add a constraint by which a default partition has no rows of some IDs. Return False if it has, or is locked.
+
+    Without it PostgreSQL reads the whole default partition while a partition is attached, and nobody else may read it.
+    Validating a constraint stops neither readers nor writers.
+
+    Source: https://www.postgresql.org/docs/current/ddl-partitioning.html (maintenance of partitions)
+    """
+    is_added = execute_or_give_up(
+        f'ALTER TABLE "{default}" DROP CONSTRAINT IF EXISTS {ABSENCE}',  # of an interrupted attempt
+        f"""ALTER TABLE "{default}" ADD CONSTRAINT {ABSENCE}"""
+        f""" CHECK (run_id < '{first}' OR run_id >= '{end}') NOT VALID""",
+    )
+    if is_added and execute_or_give_up(f'ALTER TABLE "{default}" VALIDATE CONSTRAINT {ABSENCE}'):
+        return True
+    execute_or_give_up(f'ALTER TABLE "{default}" DROP CONSTRAINT IF EXISTS {ABSENCE}')
+    return False
 
 
 def drop_partition(partition: Partition) -> bool:

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.db import connection
 from django.utils import timezone
 
-from agentcms.db.partitions import Partition, create_partition, drop_partition, first_id, partitions
+from agentcms.db.partitions import ABSENCE, Partition, create_partition, drop_partition, first_id, partitions
 from agentcms.ids import derive_uuid, uuid7
 from runs_app.models import AgentRun, RunEvent, RunStep
 from runs_app.partitions import DAYS_AHEAD, EVENTS, STEPS, maintain_partitions
@@ -93,6 +93,42 @@ def test_a_day_whose_rows_are_in_the_default_partition_gets_none(caplog):
     assert TODAY not in days(EVENTS)
     assert run.events.count() == 2
     assert "Its rows are in the default partition." in caplog.text
+
+
+@pytest.fixture
+def default_partition(transactional_db):
+    """A row of an earlier day in the default partition, and no partition of the last day."""
+    run_of_day(TODAY - timedelta(days=400))
+    last = partitions(EVENTS)[-1]
+    drop_partition(last)
+    return last.day
+
+
+def test_the_default_partition_is_not_read_while_one_is_attached(default_partition):
+    notices = []
+    connection.connection.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    with connection.cursor() as cursor:
+        cursor.execute("SET client_min_messages = debug1")
+
+    assert create_partition(EVENTS, default_partition)
+
+    with connection.cursor() as cursor:
+        cursor.execute("RESET client_min_messages")
+        cursor.execute("SELECT count(*) FROM pg_constraint WHERE conname = %s", [ABSENCE])
+        assert cursor.fetchone() == (0,)
+    implied = (
+        f'updated partition constraint for default partition "{EVENTS}_default" is implied by existing constraints'
+    )
+    assert implied in notices
+
+
+def test_a_future_day_with_rows_in_the_default_partition_gets_none(default_partition):
+    run = run_of_day(default_partition)
+
+    assert not create_partition(EVENTS, default_partition)
+
+    run.events.all().delete()
+    assert create_partition(EVENTS, default_partition)
 
 
 @pytest.fixture
