@@ -40,12 +40,15 @@ def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
     )
 
 
+@transaction.atomic
 def purge_results(item_id: UUID) -> None:
     """Redact the results of an item, and delete the runs and threads of experiments that have its texts.
 
     A run that has not ended is cancelled. Its result is redacted when it is stored.
     """
-    results = list(ExperimentResult.objects.filter(item=item_id).select_related("experiment"))
+    # Lock first: a result that is stored meanwhile would be overwritten with older scores.
+    rows = ExperimentResult.objects.select_for_update(of=("self",)).filter(item=item_id)
+    results = list(rows.select_related("experiment"))
     for result in results:
         redact(result)
         delete_threads_of_result(result)
