@@ -15,13 +15,14 @@ from django.conf import settings
 from agentcms.tracing.spans import current_traceparent, is_tracing, without_trace_context
 
 TRACEPARENT = "traceparent"
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def is_own_server(url: str) -> bool:
     """Return whether the operator named the host of a URL, with or without its port, in TRACE_OWN_HOSTS."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    return bool(host) and ({host, f"{host}:{parts.port}"} & settings.TRACE_OWN_HOSTS != set())
+    host, port = parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
+    return bool(host) and ({host, f"{host}:{port}"} & settings.TRACE_OWN_HOSTS != set())
 
 
 async def add_trace_context(request: Any) -> None:

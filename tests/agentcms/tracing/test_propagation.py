@@ -6,6 +6,7 @@ from ipaddress import ip_network
 import pytest
 
 from agentcms.tracing import spans
+from agentcms.tracing.propagation import is_own_server
 from runs_app.providers.models import http_client
 from tests.tools_app.conftest import http_url  # noqa: F401  a fixture
 from tools_app.mcp.calls import call_tool
@@ -51,6 +52,15 @@ def test_a_host_may_be_named_with_its_port(collector, settings):
     received_by_provider(collector.url)
 
     assert [headers["traceparent"] for headers in collector.headers[-2:]] == [own, None]
+
+
+@pytest.mark.parametrize(
+    ("url", "host"), [("https://a.example/x", "a.example:443"), ("http://b.example", "b.example:80")]
+)
+def test_a_port_may_be_the_default_one_of_the_scheme(settings, url, host):
+    settings.TRACE_OWN_HOSTS = {host}
+
+    assert is_own_server(url)
 
 
 def test_nothing_is_sent_while_tracing_is_off(collector, settings):
