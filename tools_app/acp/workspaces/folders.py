@@ -25,6 +25,7 @@ from tools_app.models import AcpWorkspace
 MAX_FILE_BYTES = 1024 * 1024
 MAX_WORKSPACE_BYTES = 100 * 1024 * 1024
 MAX_FILES = 10_000  # and folders
+EXCHANGED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}  # an entry was deleted or exchanged meanwhile
 MAX_DEPTH = 32  # of a path that our client opens
 MAX_NESTED_FOLDERS = 100  # that an agent made itself
 
@@ -132,10 +133,10 @@ def entry_sizes(folder: int, depth: int = 0) -> Iterator[int]:
             try:
                 status = entry.stat(follow_symlinks=False)
                 inner = os.open(entry.name, _FOLDER, dir_fd=folder) if stat.S_ISDIR(status.st_mode) else None
-            except PermissionError:
+            except OSError as error:
+                if error.errno in EXCHANGED:
+                    continue
                 raise PathRefused(FULL_MESSAGE) from None
-            except OSError:  # deleted or exchanged meanwhile
-                continue
             yield status.st_size
             if inner is not None:
                 try:
