@@ -56,6 +56,7 @@ def find_or_migrate(migrate: Callable[[str], Any]) -> str:
     with lock_of_run("migrated"):
         if not done.exists():
             if database_server():
+                execute("DROP DATABASE IF EXISTS {}", name)  # of a worker whose migration failed
                 execute("CREATE DATABASE {}", name)
             migrate(name)
             done.touch()

@@ -26,10 +26,9 @@ from tests.factories import AgentFactory, member
 from tests.runs import start_run, wait_for_end
 from tests.served import TEST_VARIABLES, free_port, wait_until
 
-WORKER = "-m celery -A agentcms worker --pool threads --concurrency 2 -Q runs --loglevel INFO --without-gossip"
 CARRIER = ["-m", "tests.durable.carrier"]
 COMMANDS = dict.fromkeys(("process", "dbos", "temporal"), CARRIER)
-COMMANDS["celery"] = [*WORKER.split(" "), "--without-mingle"]
+COMMANDS["celery"] = ["-m", "agentcms.server.worker", "--queues", "runs", "--threads", "2", "--without-beat"]
 READY = {"celery": " ready."}
 # The workers of tests of background tasks, which also execute jobs: forks, or the worker of the application with beat.
 TASK_WORKERS = {"process": ["-m", "tests.durable.task_worker"], "celery": ["-m", "agentcms.server.worker"]}
