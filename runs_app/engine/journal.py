@@ -72,7 +72,7 @@ class Journal:
     active_tools: int = 0
     is_stopping: bool = False  # the process stops, so no further step begins
     is_lost: bool = False  # another process may have claimed the run
-    answer_written: Future[bool] | None = None  # of the last answer, until the next step begins
+    answer_written: Future[bool] | None = None  # of the last answer
 
     async def execute(self, operation: DurableOperationId, body: StepBody, arguments: tuple[object, ...]) -> object:
         """Return the result of a step: that of an earlier process, or else what `body` returns.

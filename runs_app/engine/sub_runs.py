@@ -65,13 +65,14 @@ class RunTree:
     @classmethod
     def load(cls, run: AgentRun) -> RunTree:
         """Return the position of a run whose parents this process does not execute."""
+        if new := cls.of_new(run):
+            return new
         path: tuple[str, ...] = (run.agent_key,)
         parent_id = run.parent_id
         while parent_id is not None:
             parent = AgentRun.objects.only("agent_key", "parent_id").get(pk=parent_id)
             path, parent_id = (parent.agent_key, *path), parent.parent_id
-        is_new = run.parent_id is None and run.segment == 0
-        count = 0 if is_new else AgentRun.objects.filter(root_id=run.root_id).exclude(parent=None).count()
+        count = AgentRun.objects.filter(root_id=run.root_id).exclude(parent=None).count()
         return cls(path, SubRunCounter(count))
 
     def child(self, key: str) -> RunTree:

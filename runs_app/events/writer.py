@@ -192,6 +192,7 @@ class EventWriter:
     def run_once(self) -> None:
         """Write pending events, then renew leases and read cancel requests if they are due."""
         self.write(self._take_snapshots())
+        self.is_unsure = False
         now = time.monotonic()
         fences = self._registered_fences()  # before the query: a run that starts meanwhile is not lost
         if now - self.renewed_at > (DURABLE_RENEW_INTERVAL if any(fences.values()) else LEASE_RENEW_INTERVAL):
@@ -241,7 +242,6 @@ class EventWriter:
             else:
                 self._fail_unstorable(*snapshots)
             return
-        self.is_unsure = False
         self._mark_written(snapshots, owned)
         notifier.notify({run_id: snapshot.end is not None for run_id, snapshot in snapshots.items()})
 
