@@ -38,6 +38,7 @@ MAX_ATTEMPTS = 1  # a run that has lost two processes in one step fails with the
 START_TIMEOUT = 120  # seconds
 CLAIMS = "SELECT run_id, claimed_at FROM runs_app_runclaim"
 HELD = "SELECT id FROM runs_app_agentrun WHERE status = 'running' AND holder LIKE '%:{pid}:%'"
+ENDED = "SELECT id FROM runs_app_agentrun WHERE finished_at IS NOT NULL"
 WEAKENED = f"SELECT COUNT(*) FROM runs_app_agentrun WHERE finished_at IS NULL AND attempts > {MAX_ATTEMPTS}"
 
 
@@ -98,11 +99,17 @@ def kill_worker(deployment: Deployment, name: str) -> list[float]:
     run_ids = {row[0] for row in rows(deployment.copy, query)}
     killed_at = datetime.now(UTC)
     deployment.kill(name)
-    wait_until(lambda: run_ids <= first_claims(deployment, killed_at).keys(), START_TIMEOUT, "all claims")
+    wait_until(lambda: not unclaimed(deployment, run_ids, killed_at), START_TIMEOUT, "all claims")
     claims = first_claims(deployment, killed_at)
     deployment.start(name)
     wait_until(lambda: deployment.copy.log_text().count(" ready.") > ready, START_TIMEOUT, f"the {name}")
-    return [(claims[run_id] - killed_at).total_seconds() for run_id in run_ids]
+    return [(claims[run_id] - killed_at).total_seconds() for run_id in run_ids & claims.keys()]
+
+
+def unclaimed(deployment: Deployment, run_ids: set[object], since: datetime) -> set[object]:
+    """Return the runs that wait for another worker. Some have ended just before the kill."""
+    ended = {run_id for (run_id,) in rows(deployment.copy, ENDED)}
+    return run_ids - ended - first_claims(deployment, since).keys()
 
 
 def first_claims(deployment: Deployment, since: datetime) -> dict[object, datetime]:
