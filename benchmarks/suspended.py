@@ -183,7 +183,7 @@ def stored_bytes() -> int:
         # A partitioned table is empty itself.
         cursor.execute(
             "SELECT SUM(pg_total_relation_size(oid)) FROM pg_class LEFT JOIN pg_inherits ON inhrelid = oid"
-            " WHERE ARRAY[relname, inhparent::regclass::text] && %s::text[]",
+            " WHERE ARRAY[relname::text, inhparent::regclass::text] && %s::text[]",
             [tables],
         )
         return int(cursor.fetchone()[0])
