@@ -157,7 +157,7 @@ def measure_windows() -> Figures:
     from memory_app.history.messages import load_messages
     from memory_app.models import Observation, Resource
     from memory_app.observational.limits import ObservationLimits
-    from memory_app.observational.window import open_window
+    from memory_app.observational.observations_for_run import open_window
 
     thread = filled_thread(Resource.objects.create(realm="obench", key="window"), "window", MEDIUM)
     figures = {

@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from access_app.admin_access import ReadOnlyAdmin
+from access_app.caller import Caller
 from agentcms.errors import ApiError
 from jobs_app import runner
 from jobs_app.kinds import kind_title, kind_titles
@@ -150,7 +151,7 @@ class JobAdmin(ReadOnlyAdmin):
         return not job.is_late
 
 
-def start_staff_job(staff_job: StaffJob, user: Any) -> Job:
+def start_staff_job(staff_job: StaffJob, user: Caller) -> Job:
     """Start a job for a superuser. Raises TooManyJobs and FileQuotaExceeded."""
     if staff_job.start is not None:
         return staff_job.start(user)

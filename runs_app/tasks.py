@@ -9,12 +9,13 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
-from runs_app import cleanup, forget, partitions, resource_data, scoring  # noqa: F401  registers their handlers
+from runs_app import cleanup, partitions, scoring  # noqa: F401  registers their handlers
 from runs_app.background import jobs as background_jobs  # noqa: F401
 from runs_app.background.maintenance import look_after_tasks
 from runs_app.engine import engine, leases, lifecycle
 from runs_app.memory import observing, titling  # noqa: F401  registers their handlers
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
+from runs_app.privacy import jobs, personal_data  # noqa: F401  registers their handlers
 from runs_app.usage import rollup  # noqa: F401  registers its step of the clean-up
 
 

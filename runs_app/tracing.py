@@ -75,9 +75,10 @@ def instrumentation() -> list[AbstractCapability[Any]]:
         return []
     from pydantic_ai.capabilities import Instrumentation
 
-    from agentcms.tracing import provider
+    from agentcms.tracing import tracer_provider
 
-    return [Instrumentation(settings=instrumentation_settings(provider.get_provider(), provider.allows_content()))]
+    options = instrumentation_settings(tracer_provider.get_provider(), tracer_provider.allows_content())
+    return [Instrumentation(settings=options)]
 
 
 @cache

@@ -62,7 +62,7 @@ def bucket_config(url: str, folder: str) -> dict[str, Any]:
         "file_overwrite": False,
     }
     return {
-        "BACKEND": "agentcms.backends.bucket.BucketStorage",
+        "BACKEND": "agentcms.backends.s3_storage.BucketStorage",
         "OPTIONS": {name: value for name, value in config.items() if value is not None},
     }
 

@@ -53,12 +53,12 @@ def open_request_span() -> None:
     from opentelemetry.context import Context, attach
     from opentelemetry.trace import SpanKind, set_span_in_context
 
-    from agentcms.tracing import provider
+    from agentcms.tracing import tracer_provider
 
     request = current.request
     attributes = {"http.request.method": request.method or "", "url.scheme": request.scheme or ""}
-    parent = provider.context_of(current.traceparent) if current.traceparent else Context()
-    current.span = provider.get_tracer().start_span(
+    parent = tracer_provider.context_of(current.traceparent) if current.traceparent else Context()
+    current.span = tracer_provider.get_tracer().start_span(
         str(request.method), parent, SpanKind.SERVER, attributes, start_time=current.started_at
     )
     current.token = attach(set_span_in_context(current.span, parent))

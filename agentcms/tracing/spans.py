@@ -43,9 +43,9 @@ def span(
     if not is_tracing():
         yield None
         return
-    from agentcms.tracing import provider
+    from agentcms.tracing import tracer_provider
 
-    with provider.open_span(name, attributes or {}, traceparent, link, with_content) as opened:
+    with tracer_provider.open_span(name, attributes or {}, traceparent, link, with_content) as opened:
         yield opened
 
 
@@ -53,10 +53,10 @@ def current_traceparent() -> str:
     """Return the `traceparent` of the current span, or a blank text without one."""
     if not is_tracing():
         return ""
-    from agentcms.tracing import provider
+    from agentcms.tracing import tracer_provider
 
     open_request_span()
-    return provider.inject_traceparent()
+    return tracer_provider.inject_traceparent()
 
 
 def traceparent_to_store(name: str, attributes: Attributes | None = None) -> str:
@@ -104,6 +104,6 @@ def trace_url(traceparent: str) -> str:
 def shut_down() -> None:
     """Send the spans of this process that wait, for a second at most."""
     if is_tracing():
-        from agentcms.tracing import provider
+        from agentcms.tracing import tracer_provider
 
-        provider.stop_provider()
+        tracer_provider.stop_provider()

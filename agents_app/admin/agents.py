@@ -23,7 +23,7 @@ from agents_app.configuration import schema
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.version_checks import GateNotMet
 from agents_app.editing.change_context import change
-from agents_app.editing.editor import publish_locked, save_draft_locked
+from agents_app.editing.editor_saves import publish_locked, save_draft_locked
 from agents_app.models import Agent
 from agents_app.views.status import find_warnings
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from access_app.caller import Caller
 from agentcms.ids import parse_uuid
 from agents_app.configuration import schema
-from agents_app.forms.edit import AgentEditForm
+from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.pickers import KIND_BY_FIELD
 from agents_app.models import Agent
 from versions_app.compare.merge import Merge, merge_snapshots

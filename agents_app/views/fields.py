@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from access_app.permissions import require_granted_role, require_role
 from access_app.role import Role
 from agents_app.forms.create import CreateForm
-from agents_app.forms.edit import AgentEditForm
+from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource
 from agents_app.forms.processors_field import ProcessorRow

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.db import transaction
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
@@ -34,7 +34,7 @@ DELETED_PER_PAGE = 50
 @login_required
 def deleted_agents(request: HttpRequest) -> HttpResponse:
     """Render the list of deleted agents."""
-    page: Any = Paginator(visible_deleted_agents(request), DELETED_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Any] = Paginator(visible_deleted_agents(request), DELETED_PER_PAGE).get_page(request.GET.get("page"))
     for deleted in page.object_list:
         deleted.can_restore = granted_covers(request.user, Role.PUBLISHER, deleted.granted)
         deleted.can_purge = granted_covers(request.user, Role.MANAGER, deleted.granted)

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Max
 
+from access_app.caller import Caller
 from agentcms.errors import Conflict
 from agentcms.wire.canonical import sha256_hex
 from evals_app.compare.pairs import compute_statistics
@@ -18,7 +19,7 @@ from jobs_app.models import Job
 COMPARE = "compare_experiments"
 
 
-def find_comparison(baseline: Experiment, candidate: Experiment, user: Any = None) -> Comparison:
+def find_comparison(baseline: Experiment, candidate: Experiment, user: Caller | None = None) -> Comparison:
     """Return the comparison of two experiments. If it is not computed yet, a job does so. Raise Conflict."""
     require_comparable(baseline, candidate)
     with transaction.atomic():

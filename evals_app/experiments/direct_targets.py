@@ -22,7 +22,7 @@ from evals_app.experiments.scoring import find_scorer
 from evals_app.models import Experiment, Scorer, ScorerVersion
 from evals_app.scorers.results import Answer, ToolUse
 from runs_app.building.tool_messages import error_message, text_of_value
-from runs_app.events.chunks import to_storable_json
+from runs_app.events.stream_chunks import to_storable_json
 
 INPUT_CODE, FAILED_CODE = "EXPERIMENT_ITEM_INPUT_INVALID", "EXPERIMENT_TARGET_FAILED"
 WORKFLOW_INPUT_MESSAGE = "The input must be an object with the arguments of the workflow: {names}."

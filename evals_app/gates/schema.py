@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from django.db.models import QuerySet
 from pydantic import BaseModel, Field
 
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
@@ -30,7 +31,9 @@ class GateBody(BaseModel):
     all_agents: bool | None = None
 
 
-def apply_gate(gate: ReleaseGate, body: Any, agent: Agent, *, is_new: bool, datasets: Any) -> None:
+def apply_gate(
+    gate: ReleaseGate, body: dict[str, Any], agent: Agent, *, is_new: bool, datasets: QuerySet[Dataset]
+) -> None:
     """Set the fields of a body on a gate of an agent, or of all agents of its team. Raise ConfigError.
 
     `datasets` are those that the user may see.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from evals_app.models import Experiment
+from evals_app.models import Dataset, Experiment
 from evals_app.quality.online import OnlineScores
 from runs_app.display.formats import format_duration
 
@@ -52,7 +52,7 @@ class ScorePlot(NamedTuple):
 
     scorer: str
     name: str
-    dataset: Any
+    dataset: Dataset | None
     points: list[PlotPoint]
     lines: list[PlotLine]
     bars: list[PlotLine]

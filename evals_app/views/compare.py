@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -47,7 +47,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     statistics = comparison.statistics or {}
     only = request.GET.get("only", "")
     items = chosen_items(statistics.get("items", []), only)
-    page: Any = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Any] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     query = f"a={baseline.pk}&b={candidate.pk}"
     context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page), "only": only}
     context |= {"query": f"{query}&only={only}" if only else query, "unfiltered": query}
@@ -95,7 +95,7 @@ def cost_text(dollars: float) -> str:
     return f"{'-' if dollars < 0 else ''}${abs(dollars):.6f}"
 
 
-def compared_rows(baseline: Experiment, candidate: Experiment, page: Any) -> list[dict[str, Any]]:
+def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) -> list[dict[str, Any]]:
     """Return the items of a page with both answers, whose differing words are marked."""
     ids = [row["itemId"] for row in page]
     results_by_item: dict[tuple[UUID, str], ExperimentResult] = {}

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -42,7 +42,7 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
     datasets = Dataset.objects.for_user(request.user).filter(archived_at__isnull=not archived)
     if search := request.GET.get("q", ""):
         datasets = datasets.filter(name__icontains=search)
-    page: Any = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Any] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context = {"nav": "evals", "page": page, "owners": owners, "search": search, "archived": archived}
     context["query"] = query_of({"q": search, "archived": "yes" if archived else ""})
     return render(request, "evals/datasets.html", context)
@@ -64,7 +64,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     items = items.at_version(int(version_text)) if is_old else items.current()
     if search := request.GET.get("q", ""):
         items = items.filter(text__contains=search.casefold())
-    page: Any = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Any] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "nav": "evals",
         "dataset": row,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -39,7 +39,8 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     baseline = find_baseline(row) if row.is_finished else None
     only = request.GET.get("only", "")
     tag = request.GET.get("tag", "")
-    page: Any = Paginator(chosen_results(row, only, tag, baseline), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    results = chosen_results(row, only, tag, baseline)
+    page: Page[Any] = Paginator(results, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     may_edit = has_role(request.user, Role.EDITOR, row.dataset.owner_id)
     context = {
         "nav": "evals",

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -47,7 +47,7 @@ def get_page_scorer(request: HttpRequest, scorer_id: str, role: Role = Role.VIEW
 def scorer_list(request: HttpRequest) -> HttpResponse:
     """List the stored scorers, and those in code."""
     rows = Scorer.objects.for_user(request.user).select_related("live", "head")
-    page: Any = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Any] = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     entries: list[Entry] = [entry for entry in registry.selectable(Kind.SCORER) if entry.source == "code"]
     may_create = bool(selectable_owners(request.user, Role.EDITOR))
     return render(

@@ -135,7 +135,7 @@ class KnowledgeBase(models.Model):
         return {"embedder": self.embedder, "chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
 
 
-def keys_error(keys: Any) -> str:
+def keys_error(keys: object) -> str:
     """Return what is wrong with the filterable keys, or a blank text."""
     if not isinstance(keys, list):
         return 'This must be a list of keys, such as ["product", "year"].'

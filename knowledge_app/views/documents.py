@@ -9,11 +9,13 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from access_app.caller import Caller
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import redirect_page, render_dialog
@@ -52,14 +54,16 @@ def upload(request: HttpRequest, key: str) -> HttpResponse:
     return redirect("knowledge:view", base.key)
 
 
-def add_file(base: KnowledgeBase, file: Any, metadata: dict[str, Any] | None, user: Any) -> dict[str, str]:
+def add_file(
+    base: KnowledgeBase, file: UploadedFile[Any], metadata: dict[str, Any] | None, user: Caller
+) -> dict[str, str]:
     """Add a file and return its name with what is wrong with it, or a blank text."""
-    content = file.read(settings.KNOWLEDGE_MAX_DOCUMENT_BYTES + 1)
+    name, content = file.name or "", file.read(settings.KNOWLEDGE_MAX_DOCUMENT_BYTES + 1)
     try:
-        add_content(base, file.name, content, metadata=metadata, media_type=file.content_type or "", user=user)
+        add_content(base, name, content, metadata=metadata, media_type=file.content_type or "", user=user)
     except ApiError as error:
-        return {"name": file.name, "error": error.error}
-    return {"name": file.name, "error": ""}
+        return {"name": name, "error": error.error}
+    return {"name": name, "error": ""}
 
 
 @require_POST

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from memory_app.models import Resource
 from memory_app.realms import describe_realm
-from runs_app.resource_data import start_export, start_forgetting
+from runs_app.privacy.jobs import start_export, start_forgetting
 
 
 @admin.register(Resource)

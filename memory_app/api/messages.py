@@ -83,7 +83,7 @@ def read_included(query: QueryParams) -> list[dict[str, Any]]:
     return value
 
 
-def is_included(item: Any) -> bool:
+def is_included(item: object) -> bool:
     if not isinstance(item, dict) or not isinstance(item.get("id"), str):
         return False
     counts = [item.get(name, 0) for name in ("withPreviousMessages", "withNextMessages")]

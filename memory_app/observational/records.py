@@ -17,8 +17,8 @@ from memory_app.models import Observation, Thread
 from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.observational.limits import ObservationLimits, observation_limits
 from memory_app.observational.log import ObservationLog, load_log, tokens_after
+from memory_app.observational.observations_for_run import join_texts, record_id
 from memory_app.observational.storing import find_reflected
-from memory_app.observational.window import join_texts, record_id
 
 INITIAL, OBSERVED, REFLECTED = "initial", "observation", "reflection"
 

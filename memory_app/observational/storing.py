@@ -10,10 +10,10 @@ from django.db import transaction
 
 from memory_app.history.message_data import count_tokens
 from memory_app.models import Message, Observation
-from memory_app.observational.chunks import Chunk, next_chunk
 from memory_app.observational.leases import ThreadLease
 from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import ObservationLog, activate_due, load_log, newest_lines
+from memory_app.observational.messages_to_observe import Chunk, next_chunk
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.history.message_data import USER, derive_fields
+from memory_app.history.messages_for_model import with_turn
 from memory_app.history.turns import ThreadTurns, find_turns, is_spoken
-from memory_app.history.window import with_turn
 from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import RecallOptions
 from memory_app.recall.parts import cut_parts

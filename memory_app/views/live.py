@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -46,7 +46,7 @@ def messages_context(request: HttpRequest, thread: Thread, page_number: str | in
     """Return the context of a page of messages. The newest page also has the runs that are not over."""
     state = state_of(thread)  # first: what comes meanwhile changes it, so that the page is fetched again
     numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
-    page: Any = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number)
+    page: Page[Any] = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number)
     is_newest = page.number == 1
     return {
         "thread": thread,

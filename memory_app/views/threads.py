@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.db.models import Count, F, Prefetch, Q
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -53,7 +53,8 @@ def thread_list(request: HttpRequest) -> HttpResponse:
     # Not joined: the database would compare the columns of the agents to find distinct rows.
     threads = threads.prefetch_related(Prefetch("agent", Agent.objects.only("name")), "user")
     heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
-    page: Any = Paginator(threads.order_by("-updated_at", "-pk"), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    newest = threads.order_by("-updated_at", "-pk")
+    page: Page[Any] = Paginator(newest, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     counts = dict(
         Thread.objects.filter(pk__in=[thread.pk for thread in page]).annotate(n=heads).values_list("pk", "n")
     )

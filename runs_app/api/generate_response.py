@@ -13,7 +13,7 @@ from agentcms.api.responses import json_response
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.events import streams
-from runs_app.events.chunks import Chunk
+from runs_app.events.stream_chunks import Chunk
 from runs_app.frequent_queries import chunks_of_run
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.structured_output import STRUCTURED_OUTPUT

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from agentcms.errors import ApiError, NotFound
 from agentcms.ids import parse_uuid
 from runs_app.background.streams import follow_until_idle
-from runs_app.events.chunks import Chunk
+from runs_app.events.stream_chunks import Chunk
 from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 from runs_app.models import AgentRun
 

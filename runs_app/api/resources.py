@@ -14,7 +14,7 @@ from jobs_app.api.representation import job_response
 from memory_app.api.lookups import caller_of
 from memory_app.models import Resource
 from memory_app.realms import MemoryCaller
-from runs_app.resource_data import start_export, start_forgetting
+from runs_app.privacy.jobs import start_export, start_forgetting
 
 BOUND_MESSAGE = "An API key for one resource cannot export or delete its data. Use a key without a resource."
 

@@ -22,7 +22,7 @@ from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
 from runs_app.building.background_tools import OVERRIDE, without_override
 from runs_app.building.tools import to_tool_result
 from runs_app.engine.sub_runs import RunResult, SubAgentError, child_output
-from runs_app.events.chunks import to_storable_json
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 
 DECLINED_MESSAGE = "Tool call was not approved by the user."

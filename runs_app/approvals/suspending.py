@@ -17,10 +17,10 @@ from agentcms.wire.canonical import canonical, sha256_hex
 from runs_app.approvals.approval_signals import approval_requested
 from runs_app.approvals.lookup import background_task_id, child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import continue_if_decided
-from runs_app.background.chunks import started_chunk
+from runs_app.background.stream_chunks import started_chunk
 from runs_app.engine import leases
-from runs_app.events.chunks import SUSPENDED_TYPE, Chunk, build_chunk, event_type
 from runs_app.events.decided_calls import waiting_chunk
+from runs_app.events.stream_chunks import SUSPENDED_TYPE, Chunk, build_chunk, event_type
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent
 
 MAX_STORED_CALL_ID_LENGTH = 128  # characters; a longer ID of a call is replaced by its hash

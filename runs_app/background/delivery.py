@@ -19,7 +19,7 @@ from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from memory_app.history.signal_markup import Signal
 from runs_app.approvals.suspending import append_events
-from runs_app.background.chunks import end_chunk
+from runs_app.background.stream_chunks import end_chunk
 from runs_app.engine.start.memory import active_run_id
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery

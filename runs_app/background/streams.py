@@ -12,8 +12,8 @@ from django.db import close_old_connections
 from django.db.models import Q
 from django.utils import timezone
 
-from runs_app.background.chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
-from runs_app.events.chunks import Chunk, encode_chunk
+from runs_app.background.stream_chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
+from runs_app.events.stream_chunks import Chunk, encode_chunk
 from runs_app.events.streams import HEARTBEAT, KEEP_ALIVE, Batch, StreamSlot, follow_events, stopping
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery
 from runs_app.models.background_task import BackgroundTaskQuerySet, TaskStatus

@@ -24,7 +24,7 @@ from runs_app.background.dispatch import BackgroundCall, find_or_create_task
 from runs_app.building.tools import AgentTool, ask_person, report_failures_to_model
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
-from runs_app.events.chunks import to_storable_json
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import BackgroundTask
 
 OVERRIDE = "_background"  # the argument with which the model changes the rules of a call

@@ -15,7 +15,7 @@ from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message, text_of_value
 from runs_app.engine.threads import run_blocking, run_db
-from runs_app.events.chunks import to_storable_json
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunError
 
 RUN_WORKFLOW = "run_workflow"

@@ -85,8 +85,8 @@ class PendingCallView:
     """A call with what a person needs to decide it."""
 
     call: PendingCall
-    run: Any = None  # None if it was deleted
-    root: Any = None  # the run that a person or a program asked for
+    run: AgentRun | None = None  # None if it was deleted
+    root: AgentRun | None = None  # the run that a person or a program asked for
     words: str = ""  # of the answer before the call
     may_decide: bool = False
     obstacle: str = ""  # why the reader may not decide
@@ -113,7 +113,8 @@ class PendingCallView:
     @property
     def question(self) -> str:
         """The last message of the user."""
-        messages = input_messages(self.root or self.run) if self.root or self.run else []
+        run = self.root or self.run
+        messages = input_messages(run) if run else []
         texts = [message["text"] for message in messages if message["role"] == "user"]
         return texts[-1] if texts else ""
 

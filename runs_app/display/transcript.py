@@ -13,7 +13,7 @@ from agents_app.registry import Kind
 from runs_app.display.activities import ACTIVITY_PREFIX, THOUGHT, ActivityPart, read_activity
 from runs_app.display.formats import format_duration
 from runs_app.display.passages import PassageRow, read_passages
-from runs_app.events.chunks import truncate_text
+from runs_app.events.stream_chunks import truncate_text
 from runs_app.models import RunEvent
 
 # Prefixes of tool names, with the displayed noun and the kind of entry.

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from agents_app.configuration.references import MissingReference
-from memory_app.observational.window import ObservedWindow
+from memory_app.observational.observations_for_run import ObservedWindow
 from memory_app.working.values import WorkingMemory
 
 # Runs a sub-agent in a child run: (key, prompt, tool call id) → its output.

@@ -35,10 +35,10 @@ from pydantic_ai.models import Model, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from runs_app.engine.context import RunDeps, ToolAttempt
-from runs_app.engine.limits import AnswerGuard, RunLimits
 from runs_app.engine.step_input import StepInput, identify_step
-from runs_app.events.chunks import to_storable_json
+from runs_app.engine.usage_limits import AnswerGuard, RunLimits
 from runs_app.events.durable_recorder import DurableRecorder
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.events.writer import EventWriter
 from runs_app.exceptions import JournalError, LeaseLost, RunInterrupted
 from runs_app.models import PendingCall, RunStep

@@ -24,8 +24,8 @@ from django.utils import timezone
 
 from runs_app.approvals.resuming import cancel_calls, settle_parent_call
 from runs_app.engine.runners import get_runner
-from runs_app.events.chunks import build_chunk, event_type
 from runs_app.events.notifications import notifier
+from runs_app.events.stream_chunks import build_chunk, event_type
 from runs_app.models import AgentRun, RunClaim, RunEvent
 from runs_app.models.run import DURABLE_LEASE_DURATION, LEASE_DURATION
 

@@ -22,7 +22,7 @@ from pydantic_ai.toolsets import ToolsetTool
 
 from agentcms.wire.canonical import canonical, sha256_hex
 from runs_app.engine.context import RunDeps
-from runs_app.events.chunks import to_storable_json
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import RunStep
 
 MAX_CALL_ID_LENGTH = 128  # characters; a longer ID of a tool call is replaced by its hash

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from runs_app.approvals.lookup import CallTree, child_run_id, waiting_calls_below
-from runs_app.events.chunks import SUSPENDED_TYPE, Chunk, build_chunk
+from runs_app.events.stream_chunks import SUSPENDED_TYPE, Chunk, build_chunk
 from runs_app.models import AgentRun, PendingCall, RunEvent
 
 # What `resumeStream` of the published client sends for a call that waits for approval.

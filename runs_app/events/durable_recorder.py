@@ -13,9 +13,9 @@ from uuid import UUID
 
 from django.db.models import Max, Min
 
-from runs_app.background.chunks import STARTED_TYPE, dispatch_chunks
-from runs_app.events.chunks import Chunk, build_chunk, truncate_value
+from runs_app.background.stream_chunks import STARTED_TYPE, dispatch_chunks
 from runs_app.events.recorder import Recorder
+from runs_app.events.stream_chunks import Chunk, build_chunk, truncate_value
 from runs_app.models import RunEvent
 
 CALL_TYPES = (RunEvent.Type.TOOL_CALL, RunEvent.Type.TOOL_RESULT)

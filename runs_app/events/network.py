@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from runs_app.events.chunks import FINAL_TYPES, Chunk
+from runs_app.events.stream_chunks import FINAL_TYPES, Chunk
 from runs_app.models import AgentRun
 
 FROM_NETWORK = "NETWORK"

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from runs_app.events.chunks import Chunk
+from runs_app.events.stream_chunks import Chunk
 from runs_app.models import RunStep
 
 

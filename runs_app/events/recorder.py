@@ -25,8 +25,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 from runs_app.approvals.deferred_requests import client_calls
-from runs_app.background.chunks import dispatch_chunks
-from runs_app.events.chunks import Chunk, build_chunk, truncate_value
+from runs_app.background.stream_chunks import dispatch_chunks
+from runs_app.events.stream_chunks import Chunk, build_chunk, truncate_value
 from runs_app.exceptions import RunError
 
 # Finish reasons of pydantic-ai → finish reasons of the wire.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runs_app.events.chunks import Chunk
+from runs_app.events.stream_chunks import Chunk
 
 REDACTED_ERROR = "The run failed. Ask a member of the team for the reason."
 # The text of the answer, with the start and the end of the run. The other chunks show how the agent works.

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from runs_app.approvals import suspending
 from runs_app.engine import leases
-from runs_app.events.chunks import event_type
 from runs_app.events.pending_runs import WriteSnapshot
+from runs_app.events.stream_chunks import event_type
 from runs_app.frequent_queries import locked_runs_of_holder
 from runs_app.models import AgentRun, RunEvent, RunStep
 

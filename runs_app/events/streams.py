@@ -20,9 +20,9 @@ from access_app.caller import Caller
 from agentcms.errors import ApiError, Unavailable
 from runs_app.approvals.lookup import waits_for_people
 from runs_app.engine import leases
-from runs_app.events.chunks import FINAL_TYPES, SUSPENDED_TYPE, Chunk, build_chunk, encode_chunk
 from runs_app.events.notifications import notifier
 from runs_app.events.redaction import redact_chunk
+from runs_app.events.stream_chunks import FINAL_TYPES, SUSPENDED_TYPE, Chunk, build_chunk, encode_chunk
 from runs_app.frequent_queries import MAX_EVENTS_PER_READ, events_after, run_with_id
 from runs_app.models import AgentRun
 

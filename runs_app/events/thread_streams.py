@@ -16,9 +16,9 @@ from memory_app.history.turns import is_spoken
 from memory_app.models import Message, Thread
 from memory_app.realms import MemoryCaller
 from runs_app.events import streams
-from runs_app.events.chunks import Chunk, encode_chunk
 from runs_app.events.notifications import notifier, thread_channel
 from runs_app.events.redaction import redact_chunk
+from runs_app.events.stream_chunks import Chunk, encode_chunk
 from runs_app.models import AgentRun
 
 THREAD_HEARTBEAT = 25.0  # seconds

@@ -20,10 +20,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from runs_app.engine import leases
-from runs_app.events.chunks import DELTA_TYPES, Chunk, append_delta
 from runs_app.events.notifications import notifier
 from runs_app.events.pending_runs import PendingRun, WriteSnapshot, remove_written_steps, take_snapshot
 from runs_app.events.saving import save_snapshots
+from runs_app.events.stream_chunks import DELTA_TYPES, Chunk, append_delta
 from runs_app.frequent_queries import cancel_requested_ids
 from runs_app.models import AgentRun, RunStep
 from runs_app.models.run import DURABLE_LEASE_DURATION

@@ -11,8 +11,8 @@ from agentcms.wire.timestamps import format_timestamp
 from memory_app.models import Observation
 from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import Activation
-from memory_app.observational.window import OpenWindow
-from runs_app.events.chunks import Chunk, build_chunk
+from memory_app.observational.observations_for_run import OpenWindow
+from runs_app.events.stream_chunks import Chunk, build_chunk
 
 STATUS = "data-om-status"
 ACTIVATION = "data-om-activation"

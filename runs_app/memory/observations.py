@@ -18,7 +18,7 @@ from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from agents_app.configuration.memory_options import ObservationalOptions
 from agents_app.configuration.references import MissingReference
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, observation_limits
-from memory_app.observational.window import ObservedWindow, OpenWindow, open_window, reload_text
+from memory_app.observational.observations_for_run import ObservedWindow, OpenWindow, open_window, reload_text
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.memory.model_requests import ModelAnswer

@@ -15,7 +15,6 @@ from agents_app.configuration.memory_options import ObservationalOptions, model_
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.models import Observation, Thread
-from memory_app.observational.chunks import Chunk, find_chunk
 from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.observational.leases import ObservingElsewhere, ThreadLease, take_lease
 from memory_app.observational.limits import (
@@ -25,6 +24,7 @@ from memory_app.observational.limits import (
     observational_options_of_agent,
 )
 from memory_app.observational.log import load_log, tokens_after
+from memory_app.observational.messages_to_observe import Chunk, find_chunk
 from memory_app.observational.storing import (
     ObserverAnswer,
     find_reflected,

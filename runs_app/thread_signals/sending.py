@@ -22,7 +22,7 @@ from memory_app.history.signals import QUEUED, WAKES, append_signal, waiting_sig
 from memory_app.history.threads import thread_not_found
 from memory_app.history.turns import AUTHOR_ATTRIBUTES, find_turns
 from memory_app.models import Message, Thread
-from runs_app.engine.start.limits import lock_runs, reject_limits
+from runs_app.engine.start.concurrency_limits import lock_runs, reject_limits
 from runs_app.engine.start.memory import active_run_id
 from runs_app.events.notifications import notifier, thread_channel
 from runs_app.models import AgentRun

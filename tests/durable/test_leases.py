@@ -9,7 +9,7 @@ from django.utils import timezone
 from runs_app.engine import leases, reaper
 from runs_app.engine.engine import get_engine
 from runs_app.engine.start import rows
-from runs_app.events.chunks import build_chunk
+from runs_app.events.stream_chunks import build_chunk
 from runs_app.models import AgentRun
 from tests.durable.conftest import QuietRunner, event_numbers
 from tests.durable.test_journal import lose, take_over, wait_for_steps

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from agents_app.registry import Kind, registry, tool
 from runs_app.calling import current
-from runs_app.engine.start.limits import TooManyRuns
+from runs_app.engine.start.concurrency_limits import TooManyRuns
 from runs_app.models import PendingCall
 from runs_app.signals import approval_decided, approval_requested
 from tests.durable.decisions import settle, wait_for_suspension

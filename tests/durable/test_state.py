@@ -127,7 +127,7 @@ def test_limits_do_not_count_runs_that_wait_for_people(settings):
 
 
 def test_a_user_with_many_waiting_runs_starts_no_more(settings):
-    from runs_app.engine.start.limits import TooManyRuns
+    from runs_app.engine.start.concurrency_limits import TooManyRuns
     from tests.runs_app.factories import RunFactory
 
     settings.RUNS_SUSPENDED_PER_USER = 2

@@ -20,9 +20,9 @@ from memory_app.history.signals import append_signal
 from memory_app.models import Forgotten, Message, Observation, Resource, Thread, Vector
 from memory_app.recall import indexing
 from memory_app.working import values
-from runs_app import forget
 from runs_app.models import AgentRun, RunEvent, RunStep
-from runs_app.resource_data import start_export
+from runs_app.privacy import personal_data
+from runs_app.privacy.jobs import start_export
 from tests.factories import member
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.factories import PendingCallFactory, RunFactory
@@ -92,7 +92,7 @@ def test_an_export_has_all_data_of_a_resource(realm):
 
 
 def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, monkeypatch):
-    monkeypatch.setattr(forget, "ROWS_PER_BATCH", 1)
+    monkeypatch.setattr(personal_data, "ROWS_PER_BATCH", 1)
     report, reports = Job.report_progress, []
 
     def stop_once(job, **values):
@@ -102,7 +102,7 @@ def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, 
             raise SystemExit
 
     monkeypatch.setattr(Job, "report_progress", stop_once)
-    job = runner.enqueue(forget.FORGET, {"realm": realm, "resource": "alice", "by": "ann"})
+    job = runner.enqueue(personal_data.FORGET, {"realm": realm, "resource": "alice", "by": "ann"})
     with pytest.raises(SystemExit):
         runner.run_claimed(str(job.pk))
     assert SECRET in texts()
@@ -114,7 +114,7 @@ def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, 
     assert SECRET not in texts()
     assert {row.resource.key for row in Vector.objects.all()} == {"bob"}
     assert "alice" not in texts() + str([*Job.objects.values()])
-    assert Forgotten.objects.get().digest == forget.resource_digest(realm, "alice")
+    assert Forgotten.objects.get().digest == personal_data.resource_digest(realm, "alice")
     counts = [model.objects.count() for model in (Resource, Thread, Message, AgentRun)]
     assert counts == [1, 1, 3, 3]
 
@@ -129,7 +129,7 @@ def test_exports_and_the_log_name_the_resource_no_longer(realm, django_capture_o
     assert path.exists()
 
     with django_capture_on_commit_callbacks(execute=True):
-        runner.run_now(forget.FORGET, {"realm": realm, "resource": "alice"})
+        runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
 
     assert "alice" not in texts()
     assert not path.exists()

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from agentcms.wire.canonical import canonical, sha256_hex
 from runs_app.approvals.suspending import stored_call_id
-from runs_app.events.chunks import truncate_value
+from runs_app.events.stream_chunks import truncate_value
 from runs_app.models import AgentRun, PendingCall
 from tools_app.models import AcpAgent, AcpPermission
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
-from runs_app.events.chunks import build_chunk
+from runs_app.events.stream_chunks import build_chunk
 from runs_app.models import AgentRun
 from tools_app.acp.sessions import Place
 from tools_app.acp.turn import Update

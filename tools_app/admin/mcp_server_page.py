@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from access_app.caller import Caller
 from agents_app.models import Agent
-from tools_app.mcp.definitions import Definition, Difference, find_differences
+from tools_app.mcp.accepted_definitions import Definition, Difference, find_differences
 from tools_app.mcp.usage import find_users
 from tools_app.mcp.versions import changed_members
 from tools_app.models import McpServer, McpServerVersion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools_app.mcp.definitions import Definition, find_differences
+from tools_app.mcp.accepted_definitions import Definition, find_differences
 from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVersion
 from tools_app.programs.environment import MASK
 

@@ -19,7 +19,7 @@ from agents_app.api.unknown_keys import warning_payloads
 from jobs_app.api.representation import job_response
 from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_editor
 from tools_app.api.representation import client_body, directory_entry, tool_body
-from tools_app.mcp.definitions import Definition
+from tools_app.mcp.accepted_definitions import Definition
 from tools_app.mcp.errors import LARGE_MESSAGE, McpError
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import accept_definition, enqueue_listing

@@ -16,9 +16,9 @@ from fastmcp.exceptions import ToolError
 from pydantic_ai.messages import BinaryContent
 
 from agentcms.tracing.propagation import trace_context_for
+from tools_app.mcp.accepted_definitions import Listing, parse_listing
 from tools_app.mcp.call_signal import mcp_called
 from tools_app.mcp.connection import Toolset, build_toolset, reject_unavailable
-from tools_app.mcp.definitions import Listing, parse_listing
 from tools_app.mcp.errors import (
     LARGE_MESSAGE,
     TIMEOUT_MESSAGE,

@@ -8,7 +8,7 @@ from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind
-from tools_app.mcp.definitions import RESOURCE_TOOL, Definition, Difference, find_differences
+from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Difference, find_differences
 from tools_app.mcp.table import Server, server_table
 
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))

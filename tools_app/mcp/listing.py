@@ -13,7 +13,7 @@ from access_app.caller import Caller
 from agentcms.errors import NotFound, Unprocessable
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler
-from tools_app.mcp.definitions import Listing
+from tools_app.mcp.accepted_definitions import Listing
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer

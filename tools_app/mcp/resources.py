@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_ai.mcp import MCPError, MCPToolset
 
-from tools_app.mcp.definitions import RESOURCE_TOOL, Definition, Listing
+from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Listing
 from tools_app.mcp.errors import McpError, reported_error
 from tools_app.mcp.table import Server
 

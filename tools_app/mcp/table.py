@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentcms.db.cached_table import CachedTable
-from tools_app.mcp.definitions import Definition
+from tools_app.mcp.accepted_definitions import Definition
 from tools_app.models import McpServer
 
 

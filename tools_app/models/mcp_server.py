@@ -16,7 +16,7 @@ from access_app.permissions import SHARED_OWNER, can_have_role, has_role, has_ro
 from access_app.role import Role
 from agentcms.db.encryption import decrypt, encrypt
 from agentcms.outbound.addresses import AddressRefused, validate_url
-from tools_app.mcp.definitions import Definition
+from tools_app.mcp.accepted_definitions import Definition
 from tools_app.mcp.headers import validate_headers
 from tools_app.models.versioned import VersionedConfiguration
 from tools_app.programs.commands import MCP_COMMANDS

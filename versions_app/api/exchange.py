@@ -29,7 +29,7 @@ from jobs_app.api.representation import job_payload
 from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
-from runs_app.forget import EXPORT_RESOURCE
+from runs_app.privacy.personal_data import EXPORT_RESOURCE
 from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_export
 from versions_app.exchange.import_job import StoredUpload, start_import
 from versions_app.exchange.records import ACTIONS

@@ -21,8 +21,8 @@ from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.change_context import ChangeValues, change
-from agents_app.editing.editor import publish_locked, save_draft_locked
-from agents_app.forms.edit import AgentEditForm
+from agents_app.editing.editor_saves import publish_locked, save_draft_locked
+from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.existing_agent import ExistingAgentForm, find_version_by_id
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version

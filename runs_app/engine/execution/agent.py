@@ -16,12 +16,12 @@ from runs_app.building.structured_output import output_types
 from runs_app.engine.context import RunDeps
 from runs_app.engine.execution.state import PreparedRun, RunExecution
 from runs_app.engine.execution.steps import follow_steps, record_steps
-from runs_app.engine.limits import RunLimits, run_limits
 from runs_app.engine.start.input import SIGNALS
 from runs_app.engine.sub_runs import RunTree
 from runs_app.engine.threads import run_blocking, run_db
-from runs_app.events.chunks import build_chunk, to_storable_json
+from runs_app.engine.usage_limits import RunLimits, run_limits
 from runs_app.events.durable_recorder import DurableRecorder
+from runs_app.events.stream_chunks import build_chunk, to_storable_json
 from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
 from runs_app.requests.options import Options, merge_options, model_settings

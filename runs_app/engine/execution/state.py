@@ -15,9 +15,9 @@ from pydantic_ai.run import AgentRun as ModelRun
 from runs_app.approvals.segments import Segment
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journal
-from runs_app.events.chunks import Chunk, to_storable_json
 from runs_app.events.durable_recorder import DurableRecorder, WrittenEvents
 from runs_app.events.recorder import Recorder, usage_payload
+from runs_app.events.stream_chunks import Chunk, to_storable_json
 
 if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent

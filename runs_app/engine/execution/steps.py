@@ -9,7 +9,7 @@ from pydantic_ai.run import AgentRun as ModelRun
 
 from runs_app.building.structured_output import calls_tools
 from runs_app.engine.context import RunDeps
-from runs_app.engine.limits import AnswerGuard, RunLimits
+from runs_app.engine.usage_limits import AnswerGuard, RunLimits
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.recorder import Recorder
 

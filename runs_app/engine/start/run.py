@@ -18,6 +18,7 @@ from agentcms.errors import Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.unknown_names import UnknownName
 from runs_app.engine.durability import find_durability
+from runs_app.engine.start.concurrency_limits import lock_and_check_limits
 from runs_app.engine.start.input import (
     RunInput,
     build_input,
@@ -25,7 +26,6 @@ from runs_app.engine.start.input import (
     reject_taken_tool_names,
     without_known_messages,
 )
-from runs_app.engine.start.limits import lock_and_check_limits
 from runs_app.engine.start.memory import ThreadActive, ThreadName, find_memory, reject_missing_thread
 from runs_app.engine.start.rows import insert_run
 from runs_app.models import AgentRun

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memory_app.realms import is_realm
-from runs_app.forget import export_lines
+from runs_app.privacy.personal_data import export_lines
 
 
 class Command(BaseCommand):

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 from jobs_app import runner
 from memory_app.models import Forgotten
-from runs_app.forget import FORGET, restored_resources
+from runs_app.privacy.personal_data import FORGET, restored_resources
 
 
 class Command(BaseCommand):

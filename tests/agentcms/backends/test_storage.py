@@ -13,7 +13,7 @@ DATA = Path("/data")
 
 def bucket_options(url):
     config = storage_config(url, DATA, "exchange")
-    assert config["BACKEND"] == "agentcms.backends.bucket.BucketStorage"
+    assert config["BACKEND"] == "agentcms.backends.s3_storage.BucketStorage"
     return config["OPTIONS"]
 
 

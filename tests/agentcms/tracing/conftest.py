@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentcms.tracing import provider, spans
+from agentcms.tracing import spans, tracer_provider
 from runs_app.engine.engine import find_engine
 from tests.collector import collecting
 from tests.served import wait_until
@@ -32,7 +32,7 @@ def flushed(collector):
 
     def flush():
         wait_for_spans_of_runs()
-        provider.flush()
+        tracer_provider.flush()
         return collector
 
     return flush

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from agentcms.server.processes import PROJECT
-from agentcms.tracing import provider, spans
+from agentcms.tracing import spans, tracer_provider
 from agentcms.tracing.drop_signal import spans_dropped
 from tests.served import free_port, wait_until
 
@@ -44,17 +44,17 @@ def end_spans(number):
 def test_a_full_queue_drops_and_counts_spans(gone_collector, dropped, monkeypatch):
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "5")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "5")
-    provider.get_provider()
-    with provider._processor._batch_processor._export_lock:  # the thread that exports waits
+    tracer_provider.get_provider()
+    with tracer_provider._processor._batch_processor._export_lock:  # the thread that exports waits
         end_spans(8)
 
     assert dropped["queue_full"] == 3
 
 
 def test_the_queue_holds_2048_spans(gone_collector):
-    provider.get_provider()
+    tracer_provider.get_provider()
 
-    assert provider._processor._batch_processor._queue.maxlen == 2048
+    assert tracer_provider._processor._batch_processor._queue.maxlen == 2048
 
 
 def test_the_stop_waits_a_second_at_most_and_counts_what_is_lost(gone_collector, dropped):

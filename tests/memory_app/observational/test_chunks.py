@@ -3,7 +3,7 @@
 import pytest
 
 from memory_app.models import Message
-from memory_app.observational.chunks import find_chunk
+from memory_app.observational.messages_to_observe import find_chunk
 from tests.memory_app.observational.conftest import LIMITS, answered, append, called, question, returned, turns
 
 pytestmark = pytest.mark.django_db

@@ -7,9 +7,10 @@ from django.utils import timezone
 
 from memory_app.history.messages import delete_messages
 from memory_app.models import Message, Observation, Thread
-from memory_app.observational.chunks import find_chunk
 from memory_app.observational.leases import ObservingElsewhere, take_lease
 from memory_app.observational.log import load_log, tokens_after
+from memory_app.observational.messages_to_observe import find_chunk
+from memory_app.observational.observations_for_run import open_window
 from memory_app.observational.storing import (
     ObserverAnswer,
     find_reflected,
@@ -17,7 +18,6 @@ from memory_app.observational.storing import (
     save_observation,
     save_reflection,
 )
-from memory_app.observational.window import open_window
 from tests.memory_app.observational.conftest import LIMITS, append, turns
 
 pytestmark = pytest.mark.django_db

@@ -3,7 +3,7 @@
 import pytest
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.engine.start.limits import TooManyRuns
+from runs_app.engine.start.concurrency_limits import TooManyRuns
 from runs_app.models import AgentRun
 from tests.concurrently import run_concurrently
 from tests.factories import AgentFactory, member

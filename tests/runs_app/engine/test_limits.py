@@ -5,8 +5,8 @@ from pydantic_ai._parts_manager import ModelResponsePartsManager
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.engine import leases, limits
-from runs_app.engine.start.limits import TooManyRuns
+from runs_app.engine import leases, usage_limits
+from runs_app.engine.start.concurrency_limits import TooManyRuns
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -114,7 +114,7 @@ def test_checking_tokens_takes_linear_time(agent_with_model, monkeypatch):
 
 
 def test_the_number_of_tool_calls_is_limited(agent_with_model, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_TOOL_CALLS", 3)
+    monkeypatch.setattr(usage_limits, "MAX_TOOL_CALLS", 3)
 
     async def many(messages, info):
         yield {place: DeltaToolCall("word-count", '{"text": "a"}', tool_call_id=f"c{place}") for place in range(4)}

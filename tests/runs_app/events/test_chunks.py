@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.events.chunks import (
+from runs_app.events.stream_chunks import (
     MAX_VALUE_LENGTH,
     append_delta,
     build_chunk,

@@ -6,7 +6,7 @@ from access_app.role import Role
 from jobs_app.models import Job
 from tests.api_client import Caller
 from tests.factories import UserFactory, api_key, member
-from tools_app.mcp.definitions import Definition, Listing
+from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
 

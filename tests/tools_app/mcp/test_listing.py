@@ -10,8 +10,8 @@ from agentcms.errors import Unprocessable
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from tests.tools_app.conftest import PROGRAM
+from tools_app.mcp.accepted_definitions import parse_listing
 from tools_app.mcp.calls import list_tools
-from tools_app.mcp.definitions import parse_listing
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.listing import accept_definition, enqueue_listing, store_listing
 from tools_app.mcp.table import server_from_row

@@ -11,7 +11,7 @@ from tests.factories import AgentFactory, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.served import wait_until
 from tests.tools_app.mcp.test_calls import call_all
-from tools_app.mcp.definitions import Definition, Listing
+from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import accept_definition, store_listing
 from tools_app.mcp.table import load_servers, server_from_row, server_table
 from tools_app.models import McpServer

@@ -8,7 +8,7 @@ from django.urls import reverse
 from agents_app.models import Agent
 from tests.factories import AgentFactory, member
 from tests.form_submission import form_data
-from tools_app.mcp.definitions import Definition, Listing
+from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentcms.wire.timestamps import format_timestamp
 from runs_app.approvals.lookup import TASK_ID
-from runs_app.events.chunks import Chunk, build_chunk
+from runs_app.events.stream_chunks import Chunk, build_chunk
 from runs_app.models import BackgroundTask
 from runs_app.models.background_task import TaskStatus
 
