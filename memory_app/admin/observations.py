@@ -14,12 +14,12 @@ from memory_app.models import Observation, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.observational.limits import observational_options_of_agent
 
-MAX_OBSERVED_ANEW = 1000  # of one action
+MAX_OBSERVED_AGAIN = 1000  # of one action
 
 
 @admin.register(Observation)
 class ObservationAdmin(ReadOnlyAdmin):
-    """Figures of the observations of conversations that the user may read. Superusers have them made anew."""
+    """Figures of the observations of conversations that the user may read. Superusers have them made again."""
 
     list_display = ("__str__", "thread", "generation", "is_active", "tokens", "message_tokens", "model", "created_at")
     list_filter = ("is_active", "created_at")
@@ -40,7 +40,7 @@ class ObservationAdmin(ReadOnlyAdmin):
         "created_at",
     )
 
-    actions = ("observe_anew",)
+    actions = ("observe_again",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Observation]:
         readable = Thread.objects.readable_on_pages(request.user)
@@ -50,9 +50,9 @@ class ObservationAdmin(ReadOnlyAdmin):
         return super().get_actions(request) if request.user.is_superuser else {}
 
     @admin.action(description="Observe again: the whole conversations of the selected observations")
-    def observe_anew(self, request: HttpRequest, observations: QuerySet[Observation]) -> None:
+    def observe_again(self, request: HttpRequest, observations: QuerySet[Observation]) -> None:
         """Delete the observations of these conversations, and let a worker make them again."""
-        keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_OBSERVED_ANEW]]
+        keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_OBSERVED_AGAIN]]
         threads = Thread.objects.filter(pk__in=keys).select_related("agent__active_version")
         observed = [thread for thread in threads if observational_options_of_agent(thread.agent) is not None]
         for thread in observed:
@@ -61,6 +61,6 @@ class ObservationAdmin(ReadOnlyAdmin):
                 thread.observations.all().delete()
                 observe_if_enabled(thread)
         noun = "conversation is" if len(observed) == 1 else "conversations are"
-        messages.success(request, f"{len(observed)} {noun} observed anew. The jobs show the progress.")
+        messages.success(request, f"{len(observed)} {noun} observed again. The jobs show the progress.")
         if left := len(threads) - len(observed):
             messages.warning(request, f"{left} stay as they are: their agents have no observational memory any more.")

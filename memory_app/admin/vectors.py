@@ -18,7 +18,7 @@ MAX_THREADS = 1000  # of one action
 
 @admin.register(Vector)
 class VectorAdmin(ReadOnlyAdmin):
-    """Vectors by embedder and conversation. Superusers have conversations indexed anew."""
+    """Vectors by embedder and conversation. Superusers have conversations indexed again."""
 
     list_display = ("__str__", "embedder", "conversation", "owner", "dimensions", "created_at")
     list_filter = ("embedder", "created_at")
@@ -27,7 +27,7 @@ class VectorAdmin(ReadOnlyAdmin):
     show_full_result_count = False
     ordering = ("-id",)
     fields = ("embedder", "conversation", "owner", "part", "dimensions", "scale", "created_at")
-    actions = ("index_anew",)
+    actions = ("index_again",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Vector]:
         vectors = super().get_queryset(request)
@@ -47,7 +47,7 @@ class VectorAdmin(ReadOnlyAdmin):
         return len(vector.data)
 
     @admin.action(description="Index again: the whole conversations of the selected vectors")
-    def index_anew(self, request: HttpRequest, vectors: QuerySet[Vector]) -> None:
+    def index_again(self, request: HttpRequest, vectors: QuerySet[Vector]) -> None:
         """Delete the vectors of these conversations by the same embedder, and let a worker make them again."""
         pairs = [*vectors.order_by().values_list("thread", "embedder").distinct()[:MAX_THREADS]]
         for thread_id, embedder in pairs:
@@ -55,4 +55,4 @@ class VectorAdmin(ReadOnlyAdmin):
                 Vector.objects.filter(thread=thread_id, embedder=embedder).delete()
                 enqueue_indexing(thread_id, embedder)
         noun = "conversation is" if len(pairs) == 1 else "conversations are"
-        messages.success(request, f"{len(pairs)} {noun} indexed anew. The jobs show the progress.")
+        messages.success(request, f"{len(pairs)} {noun} indexed again. The jobs show the progress.")

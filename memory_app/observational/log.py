@@ -132,7 +132,7 @@ def activate_reflection(log: ObservationLog, reflection: Observation) -> Activat
 
 
 def discard_observations(thread_id: int, number: int) -> None:
-    """Delete the observations that cover a message which was deleted, and all later ones. They are made anew."""
+    """Delete the observations that cover a message which was deleted, and all later ones. They are made again."""
     Observation.objects.filter(thread=thread_id, last__gte=number).delete()
 
 

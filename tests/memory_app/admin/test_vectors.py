@@ -28,15 +28,15 @@ def superuser(client):
     return client
 
 
-def test_a_conversation_is_indexed_anew(superuser, thread):
+def test_a_conversation_is_indexed_again(superuser, thread):
     before = {*Vector.objects.values_list("pk", flat=True)}
-    action = {"action": "index_anew", "_selected_action": [min(before)]}
+    action = {"action": "index_again", "_selected_action": [min(before)]}
 
     page = superuser.post(LIST, action, follow=True).content.decode()
     (job,) = Job.objects.filter(kind=INDEX_MESSAGES, state=Job.State.QUEUED)
     runner.run_claimed(str(job.pk))
 
-    assert "1 conversation is indexed anew." in page
+    assert "1 conversation is indexed again." in page
     after = {*Vector.objects.values_list("pk", flat=True)}
     assert (len(after), before & after) == (2, set())
 
@@ -57,6 +57,6 @@ def test_other_staff_see_no_vectors(client, thread):
     client.force_login(member("publisher", is_staff=True))
 
     assert "0 vectors" in client.get(LIST).content.decode()
-    client.post(LIST, {"action": "index_anew", "_selected_action": [Vector.objects.first().pk]})
+    client.post(LIST, {"action": "index_again", "_selected_action": [Vector.objects.first().pk]})
     assert Vector.objects.count() == 2
     assert not Job.objects.filter(state=Job.State.QUEUED).exists()

@@ -63,15 +63,15 @@ def test_the_page_of_a_run_shows_the_observations_that_it_was_given(client, user
     assert NOTES in page
 
 
-def test_the_admin_has_figures_without_texts_and_observes_anew(client, thread, observation):
+def test_the_admin_has_figures_without_texts_and_observes_again(client, thread, observation):
     staff = UserFactory(is_staff=True, is_superuser=True)
     url = reverse("admin:memory_app_observation_changelist")
     assert NOTES not in open_page(client, staff, url).content.decode()
     detail = open_page(client, staff, reverse("admin:memory_app_observation_change", args=[observation.pk]))
     assert NOTES not in detail.content.decode()
 
-    page = client.post(url, {"action": "observe_anew", "_selected_action": [observation.pk]}, follow=True)
+    page = client.post(url, {"action": "observe_again", "_selected_action": [observation.pk]}, follow=True)
 
-    assert "1 conversation is observed anew." in page.content.decode()
+    assert "1 conversation is observed again." in page.content.decode()
     assert not Observation.objects.exists()
     assert not AgentRun.objects.exists()
