@@ -9,10 +9,12 @@ from rest_framework.request import Request
 
 from agentcms.api.etags import named_etags
 from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, PreconditionFailed
 from agents_app.configuration.memory_options import WorkingMemoryOptions
+from agents_app.configuration.schema import ConfigError, validate_fields
 from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query
 from memory_app.history.threads import find_thread, get_own_thread, get_thread, other_resource, thread_not_found
 from memory_app.models import Resource, Thread
@@ -22,6 +24,7 @@ from memory_app.working.options import working_options_of
 from memory_app.working.values import Holder, Origin, WorkingMemory
 
 EMPTY = WorkingMemory(None, 0)
+FORMATS = {"template", "schema"}  # only one of them counts
 
 
 class Place(NamedTuple):
@@ -77,11 +80,11 @@ def find_place(request: Request, key: str) -> Place:
         if not resource:
             raise thread_not_found(key)
         resource = caller.resource_to_read(resource)
-        options = options_of(request, None)
+        options = with_requested(request, options_of(request, None))
         holder = Resource.objects.filter(realm=caller.realm, key=resource).first()
         return Place(holder if options.scope == "resource" else None, options, None)
     thread = get_thread(caller, key, resource)
-    options = options_of(request, thread)
+    options = with_requested(request, options_of(request, thread))
     if options.scope == "resource":
         reject_foreign_resource(caller, thread)
     return Place(holder_of(thread, options), options, thread)
@@ -97,6 +100,24 @@ def options_of(request: Request, thread: Thread | None) -> WorkingMemoryOptions:
     """Return the options of the agent of the query, else of the thread's agent, else the defaults."""
     agent = agent_of_query(request) or (thread.agent if thread else None)
     return working_options_of(agent) or WorkingMemoryOptions()
+
+
+def with_requested(request: Request, options: WorkingMemoryOptions) -> WorkingMemoryOptions:
+    """Return options with those of `memoryConfig` in their place, which count for this request. Raise BadRequest."""
+    with QueryParams(request) as query:
+        config = (query.json_object("memoryConfig") or {}).get("workingMemory")
+        if not isinstance(config, dict):
+            return options
+        given = options.model_dump(by_alias=True, exclude_unset=True)
+        if config.keys() & FORMATS:
+            given = {name: value for name, value in given.items() if name not in FORMATS}
+        try:
+            validate_fields(WorkingMemoryOptions, given | config)
+        except ConfigError as error:
+            for issue in error.issues:
+                query.add_fault(f"memoryConfig.workingMemory.{issue.field}".rstrip("."), issue.message)
+            return options
+    return WorkingMemoryOptions.model_validate(given | config)
 
 
 def holder_of(thread: Thread, options: WorkingMemoryOptions) -> Holder:

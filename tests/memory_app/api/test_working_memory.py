@@ -1,5 +1,8 @@
 """The API of working memory."""
 
+import json
+from urllib.parse import urlencode
+
 import pytest
 
 from memory_app.models import Resource, Thread, WorkingRevision
@@ -62,6 +65,41 @@ def test_an_agent_may_note_by_thread_and_after_a_schema(caller, editor, agent):
     assert (answer["source"], answer["workingMemory"]) == ("thread", '{\n  "age": 9\n}')
     assert answer["workingMemoryTemplate"] == {"format": "json", "content": SCHEMA}
     assert Thread.objects.get().working_revision == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "source", "template"),
+    [
+        ({"workingMemory": {"scope": "thread"}}, "thread", {"format": "markdown", "content": "# Person"}),
+        ({"workingMemory": {"template": "# Mine"}}, "resource", {"format": "markdown", "content": "# Mine"}),
+        ({"workingMemory": {"schema": SCHEMA}}, "resource", {"format": "json", "content": SCHEMA}),
+        ({"workingMemory": True, "lastMessages": 3}, "resource", {"format": "markdown", "content": "# Person"}),
+    ],
+)
+def test_options_of_the_request_take_the_place_of_those_of_the_agent(caller, editor, agent, config, source, template):
+    add_thread(editor, agent=noting(agent, template="# Person"))
+    caller.post(PATH, {"workingMemory": "# Ann"})
+
+    answer = caller.get(f"{PATH}?{urlencode({'memoryConfig': json.dumps(config)})}").body
+
+    assert (answer["source"], answer["workingMemoryTemplate"]) == (source, template)
+    assert answer["workingMemory"] == ("# Ann" if source == "resource" else None)
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ("[1]", "memoryConfig"),
+        ('{"workingMemory": {"scope": "world"}}', "memoryConfig.workingMemory.scope"),
+        ('{"workingMemory": {"template": "# A", "schema": {}}}', "memoryConfig.workingMemory"),
+    ],
+)
+def test_invalid_options_of_the_request_are_refused_with_their_path(caller, editor, agent, config, field):
+    add_thread(editor, agent=agent)
+
+    refused = caller.get(f"{PATH}?{urlencode({'memoryConfig': config})}")
+
+    assert (refused.status_code, [issue["field"] for issue in refused.body["issues"]]) == (400, [field])
 
 
 def test_a_thread_that_does_not_exist_yet_has_that_of_its_resource(caller, editor, agent):
