@@ -12,7 +12,7 @@ from agentcms.wire.patterns import compile_pattern
 from agents_app.configuration.fields.types import Name, OwnerId
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
 from evals_app.scorers.kinds.checks import CHECKS
-from evals_app.scorers.kinds.judges import JUDGE
+from evals_app.scorers.kinds.judges import JUDGE, score_range
 from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS
 from evals_app.scorers.kinds.trajectory import MODES
 from evals_app.scorers.presets import PRESETS
@@ -115,10 +115,9 @@ def reject_invalid_scorer(snapshot: JSONObject) -> None:
 
 
 def common_issues(snapshot: JSONObject) -> list[Issue]:
-    limits = snapshot.get("scoreRange") or {}
-    low, high = limits.get("min") or 0, limits.get("max", 1)
+    low, high = score_range(snapshot)
     issues = []
-    if high is None or low >= high:
+    if low >= high:
         issues.append(Issue("scoreRange", "The maximum must be above the minimum."))
     schema = snapshot.get("outputSchema")
     if schema:

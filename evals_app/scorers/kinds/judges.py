@@ -108,8 +108,10 @@ def judged_result(config: Config, score: float, reason: str, model: Any) -> Scor
 
 
 def score_range(config: Config) -> tuple[float, float]:
+    """Return the lowest and the highest score of a scorer: 0 and 1 where its configuration says nothing."""
     limits = config.get("scoreRange") or {}
-    return float(limits.get("min") or 0), float(limits.get("max", 1))
+    high = limits.get("max")
+    return float(limits.get("min") or 0), 1.0 if high is None else float(high)
 
 
 def label_of(config: Config, score: float) -> str:

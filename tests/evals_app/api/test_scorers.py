@@ -82,6 +82,15 @@ def test_a_draft_needs_no_publisher(publisher):
     assert editor.get(f"{SCORERS}/polite").body["name"] == "Polite"
 
 
+def test_a_maximum_that_is_null_is_the_default_one(publisher):
+    judge = {"type": "llm-judge", "model": {"provider": "demo", "name": "echo"}, "instructions": "Be strict."}
+
+    create(publisher, **judge, presetConfig={}, scoreRange={"min": 0.5, "max": None})
+    refused = publisher.post(SCORERS, {**POLITE, **judge, "presetConfig": {}, "scoreRange": {"min": 1, "max": None}})
+
+    assert (refused.status_code, refused.body["issues"][0]["field"]) == (400, "scoreRange")
+
+
 def test_faults_name_their_field(publisher):
     answer = publisher.post(SCORERS, {"name": "Judge", "type": "llm-judge"})
 
