@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from uuid import UUID
 
 from django.http import HttpResponse
 from pydantic import BaseModel, Field
@@ -15,6 +16,7 @@ from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fi
 from evals_app.api.experiments import get_experiment
 from evals_app.api.lookups import get_dataset
 from evals_app.compare.jobs import find_comparison
+from evals_app.compare.repeats import mean_scores
 from evals_app.models import Comparison, Experiment, ExperimentResult
 
 ExperimentId = Annotated[str, Field(max_length=64)]
@@ -54,18 +56,25 @@ def comparison_body(comparison: Comparison, baseline: Experiment, candidate: Exp
     }
 
 
+ANSWER_COLUMNS = ("item_id", "item_version__input", "item_version__ground_truth", "output", "scores")
+
+
 def compared_items(baseline: Experiment, candidate: Experiment, order: list[str]) -> list[JSONObject]:
-    """Return the items of two experiments with both answers, in this order and then the others."""
+    """Return the items of two experiments with both answers, in this order and then the others.
+
+    Of an item that was answered several times, return the first answer and the means of the scores.
+    """
     rows: dict[str, JSONObject] = {}
     for experiment in (baseline, candidate):
-        results = experiment.results.filter(state=ExperimentResult.State.DONE, attempt=0).select_related(
-            "item_version"
-        )
-        columns = ("item_id", "item_version__input", "item_version__ground_truth", "output", "scores")
-        for item_id, given, truth, output, scores in results.values_list(*columns):
+        repeats: dict[UUID, list[list[JSONObject]]] = {}
+        results = experiment.results.filter(state=ExperimentResult.State.DONE).order_by("attempt")
+        for item_id, given, truth, output, scores in results.values_list(*ANSWER_COLUMNS):
             row = rows.setdefault(str(item_id), empty_row(item_id, given, truth, baseline, candidate))
-            values = {entry["scorerId"]: entry["score"] for entry in scores}
-            row["results"][str(experiment.pk)] = {"output": output, "scores": values}
+            attempts = repeats.setdefault(item_id, [])
+            attempts.append(scores)
+            means = {entry["scorerId"]: entry["score"] for entry in mean_scores(attempts)}
+            first = row["results"][str(experiment.pk)] or {"output": output}
+            row["results"][str(experiment.pk)] = {**first, "scores": means}
     position = {item_id: number for number, item_id in enumerate(order)}
     return sorted(rows.values(), key=lambda row: position.get(str(row["itemId"]), len(position)))
 

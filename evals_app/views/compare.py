@@ -15,6 +15,7 @@ from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from evals_app.compare.interval_plots import build_interval_plots
 from evals_app.compare.jobs import find_comparison, require_comparable
+from evals_app.compare.repeats import mean_scores
 from evals_app.compare.word_differences import mark_words
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.views.experiments import ONLY_WORSE
@@ -98,24 +99,30 @@ def cost_text(dollars: float) -> str:
 def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) -> list[dict[str, Any]]:
     """Return the items of a page with both answers, whose differing words are marked."""
     ids = [row["itemId"] for row in page]
-    results_by_item: dict[tuple[UUID, str], ExperimentResult] = {}
+    attempts: dict[tuple[UUID, str], list[ExperimentResult]] = {}
     for one in (baseline, candidate):
-        results = one.results.filter(item__in=ids, attempt=0).select_related("item_version")
-        results_by_item |= {(one.pk, str(result.item_id)): result for result in results}
-    calls = calls_by_run([result.run_id for result in results_by_item.values()])
+        for result in one.results.filter(item__in=ids).select_related("item_version").order_by("attempt"):
+            attempts.setdefault((one.pk, str(result.item_id)), []).append(result)
+    calls = calls_by_run([results[0].run_id for results in attempts.values()])
     rows = []
     for entry in page:
-        before, after = (results_by_item.get((one.pk, entry["itemId"])) for one in (baseline, candidate))
-        if before is None or after is None:
+        pair = [attempts.get((one.pk, entry["itemId"]), []) for one in (baseline, candidate)]
+        if not all(pair):
             continue
+        before, after = (results[0] for results in pair)
         marked = mark_words(text_of_json(before.output), text_of_json(after.output))
         sides = [
-            {"label": label, "result": result, "spans": spans, "calls": calls.get(result.run_id, [])}
-            for label, result, spans in zip(("Before", "After"), (before, after), marked, strict=True)
+            {"label": label, **describe_attempts(results), "spans": spans, "calls": calls.get(results[0].run_id, [])}
+            for label, results, spans in zip(("Before", "After"), pair, marked, strict=True)
         ]
         texts = (text_of_json(value) for value in (before.effective_input, before.effective_ground_truth))
         rows.append({"change": entry["change"], "sides": sides, **dict(zip(("input", "truth"), texts, strict=True))})
     return rows
+
+
+def describe_attempts(results: list[ExperimentResult]) -> dict[str, Any]:
+    """Return the first answer of an experiment to an item, the others, and the means of their scores."""
+    return {"result": results[0], "others": results[1:], "scores": mean_scores(one.scores for one in results)}
 
 
 def calls_by_run(run_ids: list[UUID | None]) -> dict[UUID | None, list[str]]:

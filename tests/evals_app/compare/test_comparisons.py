@@ -109,6 +109,8 @@ def test_repeats_are_averaged_within_an_item(viewer):
 
     entry = viewer.post(PATH, body(before, after)).body["statistics"]["scorers"]["exact"]
     assert (entry["pairs"], entry["candidateMean"], entry["same"]) == (1, 0.5, 1)
+    (item,) = viewer.post(PATH, body(before, after)).body["items"]
+    assert item["results"][str(after.pk)] == {"output": "answer 1.0", "scores": {"exact": 0.5}}
 
 
 def test_running_and_foreign_experiments_are_refused(viewer, pair):

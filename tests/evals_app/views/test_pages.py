@@ -84,6 +84,22 @@ def test_a_comparison_shows_scores_calls_and_figures_of_each_item(client, editor
     assert (worse.count('data-label="Change"'), better.count('data-label="Change"')) == (1, 11)
 
 
+def test_a_comparison_shows_the_mean_of_repeats_with_a_link_to_each_answer(client, editor):
+    dataset = make_dataset("One", owner_id="support")
+    baseline, candidate = ended(dataset, [0.5]), ended(dataset, [1.0], number=2)
+    result, run = candidate.results.get(), RunFactory(owner_id="support")
+    result.pk, result.attempt, result.run = None, 1, run
+    result.scores = [{"scorerId": "exact", "scorerName": "Exact", "score": 0.5}]
+    result.save(force_insert=True)
+    compute_now(baseline, candidate)
+
+    page = text(client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"))
+
+    assert "Exact <b>0.75</b>" in page
+    assert "mean of 2 answers, the first is shown" in page
+    assert f'href="/runs/{run.pk}"' in page
+
+
 def test_a_comparison_takes_a_constant_number_of_queries(client, editor, django_assert_max_num_queries):
     dataset = make_dataset(*map(str, range(40)), owner_id="support")
     baseline, candidate = ended(dataset, [0.5] * 40), ended(dataset, [0.75] * 40, number=2)
