@@ -1,4 +1,4 @@
-"""Log formatters. Lines have the id of their request and never contain user data or secrets."""
+"""Formatters and filters of the log. Lines have the id of their request and never contain user data or secrets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import traceback
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -21,6 +22,13 @@ SECRET_PATTERN = re.compile(r"acms_[0-9a-f]{8}_[\w-]+|(?<=://)[^\s/@:]*:[^\s/@]*
 # The messages of these errors describe the system. The message of any other error may quote user data.
 INFRASTRUCTURE_ERRORS = (OperationalError, InterfaceError, RedisConnectionError, OSError, ImproperlyConfigured)
 MAX_FRAMES = 12
+
+
+class FaultFilter(logging.Filter):
+    """A filter of Django's log of failed requests. An answer 501 says what is not supported, and nothing is wrong."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return getattr(record, "status_code", None) != HTTPStatus.NOT_IMPLEMENTED
 
 
 class TextFormatter(logging.Formatter):

@@ -230,6 +230,7 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"text": {"()": "agentcms.logs.TextFormatter"}, "json": {"()": "agentcms.logs.JSONFormatter"}},
+    "filters": {"faults": {"()": "agentcms.logs.FaultFilter"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
@@ -242,7 +243,7 @@ LOGGING: dict[str, Any] = {
     },
     "loggers": {
         "django": {"handlers": [], "level": "INFO"},
-        "django.request": {"level": "ERROR"},  # no line for each 404
+        "django.request": {"level": "ERROR", "filters": ["faults"]},  # no line for each 404
         "httpx": {"level": "WARNING"},
         # The clients of model providers log each request.
         **{name: {"level": "WARNING"} for name in ("httpx2", "openai", "anthropic", "google_genai")},

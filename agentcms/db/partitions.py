@@ -6,11 +6,14 @@ Rows of other UUIDs, and of days without a partition, are in the default partiti
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, OperationalError, connection, transaction
+
+log = logging.getLogger(__name__)
 
 ONE_DAY = timedelta(days=1)
 ABSENCE = "no_rows_of_the_next_partition"
@@ -94,6 +97,7 @@ def execute_or_give_up(*statements: str) -> bool:
             cursor.execute(f"SET LOCAL lock_timeout = '{MAX_LOCK_WAIT}'")
             for statement in statements:
                 cursor.execute(statement)
-    except (IntegrityError, OperationalError):
+    except (IntegrityError, OperationalError) as error:
+        log.info("A partition was not changed: %s", str(error).partition("\n")[0])
         return False
     return True

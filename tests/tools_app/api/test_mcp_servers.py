@@ -3,6 +3,7 @@
 import pytest
 
 from access_app.role import Role
+from agentcms.logs import FaultFilter
 from jobs_app.models import Job
 from tests.api_client import Caller
 from tests.factories import UserFactory, api_key, member
@@ -197,9 +198,10 @@ def test_an_editor_calls_a_tool(http_server):
     assert invalid.status_code == 400
 
 
-def test_a_refresh_is_a_job_and_resources_are_not_supported(manager, office):
+def test_a_refresh_is_a_job_and_resources_are_not_supported(manager, office, caplog):
     job = manager.post("/api/mcp/office/refresh")
 
     assert (job.status_code, job.body["kind"]) == (202, "list_mcp_tools")
     assert manager.get("/api/mcp/office/resources").status_code == 501
+    assert [*filter(FaultFilter().filter, caplog.records)] == []  # nothing is wrong
     assert manager.get("/api/mcp/v0/servers").body["servers"][0]["id"] == "office"
