@@ -60,7 +60,10 @@
   });
 
   addEventListener("htmx:after:swap", (event) => {
-    if (!palette.open || event.detail.ctx?.target !== list) return;
+    const { ctx } = event.detail;
+    if (!palette.open || ctx?.target !== list) return;
+    const query = new URL(ctx.request.action, location).searchParams.get("q");
+    if (query !== field.value) return; // somebody typed on since this request
     isSearching = false;
     select(options()[0]);
     if (opensWhenFound) current()?.click();

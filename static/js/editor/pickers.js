@@ -110,16 +110,17 @@
 
   // --- adding what the search of a picker found
 
-  listen(
-    "toggle",
-    (event) => {
-      if (!event.target.matches?.("[data-add]") || !event.target.open) return;
-      const search = find("[data-add-search]", event.target);
-      search.focus();
-      search.dispatchEvent(new Event("search-opened"));
-    },
-    { capture: true },
-  );
+  // The focus moves within the click: a toggle event comes later, and keys typed before it would be lost.
+  listen("click", (event) => {
+    const details = event.target.closest("[data-add] > summary")?.parentElement;
+    if (!details) return;
+    event.preventDefault();
+    details.open = !details.open;
+    if (!details.open) return;
+    const search = find("[data-add-search]", details);
+    search.focus();
+    search.dispatchEvent(new Event("search-opened"));
+  });
 
   listen("click", (event) => {
     const option = event.target.closest("[data-option]");

@@ -211,6 +211,30 @@ def test_tools_are_added_moved_and_removed_by_keyboard(visit, fresh, api):
     assert visitor.console == []
 
 
+def test_keys_right_after_the_picker_has_opened_reach_its_search(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}")
+    open_section(page, "tools")
+    is_focused = page.evaluate("""() => {
+        document.querySelector("#tools-picker summary").click();
+        return document.activeElement.matches("#tools-picker [data-add-search]");
+    }""")
+    assert is_focused, "the keys typed until the focus moves would be lost"
+
+
+def test_a_late_answer_does_not_replace_the_results_of_a_later_search(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}")
+    open_section(page, "tools")
+    earlier = []
+    page.route("**/options/tools?q=", lambda route: earlier.append(route), times=1)
+    page.locator("#tools-picker summary").press("Enter")
+    page.keyboard.type("calculator")
+    expect(page.locator("#tools-options [data-option]")).to_have_count(1)
+    assert len(earlier) == 1
+    earlier[0].continue_()
+    page.evaluate("new Promise((resolve) => setTimeout(resolve, 300))")
+    assert page.locator("#tools-options [data-option]").count() == 1
+
+
 def test_instructions_are_previewed_with_values_and_expanded(visit, fresh, api):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")

@@ -79,3 +79,17 @@ def test_a_key_before_htmx_has_started_opens_the_palette(visit):
     visitor.page.goto(f"{visitor.base_url}/account/keys")
     visitor.page.keyboard.press("Control+k")
     expect(visitor.page.locator("#palette [aria-selected=true]")).to_have_count(1)
+
+
+def test_enter_does_not_open_the_results_of_an_earlier_search(visit):
+    page = visit().goto("/")
+    page.evaluate("""() => {
+        const field = document.querySelector("#palette [role=combobox]");
+        addEventListener("htmx:before:swap", () => {  // typed while the answer to the blank search arrives
+            field.value = "api keys";
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+        }, { once: true });
+        addEventListener("htmx:finally:request", () => field.form.requestSubmit(), { once: true });
+    }""")
+    page.keyboard.press("Control+k")
+    page.wait_for_url("**/account/keys")
