@@ -226,6 +226,7 @@ WEB_STALL_TIMEOUT = environment.read_int("WEB_STALL_TIMEOUT", 20)
 # --- Logs and metrics
 
 LOG_REQUESTS = environment.read_bool("LOG_REQUESTS", default=False)
+LOG_LEVEL = environment.read_choice("LOG_LEVEL", "info", "debug", "warning", "error").upper()
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -239,10 +240,15 @@ LOGGING: dict[str, Any] = {
     },
     "root": {
         "handlers": ["stderr"],
-        "level": environment.read_choice("LOG_LEVEL", "info", "debug", "warning", "error").upper(),
+        "level": LOG_LEVEL,
     },
     "loggers": {
         "django": {"handlers": [], "level": "INFO"},
+        # Celery logs each task twice, and beat sends some every few seconds. Failures are errors.
+        **{
+            name: {"level": "DEBUG" if LOG_LEVEL == "DEBUG" else "WARNING"}
+            for name in ("celery.app.trace", "celery.beat", "celery.worker.strategy")
+        },
         "django.request": {"level": "ERROR", "filters": ["faults"]},  # no line for each 404
         "httpx": {"level": "WARNING"},
         # The clients of model providers log each request.
