@@ -20,13 +20,16 @@ from jobs_app.models import Job
 from jobs_app.runner import enqueue
 from knowledge_app.documents.adding import add_text
 from knowledge_app.models import Document, KnowledgeBase
-from runs_app.models import AgentRun, SavedInput
+from memory_app.models import Participant, Thread
+from runs_app.models import AgentRun, PendingCall, SavedInput
 from tests.access_app.api.test_permissions import AGENT_CASES, NEW
 from tests.api_client import AGENTS, Caller, agent_path
 from tests.factories import AgentFactory, api_key, member
 from tests.knowledge_app.conftest import make_base
-from tools_app.models import McpServer
-from versions_app.models import Activation, AgentVersion
+from tests.memory_app.conftest import add_thread
+from tests.runs_app.factories import PendingCallFactory
+from tools_app.models import AcpAgent, McpServer
+from versions_app.models import Activation, AgentVersion, DeletedAgent
 
 YOURS, THEIRS, NOBODYS = "it-is-yours", "it-is-theirs", "it-is-nobody"  # the last two of one length
 WARM_UP, ROUNDS = 20, 300
@@ -137,6 +140,8 @@ def every_route(patterns=None, prefix=""):
             yield from every_route(pattern.url_patterns, path)
 
 
+# A resource is one of the caller's own realm, and a field is no row.
+NO_IDS_OF_OTHERS = {"resource_id", "field"}
 HIDDEN_TEXT = "Two doors"  # with a space, which no random token contains
 
 
@@ -166,14 +171,24 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
     server = McpServer(key="bobs-server", title=HIDDEN_TEXT, owner_id="bob", url="https://mcp.example.org/mcp")
     server.save()
     ids |= {"server_id": server.key, "tool_id": "add"}
+    call = PendingCallFactory(run=run, root_id=run.pk, arguments={"text": HIDDEN_TEXT})
+    thread = add_thread(bob, key="bobs-thread", title=HIDDEN_TEXT)
+    program = AcpAgent.objects.create(key="bobs-program", title=HIDDEN_TEXT, command_key="coder")
+    deleted = AgentFactory(id="bobs-deleted", owner_id="bob", name=HIDDEN_TEXT)
+    deleted.delete()
+    ids |= {"approval_id": call.pk, "call_id": call.pk, "thread_id": thread.key, "user_id": bob.pk}
+    ids |= {"acp_id": program.key, "deleted_id": DeletedAgent.objects.get().pk}
     whole = {"duplicate": {"id": "copy"}}  # the body is invalid without these
     of_run = {"runId": str(run.pk), "toolCallId": "c", "resumeData": {}, "name": "Ann was here"}
-    of_run |= {"resourceId": "r", "threadId": "t", "approved": True}
+    of_run |= {"resourceId": "r", "threadId": "t", "approved": True, "decision": "approve"}
+    of_run |= {"workingMemory": "Ann was here", "userId": ann.pk}
     api = Caller(api_key(ann))
     client.force_login(ann)
     before = stored_rows()
 
-    routes = [path for path in every_route() if set(re.findall(r"<(?:\w+:)?(\w+)>", path)) & ids.keys()]
+    names = {path: set(re.findall(r"<(?:\w+:)?(\w+)>", path)) for path in every_route()}
+    assert set().union(*names.values()) - ids.keys() == NO_IDS_OF_OTHERS
+    routes = [path for path, parameters in names.items() if parameters & ids.keys()]
     for route in routes:
         path = re.sub(r"<(?:\w+:)?(\w+)>", lambda match: str({**ids, "field": "tools"}[match[1]]), route)
         for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
@@ -186,7 +201,7 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
             )
             assert answer.status_code in (404, 405), (method, path, answer.status_code)
             assert HIDDEN_TEXT.encode() not in answer.content
-            assert stored_rows() == before, (method, path)
+        assert stored_rows() == before, path
 
     assert len(routes) > 30
     assert api.get(AGENTS).body["total"] == 0
@@ -205,6 +220,11 @@ def stored_rows():
         KnowledgeBase,
         Document,
         McpServer,
+        PendingCall,
+        Thread,
+        Participant,
+        AcpAgent,
+        DeletedAgent,
     )
     return [list(model.objects.order_by("pk").exclude(**own(model)).values()) for model in models]
 
