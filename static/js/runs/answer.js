@@ -16,6 +16,37 @@
     "tool-error": showResult,
     "step-finish": (answer, payload) => addTokens(answer, payload.output?.usage),
   };
+  // Of agents outside of this application, as runs_app/display/activities.py describes them. One with the key of an earlier
+  // activity takes its place.
+  const ACTIVITIES = {
+    "acp-thought": ({ text }) => ({ label: "Thought", text }),
+    "acp-plan": ({ entries = [] }) => ({
+      label: "Plan",
+      text: formatCount(entries.length, "step"),
+      lines: entries.map(({ content, status = "pending" }) => `${content} (${status})`),
+      key: "plan",
+    }),
+    "acp-tool-call": ({ toolCallId, title, kind, status }) => ({
+      label: "Tool",
+      text: title || kind || "Tool",
+      note: status,
+      key: `tool ${toolCallId}`,
+    }),
+    "acp-file": ({ action, path }) => ({ label: "File", text: `${action === "write" ? "Wrote" : action} ${path}` }),
+    "acp-permission": ({ title, allowed, reason }) => ({
+      label: "Permission",
+      text: title,
+      note: allowed ? "allowed" : "rejected",
+      lines: reason ? [reason] : [],
+    }),
+    "acp-session": ({ message }) => ({ label: "Session", text: message }),
+    "acp-crash": ({ exitCode, stderr }) => ({
+      label: "Error",
+      text: "The program ended.",
+      note: exitCode === null ? "" : `exit ${exitCode}`,
+      lines: [stderr || "The program wrote no errors."],
+    }),
+  };
 
   // element: the [data-answer] in the page. currentPart: the part to which text is appended.
   function createAnswer(element) {
@@ -25,6 +56,8 @@
   function showEvent(answer, { type, payload = {} }) {
     if (!answer.isStarted) showRunning(answer);
     HANDLERS[type]?.(answer, payload);
+    const activity = ACTIVITIES[type]?.(payload);
+    if (activity) showActivity(answer, activity);
   }
 
   function showRunning(answer) {
@@ -105,6 +138,30 @@
     if (typeof value === "string") return value;
     const json = JSON.stringify(value, null, 2);
     return json === "{}" ? "" : json;
+  }
+
+  // --- activities of agents outside of this application
+
+  function showActivity(answer, { label, text = "", note = "", lines = [], key = "" }) {
+    const last = answer.parts.lastElementChild;
+    if (label === "Thought" && last?.dataset.activity === label) {
+      find("[data-activity-text]", last).append(text);
+      return;
+    }
+    const element = fromTemplate(lines.length ? "activity-lines-template" : "activity-template");
+    element.dataset.activity = key || label;
+    find(".call-noun", element).textContent = label;
+    find("[data-activity-text]", element).textContent = text;
+    find(".call-state", element).textContent = note;
+    for (const line of lines) {
+      const paragraph = find(".call-body", element).appendChild(document.createElement("p"));
+      Object.assign(paragraph, { className: "prose", dir: "auto", textContent: line });
+    }
+    const earlier = key && findAll("[data-activity]", answer.parts).find((part) => part.dataset.activity === key);
+    if (earlier) earlier.replaceWith(element);
+    else answer.parts.append(element);
+    answer.currentPart = { kind: "activity" };
+    hidePlaceholder(answer);
   }
 
   // --- figures
