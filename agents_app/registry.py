@@ -96,6 +96,7 @@ class Entry:
     make: Callable[[str, Entry], Any] | None = None
     make_agent: Callable[[Entry], Any] | None = None  # builds the agent of a child run
     tool_name: str = ""  # for models, if it is not the key
+    server_title: str = ""  # for people, of a tool of an MCP server
     owner_id: str = ""
     definition_hash: str = ""
     accepted_hash: str = ""

@@ -20,6 +20,12 @@ def find_scorer(key: str, owner_id: str) -> Entry | None:
     return entry if entry is not None and entry.owner_id in ("", owner_id) else None
 
 
+def scorer_title(key: str, owner_id: str) -> str:
+    """Return the name of a scorer, or its key if nothing registers it."""
+    entry = find_scorer(key, owner_id)
+    return entry.title if entry is not None else key
+
+
 def scorer_keys(experiment: Experiment, version: ItemVersion) -> list[str]:
     """Return the scorers of an item, from one place: the experiment, else the item, else the dataset."""
     if experiment.scorer_keys is not None:

@@ -10,6 +10,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from agents_app.models import Agent
+from evals_app.experiments.scoring import scorer_title
 from evals_app.experiments.targets import live_versions
 from evals_app.models import Experiment, ReleaseGate
 from versions_app.models import AgentVersion
@@ -44,7 +45,7 @@ def check_gates(agent: Agent, version: AgentVersion, gates: Iterable[ReleaseGate
 def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate) -> GateState:
     """Return whether the last experiment of a version meets a gate."""
     name = f"Version {version.version_number}"
-    need = describe_need(gate)
+    need = describe_need(gate, agent.owner_id)
     experiment = find_experiment(agent, version.snapshot_hash, gate)
     if experiment is None:
         return GateState(gate, False, f"{name} needs {need}; no experiment has tested it.")
@@ -74,12 +75,12 @@ def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:
     return bool(gate.max_age_days and ended and ended < timezone.now() - timedelta(days=gate.max_age_days))
 
 
-def describe_need(gate: ReleaseGate) -> str:
-    """Return what a gate asks for: "0.80 on 'exact' over 'support'"."""
+def describe_need(gate: ReleaseGate, owner_id: str) -> str:
+    """Return what a gate asks of an agent of an owner: "0.80 on 'Exact match' over 'Support'"."""
     bars = [f"{gate.minimum:.2f}"] if gate.minimum is not None else []
     bars += [f"at most {gate.maximum:.2f}"] if gate.maximum is not None else []
     statistic = "" if gate.statistic == Statistic.MEAN else f" ({gate.get_statistic_display().lower()})"
-    return f"{' and '.join(bars)} on '{gate.scorer}'{statistic} over '{gate.dataset_id}'"
+    return f"{' and '.join(bars)} on '{scorer_title(gate.scorer, owner_id)}'{statistic} over '{gate.dataset.name}'"
 
 
 def find_experiment(agent: Agent, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:

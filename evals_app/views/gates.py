@@ -79,7 +79,7 @@ def delete_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpRespo
     context = {
         "title": "Delete the release gate?",
         "body": "evals/_delete_gate.html",
-        "need": describe_need(gate),
+        "need": describe_need(gate, agent.owner_id),
         "for_team": gate.agent_id is None,
         "buttons": [{"label": "Delete the gate", "kind": "danger"}],
     }

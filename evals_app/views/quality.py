@@ -15,7 +15,7 @@ from access_app.role import Role
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
-from evals_app.experiments.scoring import find_scorer
+from evals_app.experiments.scoring import scorer_title
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Experiment, ReleaseGate
 from evals_app.quality.online import find_online_scores
@@ -35,7 +35,7 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
     rows = list(experiments.select_related("dataset").order_by("-created_at")[:MAX_EXPERIMENTS])
     head = get_head_version(agent)
     online = find_online_scores(agent)
-    titles = {score.scorer: scorer_title(score.scorer, agent) for score in online}
+    titles = {score.scorer: scorer_title(score.scorer, agent.owner_id) for score in online}
     completed = [row for row in rows if row.status == Experiment.Status.COMPLETED]
     gates = gate_rows(agent, head, rows)
     context: dict[str, Any] = header_context(request, agent, AgentTab.QUALITY)
@@ -47,12 +47,6 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
         "may_manage": granted_covers(request.user, Role.MANAGER, agent.granted),
     }
     return render(request, "evals/quality.html", context)
-
-
-def scorer_title(key: str, agent: Agent) -> str:
-    """Return the name of a scorer, or its key if nothing registers it."""
-    entry = find_scorer(key, agent.owner_id)
-    return entry.title if entry is not None else key
 
 
 def bars_of(gates: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
@@ -71,7 +65,7 @@ def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment
     return [
         {
             "state": state,
-            "scorer": scorer_title(state.gate.scorer, agent),
+            "scorer": scorer_title(state.gate.scorer, agent.owner_id),
             "running": next((row for row in unfinished if row.dataset_id == state.gate.dataset_id), None),
         }
         for state in states

@@ -39,6 +39,7 @@ def tool_entries(server: Server) -> Iterator[Entry]:
             source="staff",
             make=make_mcp_tool,
             owner_id=server.owner_id,
+            server_title=server.title,
             tool_name=f"{server.prefix}_{name}",
             definition_hash=listed.hash if listed else "",
             accepted_hash=accepted.hash if accepted else "",

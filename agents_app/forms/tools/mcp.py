@@ -56,7 +56,9 @@ class ToolRow:
     @property
     def search_text(self) -> str:
         """The words by which the search finds the tool, in lower case."""
-        texts = [self.key, self.entry.title, self.entry.description[:MAX_SEARCHED]] if self.entry else [self.key]
+        texts = [self.key]
+        if self.entry:
+            texts += [self.entry.server_title, self.entry.title, self.entry.description[:MAX_SEARCHED]]
         return " ".join(texts).lower()
 
     @property
@@ -70,6 +72,12 @@ class ServerRows:
 
     key: str
     tools: list[ToolRow]
+
+    @property
+    def title(self) -> str:
+        """The name of the server, or its key if no tool of it is known."""
+        titles = (tool.entry.server_title for tool in self.tools if tool.entry)
+        return next(filter(None, titles), self.key)
 
     @property
     def selected_count(self) -> int:

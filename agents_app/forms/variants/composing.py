@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration.conditional import JOINS
-from agents_app.forms.members import normalize_lines, parse_json, parse_tags
+from agents_app.forms.members import normalize_lines, parse_json, parse_number, parse_tags
 from agents_app.forms.object_field import get_list
 from agents_app.forms.tools.knowledge import parse_input
 from agents_app.forms.variants.rows import (
@@ -18,6 +18,8 @@ from agents_app.forms.variants.rows import (
     VARIANT_FIELDS,
     VariantRow,
 )
+
+EXAMPLES = {"temperature": "0.7", "topP": "0.9", "maxTokens": "1000"}
 
 
 def submitted_rows(data: Any) -> list[VariantRow]:
@@ -108,13 +110,28 @@ def compose_value(row: VariantRow) -> Any:
         if not row.texts.get("key"):
             raise ValidationError("Choose a memory.", code="required")
         return row.texts["key"]
-    provider, name, rest = (row.texts.get(part, "") for part in VALUE_INPUTS["model"])
+    return compose_model(row)
+
+
+def compose_model(row: VariantRow) -> dict[str, Any]:
+    provider, name, rest = (row.texts.get(part, "") for part in ("provider", "name", "rest"))
     if not (provider and name):
         raise ValidationError("Enter the provider and the model.", code="required")
     settings = parse_json(rest) if rest else {}
     if not isinstance(settings, dict):
         raise ValidationError('Other settings must be an object, such as {"temperature": 0}.', code="invalid")
-    return {"provider": provider, "name": name, **settings}
+    return {"provider": provider, "name": name, **settings, **compose_settings(row)}
+
+
+def compose_settings(row: VariantRow) -> dict[str, Any]:
+    """Return the usual settings of a model. Raise ValidationError for a text that is no number."""
+    settings: dict[str, Any] = {}
+    for name, label, text in row.setting_inputs:
+        try:
+            settings |= {name: parse_number(text)} if text else {}
+        except ValidationError:
+            raise ValidationError(f"{label} must be a number, such as {EXAMPLES[name]}.", code="invalid") from None
+    return settings
 
 
 def compose_rules(row: VariantRow) -> dict[str, Any]:

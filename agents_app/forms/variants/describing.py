@@ -9,12 +9,13 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
-from agents_app.forms.members import format_json
+from agents_app.forms.members import format_json, is_number
 from agents_app.forms.tools.knowledge import parse_input
 from agents_app.forms.variants.composing import compose_rules, compose_value
 from agents_app.forms.variants.rows import (
     LIST_OPERATORS,
     NO_RULES,
+    SETTING_LABELS,
     VALUELESS_OPERATORS,
     VARIANT_FIELDS,
     ConditionTexts,
@@ -45,8 +46,10 @@ def describe_variant(name: str, row: str, variant: Mapping[str, Any]) -> Variant
 def describe_value(row: VariantRow, value: Any) -> None:
     """Fill the inputs of a value, or the one with its JSON."""
     if row.field == "model" and isinstance(value, dict):
-        rest = {name: item for name, item in value.items() if name not in ("provider", "name")}
+        settings = {name: value[name] for name in SETTING_LABELS if is_number(value.get(name))}
+        rest = {name: item for name, item in value.items() if name not in ("provider", "name", *settings)}
         row.texts = {name: str(value.get(name) or "") for name in ("provider", "name")}
+        row.texts |= {name: json.dumps(number) for name, number in settings.items()}
         row.texts["rest"] = json.dumps(rest, ensure_ascii=False) if rest else ""
     elif row.field == "memory" and isinstance(value, str):
         row.texts = {"key": value}

@@ -5,8 +5,8 @@ The names of the inputs, for the variants of a field such as `model`; `row` is a
     conditional                     sent by every page that has the variants
     context_keys                    the claims that count, separated by commas
     variant-model                   the name of each variant, in order
-    variant-model-<row>-provider, -name, -rest
-                                    the value: a model, and its other settings as JSON
+    variant-model-<row>-provider, -name, -temperature, -topP, -maxTokens, -rest
+                                    the value: a model, its usual settings, and the others as JSON
     variant-memory-<row>-key, variant-tools-<row>-keys
                                     the value: a registered memory, the chosen tools
     variant-model-<row>-json        the value as JSON, if the inputs cannot show it
@@ -24,7 +24,8 @@ from dataclasses import field as dataclass_field
 from agents_app.configuration.conditional import RULE_OPERATORS
 
 VARIANT_FIELDS = {"model": "Model", "memory": "Memory", "tools": "Tools"}
-VALUE_INPUTS = {"model": ("provider", "name", "rest"), "memory": ("key",), "tools": ()}
+SETTING_LABELS = {"temperature": "Temperature", "topP": "Top P", "maxTokens": "Max tokens"}
+VALUE_INPUTS = {"model": ("provider", "name", *SETTING_LABELS, "rest"), "memory": ("key",), "tools": ()}
 OPERATOR_LABELS = {
     "equals": "is",
     "not_equals": "is not",
@@ -69,6 +70,11 @@ class VariantRow:
     @property
     def is_blank(self) -> bool:
         return not (any(self.texts.values()) or self.keys or self.conditions or self.json or self.rules)
+
+    @property
+    def setting_inputs(self) -> list[tuple[str, str, str]]:
+        """Return the name, label and text of each usual setting of a model."""
+        return [(name, label, self.texts.get(name, "")) for name, label in SETTING_LABELS.items()]
 
     @property
     def condition_inputs(self) -> list[ConditionTexts]:

@@ -111,6 +111,29 @@ def test_an_editor_adds_a_variant_without_json(publisher, agent):
     assert "pro, enterprise" in page
 
 
+def test_usual_settings_of_a_model_are_fields(publisher, agent):
+    value = {"provider": "demo", "name": "echo", "seed": 7, "maxTokens": 2000, "temperature": 0, "topP": None}
+    stored = {"model": [{"value": value, "rules": ENTERPRISE}]}
+
+    (row,) = inputs(agent, stored).rows
+
+    assert [text for _, _, text in row.setting_inputs] == ["0", "", "2000"]
+    assert (row.json, row.texts["rest"]) == ("", '{"seed": 7, "topP": null}')
+    submitted = VariantInputs.submitted(sent(inputs(agent, stored)), OptionSource("tools", None, agent))
+    assert submitted.compose(stored, None) == (stored, None)
+
+    new = {"variant-model": ["n1"], "variant-model-n1-provider": "demo", "variant-model-n1-name": "echo"}
+    new |= {
+        "variant-model-n1-field": ["a"],
+        "variant-model-n1-operator": ["exists"],
+        "variant-model-n1-expected": [""],
+    }
+    refused = save(publisher, agent, **new, **{"variant-model-n1-temperature": "warm"})
+    assert "Model, variant 1: Temperature must be a number, such as 0.7." in refused.content.decode()
+    assert save(publisher, agent, **new, **{"variant-model-n1-temperature": "0.20"}).status_code == 302
+    assert Agent.objects.get(pk=agent.pk).conditional["model"][0]["value"]["temperature"] == 0.2
+
+
 def test_what_is_missing_stands_at_the_variant_and_nothing_is_stored(publisher, agent):
     new = {"variant-tools": ["n1"], "variant-tools-n1-keys": ["add"], "variant-memory": ["n2"]}
     new |= {

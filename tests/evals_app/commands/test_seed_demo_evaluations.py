@@ -27,7 +27,7 @@ def test_the_draft_of_the_demo_misses_the_gate_that_its_live_version_meets():
     agent.refresh_from_db()
     assert [state.is_met for state in check_gates(agent, live, gates_for(agent))] == [True]
     (missed,) = check_gates(agent, draft, gates_for(agent))
-    assert "Version 2 needs 0.80 on 'cites-source'" in missed.message
+    assert "Version 2 needs 0.80 on 'Cites a source'" in missed.message
     assert not missed.is_met
     figures = compute_statistics(before, after)["scorers"]
     assert figures["cites-source"]["worse"] > figures["cites-source"]["better"]

@@ -14,7 +14,7 @@ from tests.factories import AgentFactory, UserFactory, api_key, member
 
 pytestmark = pytest.mark.django_db
 
-REASON = "Version 2 needs 0.80 on 'exact' over 'support'; no experiment has tested it."
+REASON = "Version 2 needs 0.80 on 'Equals the ground truth' over 'Support'; no experiment has tested it."
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_gates_are_kept_by_managers_over_http(agent):
     assert (created.status_code, created.body["mode"], created.body["statistic"]) == (201, "enforce", "mean")
     assert (listed[0]["met"], listed[0]["message"]) == (
         False,
-        "Version 1 needs 0.80 on 'exact' over 'support'; no experiment has tested it.",
+        "Version 1 needs 0.80 on 'Equals the ground truth' over 'Support'; no experiment has tested it.",
     )
     assert manager.post(path, {"datasetId": "support", "scorer": "exact"}).body["issues"][0]["field"] == "min"
     assert manager.post(path, {"datasetId": "none", "scorer": "x", "min": 1}).body["issues"][0]["field"] == "datasetId"

@@ -59,7 +59,7 @@ def test_a_manager_adds_lowers_and_deletes_a_gate(client, manager):
     assert "All agents of the team" in page
     assert "Not met, warns only" in page
     assert "Equals the ground truth over Support" in page
-    assert "The gate asks for 0.50 on &#x27;exact&#x27;" in text(client.get(f"{path}/delete"))
+    assert "The gate asks for 0.50 on &#x27;Equals the ground truth&#x27;" in text(client.get(f"{path}/delete"))
     client.post(f"{path}/delete")
     assert not ReleaseGate.objects.exists()
 
@@ -96,7 +96,7 @@ def test_a_button_runs_what_all_gates_over_the_dataset_wait_for(client, manager,
 
     started = client.post(f"/agents/concierge/gates/{gate.pk}/run")
 
-    assert "Version 2 needs 0.80 on &#x27;exact&#x27;" in page
+    assert "Version 2 needs 0.80 on &#x27;Equals the ground truth&#x27;" in page
     row = Experiment.objects.get()
     assert started.url == f"/experiments/{row.pk}"
     assert (row.version_number, row.scorer_keys) == (2, ["exact", "answer-length"])

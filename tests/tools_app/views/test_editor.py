@@ -49,6 +49,10 @@ def save(client, agent, **changes):
     return Agent.objects.get(pk=agent.pk).mcp_clients
 
 
+def test_servers_are_listed_by_name(publisher, office):
+    assert "Office <code>office</code>" in page(publisher, AgentFactory())
+
+
 def test_tools_are_selected_with_their_hashes_and_removed(publisher, office):
     agent = AgentFactory()
 
