@@ -1,9 +1,12 @@
 """The wall between realms: which callers reach the text of a conversation, by every route."""
 
 import json
+import re
 from urllib.parse import quote
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from access_app.models import ApiKey, Membership
 from agentcms.urls import api_urlpatterns
@@ -137,6 +140,22 @@ def test_strangers_see_nothing_of_a_conversation(service, owner, kind):
 
     thread = Thread.objects.get(realm=f"o{OWNER}")
     assert (thread.resource_key, [*thread.messages.all()]) == ("alice", [secret])
+
+
+@pytest.mark.parametrize("kind", ["other realm", "publisher", "own realm of the user", "realm of another team"])
+def test_a_conversation_behind_the_wall_takes_the_same_queries_as_none(service, owner, kind):
+    """How long an answer takes does not tell either whether there is such a conversation."""
+    stranger = Caller(key_of(kind, owner))
+    foreign, absent = bodies("t", Message.objects.get().key), bodies("none", "no-message")
+
+    def send(request):
+        with CaptureQueriesContext(connection) as queries:
+            answer = stranger.call(*request)
+        return answer.status_code, [re.sub(r"'[^']*'|\d+", "?", query["sql"]) for query in queries]
+
+    for name in foreign:
+        send(absent[name])  # fills the caches of the caller
+        assert send(foreign[name]) == send(absent[name]), name
 
 
 def test_a_key_for_one_resource_is_refused_on_writes_and_ignores_other_names_on_reads(service, owner):
