@@ -6,7 +6,8 @@ It is started as a script, inside the sandbox or without one, and imports only t
 
 `proxy` is the path of a Unix socket. What the program sends to HTTP_PROXY goes there. `parent` is the ID of the
 worker. With it, this process waits, and kills all that the program started once either ends, or once there are more
-than `processes`: the system limits no processes of root. Otherwise it becomes the program.
+than `processes`: the system limits no processes of root, and counts all processes of other users. Otherwise it becomes
+the program.
 """
 
 import ctypes

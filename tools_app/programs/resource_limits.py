@@ -31,10 +31,12 @@ def limited_argv(
     further options of the sandbox, and `proxy` is the path of a socket in it to which HTTP requests go. A program
     without a sandbox ends with this process.
     """
-    # The system does not limit the processes of root.
-    most = limits.get("NPROC", 0) if os.geteuid() == 0 else 0
+    processes = limits.get("NPROC", 0)
     if not command.is_sandboxed:
-        return supervised_argv(command.argv, folder or "/", limits, most)
+        # Counted: the system would count the threads of our web server and workers too, which are of the same user.
+        others = {name: value for name, value in limits.items() if name != "NPROC"}
+        return supervised_argv(command.argv, folder or "/", others, processes)
+    most = processes if os.geteuid() == 0 else 0  # the system does not limit the processes of root
     boxed = boxed_argv(command, limits, folder or "/tmp", mounts, proxy)  # noqa: S108  in the sandbox
     # Outside of the sandbox, where the program cannot stop it. The sandbox itself has two processes.
     return supervised_argv(boxed, "/", {}, most + SANDBOX_PROCESSES) if most else boxed

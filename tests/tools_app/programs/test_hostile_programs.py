@@ -1,5 +1,6 @@
 """Programs that want more than they are given: writable folders, capabilities and processes."""
 
+import os
 import subprocess
 import sys
 
@@ -72,3 +73,55 @@ open("/workspace/file", "w").write("after")
     assert done.stdout.split() == ["-1", "['0000000000000000']"]
     assert "Read-only file system" in done.stderr
     assert file.read_text() == "before"
+
+
+# --- As an ordinary user, as in production: the system itself limits what it starts.
+
+HOG = "x = bytearray(600 * 1024 * 1024); print('allocated')"
+SPIN = "import time; end = time.time() + 60\nwhile time.time() < end: pass\nprint('survived')"
+ONE_MORE = "import os; pid = os.fork(); pid == 0 and os._exit(0); os.waitpid(pid, 0); print('started')"
+NOBODY = 65534
+
+
+def run_as_nobody(monkeypatch, box, code, **limits):
+    """Run a program as an ordinary user, also where the tests are root."""
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    command = Command("hostile", ("/usr/bin/python3", "-c", code), sandbox="bwrap" if box == "boxed" else "none")
+    argv = limited_argv(command, {**LIMITS, **limits})
+    monkeypatch.undo()
+    return subprocess.run(argv, capture_output=True, text=True, timeout=90, env=command.environment, **user)
+
+
+@pytest.mark.parametrize("box", COMMANDS)
+class TestOrdinaryUsers:
+    def test_memory_is_limited(self, monkeypatch, box):
+        done = run_as_nobody(monkeypatch, box, HOG, DATA=300 * 1024 * 1024)
+
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "MemoryError" in done.stderr
+
+    def test_processor_time_is_limited(self, monkeypatch, box):
+        done = run_as_nobody(monkeypatch, box, SPIN, CPU=1)
+
+        assert done.returncode != 0
+        assert done.stdout == ""
+
+    @pytest.mark.parametrize("code", [BOMB, THREADS])
+    def test_processes_are_limited(self, monkeypatch, box, code):
+        done = run_as_nobody(monkeypatch, box, code, NPROC=PROCESSES)
+
+        assert done.stdout == "refused\n" or (done.returncode == 137 and "too many processes" in done.stderr)
+
+    def test_other_processes_of_the_user_do_not_count(self, monkeypatch, box):
+        """The limit is that of a program. The workers and the web server of the user have threads of their own."""
+        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        others = [subprocess.Popen(["/usr/bin/sleep", "60"], **user) for _ in range(PROCESSES + 5)]
+        try:
+            done = run_as_nobody(monkeypatch, box, ONE_MORE, NPROC=PROCESSES)
+        finally:
+            for process in others:
+                process.kill()
+                process.wait()
+
+        assert done.stdout == "started\n", done.stderr
