@@ -58,7 +58,7 @@ MEMORY_OPERATIONS = (
         "getWorkingMemory",
         "Get the working memory",
         "WorkingMemory",
-        query=OF_THREAD,
+        query=(*OF_THREAD, "memoryConfig"),
     ),
     Operation(
         "post",
@@ -291,7 +291,10 @@ THREAD_PARAMETERS: dict[str, JSON] = {
     "to": {"description": "Only earlier observations made until this time."},
     "offset": {"description": "The number of earlier observations to leave out."},
     "limit": {"description": "The highest number of results."},
-    "memoryConfig": {"description": "As JSON: messageRange is the number of messages around each result."},
+    "memoryConfig": {
+        "description": "As JSON. In searches, messageRange is the number of messages around each result. Of working "
+        "memory, workingMemory chooses the scope, the template or the schema."
+    },
 }
 
 ORDER: JSON = {
