@@ -52,6 +52,7 @@ VALUES = [
 QUERIES = ["%00", "%ED%A0%80", "-1", "9" * 400, "[[[[", "{}", "%7B%22a%22:", "x" * 5000, "NaN", "null"]
 PATHS = ["%00", "%ED%A0%80", "x" * 3000, "-1", "9" * 60, "%0A", "..%5C", "%F0%9F%92%A9"]
 WRITES = ("INSERT", "UPDATE", "DELETE")
+OF_CALLERS = 'UPDATE "access_app_apikey"'  # when a key was last used
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ class Attacker:
         if answer.status_code >= 400:
             statements = [query["sql"] for query in queries]
             is_undone = any(sql.startswith("ROLLBACK TO") for sql in statements)
-            written = [sql for sql in statements if sql.startswith(WRITES)]
+            written = [sql for sql in statements if sql.startswith(WRITES) and not sql.startswith(OF_CALLERS)]
             assert is_undone or not written, (case, content[:200], written)
 
 
