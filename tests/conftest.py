@@ -1,5 +1,6 @@
 """Fixtures of all tests, and the selection and order of tests."""
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -191,10 +192,12 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Start a copy that all tests of a worker share. It has one account per role and no demo data.
 
-    It may connect to the address of `shop_url`, and to no other private one.
+    It may connect to the address of `shop_url`, and to no other private one. ACP agents may start the program "coder".
     """
     folder = tmp_path_factory.mktemp("served") / "var"
-    with serving_with_accounts(folder, OUTBOUND_NETWORKS=f"{HOST}/32") as copy:
+    commands = folder.with_name("acp-commands.json")
+    commands.write_text(json.dumps({"coder": {"argv": ["/usr/bin/true"], "sandbox": "none"}}))
+    with serving_with_accounts(folder, OUTBOUND_NETWORKS=f"{HOST}/32", ACP_COMMANDS=str(commands)) as copy:
         yield copy
 
 

@@ -1,4 +1,4 @@
-"""Knowledge, the response cache and background tasks of an agent, chosen by keyboard."""
+"""Knowledge, the response cache, background tasks and ACP agents, chosen by keyboard."""
 
 import uuid
 
@@ -41,3 +41,31 @@ def test_they_are_chosen_by_keyboard(visit, fresh, api):
     assert draft["inputProcessors"][0]["key"] == "response-cache"
     assert visitor.console == []
     api.delete(f"/api/knowledge/{base}")
+
+
+def test_an_acp_agent_is_chosen_as_a_tool_and_as_a_sub_agent_by_keyboard(visit, fresh, api, served):
+    key = f"coder-{uuid.uuid4().hex[:8]}"
+    with served.client(served.keys["root"]) as root:
+        body = {"id": key, "title": f"Programmer {key}", "commandKey": "coder", "enabled": True}
+        assert root.post("/api/stored/acp-agents", json=body).status_code == 201
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    for section, field in (("tools", "tools"), ("sub-agents", "agents")):
+        page.locator(f"#{section} > summary").press("Enter")
+        page.locator(f"#{field}-picker summary").press("Enter")
+        page.keyboard.type(key)
+        option = page.locator(f"#{field}-options [data-option='acp-{key}']")
+        expect(option).to_have_count(1)
+        expect(page.locator(f"#{field}-options [data-option]")).to_have_count(1)
+        page.keyboard.press("Enter")
+        expect(page.locator(f"#{field}-picker [data-row][data-key='acp-{key}']")).to_be_visible()
+        page.keyboard.press("Escape")
+    page.keyboard.press("Control+s")
+
+    expect(page.locator(".toast").last).to_contain_text("saved")
+    draft = api.get(f"/api/stored/agents/{fresh}", params={"status": "draft"}).json()
+    assert f"acp-{key}" in draft["tools"]
+    assert f"acp-{key}" in draft["agents"]
+    assert visitor.console == []
+    with served.client(served.keys["root"]) as root:
+        root.delete(f"/api/stored/acp-agents/{key}")
