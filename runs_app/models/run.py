@@ -243,6 +243,8 @@ class AgentRun(models.Model):
 
     @configuration.setter
     def configuration(self, value: Mapping[str, Any]) -> None:
+        if not self._state.adding:
+            raise AttributeError("The configuration of a saved run cannot be changed. Create a new run with it.")
         self._configuration = dict(value)
 
     def read_configuration(self) -> dict[str, Any]:

@@ -52,6 +52,16 @@ def test_a_reader_may_change_what_it_reads():
     assert stored(run).configuration == {"tools": ["x"]}
 
 
+def test_the_configuration_of_a_saved_run_cannot_be_changed():
+    run = RunFactory(configuration={"tools": ["x"]})
+
+    for saved in (run, stored(run)):
+        with pytest.raises(AttributeError, match="Create a new run"):
+            saved.configuration = {"tools": []}
+
+    assert run.configuration == stored(run).configuration == {"tools": ["x"]}
+
+
 def test_a_repeated_configuration_is_not_written_again(django_assert_num_queries, django_capture_on_commit_callbacks):
     agent = AgentFactory()
     with django_capture_on_commit_callbacks(execute=True):
