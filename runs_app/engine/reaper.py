@@ -8,10 +8,11 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Case, Q, When
 from django.db.models.functions import Now
 
 from runs_app.approvals.decisions import expire_calls
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 INTERVAL = 1.0  # seconds between two looks, on average
 QUEUE_PATIENCE = timedelta(seconds=5)  # after which a queued run is dispatched again: its message may be lost
-MAX_DISPATCHED = 20  # in one look
+MAX_IN_ONE_LOOK = 20  # queued runs
 
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
@@ -59,12 +60,12 @@ def look_once() -> None:
     for run in lost_runs():
         if leases.requeue_lost_run(run.pk, run.fence) and (run.parent_id is None or run.segment):
             get_runner().dispatch(run.pk)
-    for child_id in orphan_ids():
-        leases.cancel_queued(child_id)
+    for run_id, parent_end in forgotten_runs():
+        if parent_end is not None:  # nobody will continue it
+            leases.cancel_queued(run_id)
+        else:
+            get_runner().dispatch(run_id)
     expire_calls()
-    overdue = AgentRun.objects.queued().filter(leases.is_unattended(), created_at__lt=Now() - QUEUE_PATIENCE)
-    for run_id in overdue.order_by("created_at").values_list("pk", flat=True)[:MAX_DISPATCHED]:
-        get_runner().dispatch(run_id)
 
 
 def recover(run: AgentRun) -> bool:
@@ -85,16 +86,21 @@ def lost_runs(run_id: UUID | None = None) -> list[AgentRun]:
     running = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, is_durable=True).order_by("pk")
     if run_id is not None:
         running = running.filter(pk=run_id)
-    runs = running.only("fence", "holder", "parent_id", "segment")
-    expired = list(runs.filter(lease_until__lt=Now()))
-    of_this_machine = runs.filter(holder__startswith=f"{leases.host_name()}:", lease_until__gte=Now())
-    return [*expired, *(run for run in of_this_machine if not is_alive(run.holder))]
+    is_expired = Q(lease_until__lt=Now())
+    runs = running.filter(is_expired | Q(holder__startswith=f"{leases.host_name()}:"))
+    runs = runs.annotate(has_expired=Case(When(is_expired, then=True), default=False))
+    runs = runs.only("fence", "holder", "parent_id", "segment")
+    return [run for run in runs if vars(run)["has_expired"] or not is_alive(run.holder)]
 
 
-def orphan_ids() -> list[UUID]:
-    """Return the IDs of queued child runs that nobody will continue, because their parents have ended."""
-    orphans = AgentRun.objects.queued().filter(parent__finished_at__isnull=False).order_by("pk")
-    return list(orphans.values_list("pk", flat=True)[:MAX_DISPATCHED])
+def forgotten_runs() -> list[tuple[UUID, datetime | None]]:
+    """Return the IDs of queued runs that no process has taken, the oldest first, and of child runs without a parent.
+
+    The second value is the time at which the parent has ended.
+    """
+    is_overdue = leases.is_unattended() & Q(created_at__lt=Now() - QUEUE_PATIENCE)
+    runs = AgentRun.objects.queued().filter(is_overdue | Q(parent__finished_at__isnull=False))
+    return list(runs.order_by("created_at").values_list("pk", "parent__finished_at")[:MAX_IN_ONE_LOOK])
 
 
 def is_alive(holder: str) -> bool:

@@ -138,6 +138,13 @@ def test_runs_of_lost_leases_and_of_dead_processes_are_queued(queued, monkeypatc
     assert set(AgentRun.objects.values_list("status", "attempts", "holder")) == {("queued", 1, "")}
 
 
+def test_a_look_asks_three_queries(queued, django_assert_num_queries):
+    leases.claim(queued.pk, leases.new_holder_name())
+
+    with django_assert_num_queries(3):
+        reaper.look_once()
+
+
 def test_a_run_that_waits_for_long_is_dispatched_again(queued, monkeypatch):
     dispatched = []
     monkeypatch.setattr(reaper, "get_runner", lambda: type("Runner", (), {"dispatch": dispatched.append}))
