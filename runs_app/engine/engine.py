@@ -53,7 +53,7 @@ class Engine:
         self.claiming: set[UUID] = set()
         self.offered_again: set[UUID] = set()  # while they had a task here
         self.work: set[asyncio.Task[None]] = set()  # of background tasks, whose jobs other workers can continue
-        self.takes_queued = settings.RUN_ENGINE in WEB_RUNNERS  # whether a free place is given to a queued run
+        self.is_worker = False
         self.is_stopping = False
         notifier.cancel_run, notifier.executes = self.cancel, self.writer.is_registered
         notifier.start_listening()
@@ -127,6 +127,11 @@ class Engine:
 
     async def _continue(self, run_id: UUID) -> None:
         await self._claim_and_run(leases.claim, run_id)
+
+    @property
+    def takes_queued(self) -> bool:
+        """Return whether a free place is given to a queued run."""
+        return self.is_worker or settings.RUN_ENGINE in WEB_RUNNERS
 
     def take_queued(self) -> None:
         """Claim and execute queued runs, the oldest first, while places are free."""

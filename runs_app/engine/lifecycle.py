@@ -21,7 +21,7 @@ def start_web_process() -> None:
 def start_worker(queues: set[str]) -> None:
     """Prepare a worker that consumes these queues."""
     if "runs" in queues:
-        engine.get_engine().takes_queued = True
+        engine.get_engine().is_worker = True
         get_runner().start_worker()
         get_runner().take_next()
         reaper.start(report_worker)

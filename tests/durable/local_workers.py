@@ -15,7 +15,7 @@ from kombu import Consumer, Queue
 
 import agentcms.urls
 from agentcms.celery import app
-from runs_app.engine.engine import get_engine
+from runs_app.engine.engine import WEB_RUNNERS, get_engine
 from runs_app.engine.runners import RUNNERS, Runner, get_runner
 from runs_app.engine.runners.celery import QUEUE
 from runs_app.tasks import perform_run
@@ -32,12 +32,12 @@ def local_worker(name: str, request, settings) -> Iterator[None]:
     settings.RUN_ENGINE = name
     get_runner.cache_clear()
     engine = get_engine()
-    before, engine.takes_queued = engine.takes_queued, True  # as in a worker
+    engine.is_worker = name not in WEB_RUNNERS
     try:
         with WORKERS[name](request, settings):
             yield
     finally:
-        engine.takes_queued = before
+        engine.is_worker = False
         settings.RUN_ENGINE = "process"
         get_runner.cache_clear()
 

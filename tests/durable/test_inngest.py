@@ -5,6 +5,7 @@ import pytest
 
 from runs_app.models import AgentRun
 from tests.durable.local_workers import inngest_executor
+from tests.durable.test_journal import wait_for_steps
 from tests.durable.test_leases import start_here
 from tests.factories import AgentFactory
 from tests.runs import wait_for_end
@@ -62,6 +63,20 @@ def test_a_failed_call_is_repeated(executor, monkeypatch):
     run = wait_for_end(start_here(["Done."]))
 
     assert (run.status, len(failures)) == ("succeeded", 1)
+
+
+def test_a_free_place_of_the_web_process_is_given_to_a_queued_run(executor, planned, settings):
+    settings.RUNS_PER_WORKER = 1
+    first = start_here([[["count", {"number": 1, "gate": "one"}]], "Done."])
+    wait_for_steps(first, 1, "started")
+    second = start_here(["Second."])
+    # Both calls have been answered, so only the free place can start the second run.
+    wait_until(lambda: [status for status, _ in executor.answers].count(200) == 2, 10, "the answers of both functions")
+    assert AgentRun.objects.get(pk=second.pk).status == "queued"
+
+    (planned / "one.open").touch()
+
+    assert wait_for_end(second).status == "succeeded"
 
 
 def test_without_inngest_the_process_that_starts_a_run_executes_it(executor, caplog):
