@@ -7,7 +7,13 @@ import dj_database_url
 
 
 def database_config(
-    url: str, data_dir: Path, *, pool_size: int, use_prepared_statements: bool, lock_timeout: int
+    url: str,
+    data_dir: Path,
+    *,
+    pool_size: int,
+    use_prepared_statements: bool,
+    lock_timeout: int,
+    idle_timeout: int = 0,
 ) -> dict[str, Any]:
     """Return PostgreSQL with a connection pool if the URL names it, else SQLite, by default in the data folder."""
     if not url:
@@ -23,9 +29,18 @@ def database_config(
         "server_side_binding": use_prepared_statements,
         "prepare_threshold": 3 if use_prepared_statements else None,
         "pool": {"min_size": 1, "max_size": pool_size, "timeout": 10},
-        "options": f"-c lock_timeout={lock_timeout}s",
+        "options": f"-c lock_timeout={lock_timeout}s -c idle_in_transaction_session_timeout={idle_timeout}s",
     }
     return config
+
+
+def limit_statements(config: dict[str, Any], seconds: int) -> None:
+    """Let PostgreSQL end statements of this process after this time. Call it before the first connection.
+
+    Only web processes do: migrations, imports and the clean-up may take longer.
+    """
+    if "postgresql" in config["ENGINE"]:
+        config["OPTIONS"]["options"] += f" -c statement_timeout={seconds}s"
 
 
 def sqlite_config(name: str, lock_timeout: int) -> dict[str, Any]:
