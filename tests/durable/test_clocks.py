@@ -3,10 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from runs_app.approvals.decisions import expire_calls
-from runs_app.engine import leases
+from runs_app.engine import leases, reaper
 from runs_app.events.decided_calls import suspension_number
 from runs_app.models import AgentRun, PendingCall
 from tests.durable.decisions import settle, wait_for_suspension
@@ -43,6 +44,23 @@ def test_a_run_that_was_started_with_a_slow_clock_is_not_lost(set_clock):
     set_clock(0)
 
     assert not leases.end_lost_run(run.pk)
+
+
+@pytest.mark.parametrize("seconds", [-60, 60])
+def test_a_durable_run_is_taken_over_by_the_clock_of_the_database(set_clock, seconds):
+    agent = AgentFactory()
+    columns = {"input": {}, "is_durable": True, "status": "queued"}
+    run = AgentRun.objects.create(agent=agent, agent_key=agent.pk, **columns)
+    set_clock(seconds)
+    leases.claim(run.pk, "there:1:a")
+    set_clock(0)
+    assert (reaper.lost_runs(), leases.claim(run.pk, "there:2:b")) == ([], None)
+
+    set_clock(seconds)
+    assert (reaper.lost_runs(), leases.claim(run.pk, "there:2:b")) == ([], None)
+    AgentRun.objects.update(lease_until=Now() - timedelta(seconds=1))
+
+    assert [lost.pk for lost in reaper.lost_runs()] == [run.pk]
 
 
 @pytest.mark.parametrize("seconds", [-60, 60])
