@@ -27,7 +27,7 @@ class Route(NamedTuple):
         return self.path.startswith("api/")
 
     def address(self, values: dict[str, object]) -> str:
-        return "/" + PARAMETER.sub(lambda found: str(values[found[1]]), self.path)
+        return "/" + PARAMETER.sub(lambda match: str(values[match[1]]), self.path)
 
 
 def routes_of(*applications: str) -> list[Route]:

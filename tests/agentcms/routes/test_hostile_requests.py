@@ -145,7 +145,7 @@ def test_queries_and_ids_are_refused_or_understood(team, document):
         values = values_of(route, team.values)
         address = route.address(values)
         operation = operations(document, route).get("GET", {})
-        names = [found["name"] for found in operation.get("parameters", []) if found.get("in") == "query"]
+        names = [item["name"] for item in operation.get("parameters", []) if item.get("in") == "query"]
         for value in QUERIES:
             attacker.send(
                 ("GET", route.name, value), "GET", f"{address}?{'&'.join(f'{name}={value}' for name in names)}"
