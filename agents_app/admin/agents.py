@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, Value
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from access_app.admin_access import StaffAccessMixin
-from access_app.permissions import can_have_role, has_role
+from access_app.permissions import can_have_role, effective_role, has_role
 from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import LIST_FIELDS, AgentAdminForm
@@ -120,7 +120,12 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        return Agent.objects.for_user(request.user).with_versions()
+        """Return the visible agents with `granted`, the user's role for each."""
+        agents = Agent.objects.for_user(request.user).with_versions()
+        if request.user.is_superuser:
+            highest = {"granted": Value(str(effective_role(request.user, None)))}
+            return agents.annotate(**highest)
+        return agents.with_role(request.user)
 
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
         sections = super().get_fieldsets(request, obj)
@@ -212,10 +217,13 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
 
     @admin.display(description="Actions")
     def page(self, agent: Agent) -> str:
-        if agent.archived_at is not None:
-            actions = ["duplicate", "unarchive"]
-        else:
-            actions = ["duplicate", "snapshot", *(["discard_draft"] if agent.has_draft else []), "archive"]
+        """Return links to the actions that the user's role for the agent allows."""
+        role, is_archived = Role(agent.granted or Role.VIEWER), agent.archived_at is not None
+        actions = ["duplicate"]
+        if role.covers(Role.EDITOR) and not is_archived:
+            actions += ["snapshot", *(["discard_draft"] if agent.has_draft else [])]
+        if role.covers(Role.PUBLISHER):
+            actions.append("unarchive" if is_archived else "archive")
         links = [("Open", reverse("agents:edit", args=[agent.pk]))]
         links += [
             (ACTION_TITLES[action], reverse(f"admin:agents_app_agent_{action}", args=[quote(agent.pk)]))

@@ -175,3 +175,24 @@ def test_discarding_a_draft_of_a_deleted_agent_is_not_found(client, staff, monke
     monkeypatch.setattr(AgentAdmin, "has_change_permission", delete_meanwhile)
 
     assert client.post(reverse("admin:agents_app_agent_discard_draft", args=[agent.pk])).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("role", "actions"),
+    [
+        ("viewer", ["Open", "Duplicate"]),
+        ("editor", ["Open", "Duplicate", "Save version", "Discard draft"]),
+        ("publisher", ["Open", "Duplicate", "Save version", "Discard draft", "Archive"]),
+    ],
+)
+def test_only_actions_of_the_role_are_offered(client, role, actions):
+    client.force_login(member(role, "north", is_staff=True))
+    agent = AgentFactory(owner_id="north")
+    with change(publish=False):
+        agent.edit({"name": "Draft"})
+
+    column = re.search(r'field-page">(.*?)</td>', client.get(LIST).content.decode(), re.DOTALL)[1]
+
+    assert re.findall(r">([^<>]+)</a>", column) == actions
+    for address in re.findall(r'href="([^"]+)"', column):
+        assert client.get(address).status_code == 200
