@@ -31,6 +31,10 @@ def test_a_tool_is_found_and_selected_by_keyboard(visit, api, served, shop_url, 
     page.keyboard.press("Space")
     expect(tools.get_by_role("checkbox", name="Shipping price")).to_be_checked()
     assert find_violations(page, axe) == []
+    tools.get_by_text("Schema of shipping_price").click()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.set_viewport_size({"width": 1280, "height": 900})
     search.press("Escape")
     expect(search).to_have_value("")
     expect(tools.locator("[data-filter-status]")).to_have_text("")
