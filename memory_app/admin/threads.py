@@ -56,6 +56,10 @@ class ThreadAdmin(ReadOnlyAdmin):
         rows = Thread.objects.readable_on_pages(request.user)
         return rows.annotate(messages_counted=heads, tokens_counted=Sum("messages__tokens"))
 
+    def get_fields(self, request: HttpRequest, obj: Thread | None = None) -> Any:
+        fields = super().get_fields(request, obj)
+        return fields if request.user.is_superuser else [field for field in fields if field != "transfer"]
+
     def get_urls(self) -> list[Any]:
         texts, transfer = map(self.admin_site.admin_view, (self.texts_view, self.transfer_view))
         return [
@@ -123,7 +127,7 @@ class ThreadAdmin(ReadOnlyAdmin):
     @admin.display(description="Resource")
     def transfer(self, thread: Thread) -> str:
         url = reverse("admin:memory_app_thread_transfer", args=[thread.pk])
-        return format_html('<a href="{}">Transfer to another resource</a> Superusers only.', url)
+        return format_html('<a href="{}">Transfer to another resource</a>', url)
 
 
 class TransferForm(forms.Form):

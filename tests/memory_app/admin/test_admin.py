@@ -63,6 +63,7 @@ def test_staff_without_rights_see_nothing(thread):
 def test_a_superuser_transfers_a_thread_within_its_realm(staff, thread):
     address = reverse("admin:memory_app_thread_transfer", args=[thread.pk])
 
+    assert address in staff.get(reverse("admin:memory_app_thread_change", args=[thread.pk])).content.decode()
     assert "alice" in staff.get(address).content.decode()
     for text in ("", "alice", "a/b", "x" * 257):
         assert staff.post(address, {"resource": text}).status_code == 422
@@ -81,6 +82,16 @@ def test_other_staff_transfer_nothing(thread):
 
     thread.refresh_from_db()
     assert (answer.status_code, thread.resource_key) == (404, "alice")
+
+
+def test_other_staff_are_not_offered_a_transfer():
+    user = member("manager", is_staff=True)
+    own = add_thread(user)
+
+    page = browser(user).get(reverse("admin:memory_app_thread_change", args=[own.pk])).content.decode()
+
+    assert "Open the texts" in page
+    assert "transfer" not in page.lower()
 
 
 def test_realms_and_own_resources_are_shown_with_the_username(staff, editor):
