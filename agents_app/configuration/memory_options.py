@@ -34,6 +34,7 @@ MAX_TOP_K = 100
 MAX_MESSAGE_RANGE = 10
 MAX_TEXT_LENGTH = 32_768  # of a template, of a JSON Schema as text, and of instructions
 RESOURCE_SCOPE_MESSAGE = "Observations are made by thread. The scope 'resource' has no effect."
+VECTOR_MESSAGE = "Vectors are in the database of this application. 'vector' has no effect."
 
 # Names of the alternatives of a union. They are no part of the path of an error.
 KEY_TAG, OBJECT_TAG, FLAG_TAG = "[key of a memory]", "[options of a memory]", "[on or off]"
@@ -299,10 +300,15 @@ def kind_of_memory(value: Any) -> str:
     return OBJECT_TAG if isinstance(value, dict | BaseModel) else KEY_TAG
 
 
-def has_unsupported_scope(memory: Any) -> bool:
-    """Return whether a memory wants observations of a whole resource, which are made by thread."""
-    observational = memory.get("observationalMemory") if isinstance(memory, dict) else None
-    return isinstance(observational, dict) and observational.get("scope") == "resource"
+def options_without_effect(memory: Any) -> Iterator[tuple[str, str]]:
+    """Yield the path and a message of each known option that is stored and has no effect."""
+    if not isinstance(memory, dict):
+        return
+    observational = memory.get("observationalMemory")
+    if isinstance(observational, dict) and observational.get("scope") == "resource":
+        yield "observationalMemory.scope", RESOURCE_SCOPE_MESSAGE
+    if memory.get("vector"):
+        yield "vector", VECTOR_MESSAGE
 
 
 # --- Names of models

@@ -15,7 +15,7 @@ from typing import Any
 
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
-from agents_app.configuration.memory_options import PARTS, RESOURCE_SCOPE_MESSAGE, has_unsupported_scope
+from agents_app.configuration.memory_options import PARTS, options_without_effect
 from agents_app.configuration.references import processor_key
 from agents_app.registry import Kind, registry
 
@@ -60,7 +60,7 @@ def known_arguments(choice: object) -> tuple[str, ...]:
 
 @find_members
 def find_unknown_memory_options(body: Mapping[str, Any]) -> list[UnknownName]:
-    """Return the names in a memory that nothing reads, and a scope that has no effect."""
+    """Return the names in a memory that nothing reads, and the options that have no effect."""
     unknown: list[UnknownName] = []
     for path, model in PARTS.items():
         part: Any = body.get("memory")
@@ -69,6 +69,6 @@ def find_unknown_memory_options(body: Mapping[str, Any]) -> list[UnknownName]:
         if isinstance(part, dict):
             known = {str(info.alias) for info in model.model_fields.values()}
             unknown += find_unknown_names(part, known, join_path("memory", path) if path else "memory")
-    if has_unsupported_scope(body.get("memory")):
-        unknown.append(UnknownName("memory.observationalMemory.scope", "scope", RESOURCE_SCOPE_MESSAGE))
+    for path, message in options_without_effect(body.get("memory")):
+        unknown.append(UnknownName(f"memory.{path}", path.rpartition(".")[2], message))
     return unknown

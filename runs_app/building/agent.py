@@ -22,8 +22,7 @@ from agents_app.configuration.background_tasks import BACKGROUND_TASKS
 from agents_app.configuration.knowledge import KNOWLEDGE, usable_bases
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
 from agents_app.configuration.memory_options import (
-    RESOURCE_SCOPE_MESSAGE,
-    has_unsupported_scope,
+    options_without_effect,
     parse_memory_options,
 )
 from agents_app.configuration.references import (
@@ -212,8 +211,8 @@ class AgentBuilder:
         """Yield the capabilities of a registered memory, or of the options of the agent."""
         memory = self.configuration.get("memory")
         if isinstance(memory, dict):
-            if has_unsupported_scope(memory):
-                self.warn("memory", "scope", RESOURCE_SCOPE_MESSAGE)
+            for path, message in options_without_effect(memory):
+                self.warn("memory", path.rpartition(".")[2], message)
             if options := parse_memory_options(memory):
                 yield from memory_capabilities(options, self.configuration["model"])
             else:

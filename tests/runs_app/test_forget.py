@@ -91,6 +91,22 @@ def test_an_export_has_all_data_of_a_resource(realm):
     assert "Something else" not in output.getvalue()
 
 
+def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
+    run = RunFactory(resource=Resource.objects.get(key="alice"), suspended=True)
+    other = RunFactory(resource=Resource.objects.get(key="bob"), suspended=True)
+    stopped, cancel = [], personal_data.leases.cancel
+
+    def cancel_and_note(run_id):
+        cancel(run_id)
+        stopped.append((run_id, AgentRun.objects.get(pk=run_id).status))
+
+    monkeypatch.setattr(personal_data.leases, "cancel", cancel_and_note)
+    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+
+    assert stopped == [(run.pk, "cancelled")]
+    assert [*AgentRun.objects.unfinished()] == [other]
+
+
 def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, monkeypatch):
     monkeypatch.setattr(personal_data, "ROWS_PER_BATCH", 1)
     report, reports = Job.report_progress, []

@@ -100,6 +100,7 @@ def test_names_that_nothing_reads_and_missing_models_are_warnings(caller):
     memory = {
         "options": {"lastMesages": 3, "generateTitle": {"model": "nobody/x"}},
         "observationalMemory": {"scope": "resource"},
+        "vector": {"provider": "pinecone"},
     }
 
     warnings = caller.create(memory=memory).body["warnings"]
@@ -107,6 +108,7 @@ def test_names_that_nothing_reads_and_missing_models_are_warnings(caller):
     assert {(warning["field"], warning["message"]) for warning in warnings} == {
         ("memory.options.lastMesages", "This name is unknown. Did you mean lastMessages?"),
         ("memory.observationalMemory.scope", "Observations are made by thread. The scope 'resource' has no effect."),
+        ("memory.vector", "Vectors are in the database of this application. 'vector' has no effect."),
         ("memory.model", "No model provider is registered as 'nobody'."),
     }
 
