@@ -156,6 +156,16 @@ class TestAgent(Agent):
         await self.cancelled.wait()
         return "cancelled"
 
+    async def do_linger(self, text):
+        """Think, plan and work, until somebody stops the run."""
+        for part in ("I should ", "look first."):
+            await self.conn.session_update(self.session, update_agent_thought_text(part))
+        await self.conn.session_update(self.session, update_plan([plan_entry("Look"), plan_entry("Answer")]))
+        await self.conn.session_update(self.session, start_tool_call("look", "Look at a.txt", status="pending"))
+        await self.conn.session_update(self.session, start_tool_call("look", "Looked at a.txt", status="completed"))
+        await self.cancelled.wait()
+        return "cancelled"
+
     async def do_crash(self, text):
         print(f"The key is {os.environ.get('TOKEN')}.", file=sys.stderr, flush=True)
         os._exit(3)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -192,11 +193,13 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Start a copy that all tests of a worker share. It has one account per role and no demo data.
 
-    It may connect to the address of `shop_url`, and to no other private one. ACP agents may start the program "coder".
+    It may connect to the address of `shop_url`, and to no other private one. ACP agents may start
+    the program "coder", and "helper", which tests/acp_agent.py is.
     """
     folder = tmp_path_factory.mktemp("served") / "var"
     commands = folder.with_name("acp-commands.json")
-    commands.write_text(json.dumps({"coder": {"argv": ["/usr/bin/true"], "sandbox": "none"}}))
+    programs = {"coder": ["/usr/bin/true"], "helper": [sys.executable, str(Path(__file__).parent / "acp_agent.py")]}
+    commands.write_text(json.dumps({key: {"argv": argv, "sandbox": "none"} for key, argv in programs.items()}))
     with serving_with_accounts(folder, OUTBOUND_NETWORKS=f"{HOST}/32", ACP_COMMANDS=str(commands)) as copy:
         yield copy
 

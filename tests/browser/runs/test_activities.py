@@ -1,6 +1,11 @@
 """Activities of ACP agents while an answer streams, as the page of a run shows them afterwards."""
 
+import json
+import uuid
+
 from playwright.sync_api import expect
+
+from tests.browser.conftest import create_agent
 
 EVENTS = [
     ("acp-session", {"message": "A new session began."}),
@@ -39,3 +44,33 @@ def test_activities_are_shown_as_they_arrive(visit, slow, ask):
     expect(activities.nth(5)).to_contain_text("rejected")
     expect(activities.nth(6)).to_contain_text("exit 3")
     assert visitor.console == []
+
+
+def test_thoughts_plans_and_calls_appear_while_the_agent_works(visit, api, served, ask):
+    key = f"helper-{uuid.uuid4().hex[:8]}"
+    body = {"id": key, "title": "Helper", "commandKey": "helper", "permissions": "reject", "enabled": True}
+    with served.client(served.keys["root"]) as root:
+        assert root.post("/api/stored/acp-agents", json=body).status_code == 201
+    create_agent(api, key, tools=[f"acp-{key}"])
+    visitor = visit()
+
+    page = ask(visitor, key, f"Use acp-{key} {json.dumps({'task': 'linger'})}")
+
+    activities = page.locator("[data-answer] [data-activity]")
+    expect(activities).to_have_count(3)
+    assert [" ".join(text.split()) for text in activities.all_inner_texts()] == [
+        "Thought I should look first.",
+        "Plan 2 steps",
+        "Tool Looked at a.txt completed",
+    ]
+    expect(page.locator("[aria-busy]")).to_have_count(1)
+    activities.nth(1).locator("summary").press("Enter")
+    expect(page.get_by_text("Answer (pending)")).to_be_visible()
+    page.reload()
+    expect(activities).to_have_count(3)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".answer-end", has_text="Stopped.")).to_be_visible()
+    expect(activities).to_have_count(3)
+    assert visitor.console == []
+    with served.client(served.keys["root"]) as root:
+        root.delete(f"/api/stored/acp-agents/{key}")
