@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 
 from access_app.role import SHARED_LABEL
 from agents_app.configuration.schema import JSONObject
+from agents_app.registry import Entry, Kind, registry
 from evals_app.models import Scorer
 from evals_app.scorers.kinds.judges import JUDGE
 from evals_app.scorers.presets import PRESETS
@@ -54,8 +56,18 @@ class ScorerForm(forms.Form):
     owner_id = forms.ChoiceField(required=False, label="Team")
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     type = forms.ChoiceField(choices=TYPE_CHOICES)
-    model_provider = forms.CharField(required=False, max_length=100, help_text="For judges and steps with a prompt.")
-    model_name = forms.CharField(required=False, max_length=200, label="Model")
+    model_provider = forms.CharField(
+        required=False,
+        max_length=100,
+        help_text="For judges and steps with a prompt.",
+        widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}),
+    )
+    model_name = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Model",
+        widget=forms.TextInput(attrs={"list": "model-names", "autocomplete": "off"}),
+    )
     instructions = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 6}),
@@ -83,6 +95,11 @@ class ScorerForm(forms.Form):
         else:
             choices = [(owner, owner or SHARED_LABEL) for owner in owners or []]
             self.fields["owner_id"].choices = choices  # type: ignore[attr-defined]
+
+    @property
+    def providers(self) -> Sequence[Entry]:
+        """The registered model providers, which the form suggests."""
+        return registry.selectable(Kind.MODEL_PROVIDER)
 
     @property
     def snapshot(self) -> JSONObject:

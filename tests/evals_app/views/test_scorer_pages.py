@@ -56,6 +56,8 @@ def test_a_new_scorer_has_blank_fields_and_says_which_are_optional(client, publi
 
     assert ">\nnull" not in page
     assert page.count('<span class="optional">optional</span>') == 7
+    assert '<option value="demo">' in page  # suggestions of providers and their models
+    assert '<option value="echo" data-provider="demo">' in page
 
 
 @pytest.mark.parametrize(
