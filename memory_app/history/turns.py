@@ -65,6 +65,11 @@ class ThreadTurns:
         return Turn(user_realm(user_id) if user_id is not None else "", name, role)
 
 
+def is_participant(thread_id: int | None, user_id: int | None) -> bool:
+    """Return whether a user takes part in a thread of somebody else."""
+    return Participant.objects.filter(thread=thread_id, user=user_id).exists()
+
+
 def find_turns(thread: Thread) -> ThreadTurns:
     """Return the participants of a thread."""
     participants = {participant.user_id: participant for participant in thread.participants.all()}

@@ -15,6 +15,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AgentToolset
 
 from agents_app.configuration.memory_options import WorkingMemoryOptions
+from memory_app.history.turns import is_participant
 from memory_app.working import values
 from runs_app.building.tool_names import WORKING_MEMORY_TOOL as TOOL_NAME
 from runs_app.engine.context import RunDeps
@@ -30,6 +31,7 @@ SCHEMA_USE = (
     f"When you learn something that belongs there, call {TOOL_NAME} with the members that change. They are merged: "
     "objects deeply, arrays as a whole, and null removes a member. The object must fit this JSON Schema: "
 )
+NO_MEMORY = -1  # the revision where there is no row for it
 TEXT_SCHEMA = {"type": ["string", "null"], "description": "The whole new text in Markdown. Null clears it."}
 OBJECT_SCHEMA = {"type": ["object", "null"], "description": "The members that change. Null clears everything."}
 
@@ -48,6 +50,9 @@ class WorkingMemory(AbstractCapability[RunDeps]):
                 return None
             if ctx.deps.working_memory is None:
                 text, revision = await self.read(ctx)
+                if revision == NO_MEMORY:
+                    ctx.deps.memory_options = {**ctx.deps.memory_options, "workingMemory": False}
+                    return None
                 ctx.deps.working_memory = values.WorkingMemory(text, revision)
                 ctx.deps.remembered["workingMemory"] = {"scope": self.options.scope, "revision": revision}
             return self.describe(ctx.deps.working_memory.text, can_write=self.can_write(ctx.deps))
@@ -78,8 +83,17 @@ class WorkingMemory(AbstractCapability[RunDeps]):
     @durable_operation(name="read-working-memory")
     async def read(self, ctx: RunContext[RunDeps]) -> list[Any]:
         """Return the text and the revision. In a durable run this is a step: the memory may change before a replay."""
-        holder = await run_db(values.find_holder, self.options, ctx.deps.resource_id, ctx.deps.thread_id)
-        return [*values.read_memory(holder)] if holder is not None else [None, 0]
+        holder = await run_db(self.find_holder, ctx.deps)
+        return [*values.read_memory(holder)] if holder is not None else [None, NO_MEMORY]
+
+    def find_holder(self, deps: RunDeps) -> values.Holder | None:
+        """Return the row that has the memory, or None if there is none, or if it is of a resource of somebody else.
+
+        A participant reads and continues a conversation, but not what is known about its resource.
+        """
+        if self.options.scope == "resource" and is_participant(deps.thread_id, deps.user_id):
+            return None
+        return values.find_holder(self.options, deps.resource_id, deps.thread_id)
 
     def is_on(self, deps: RunDeps) -> bool:
         """Return whether a run has a working memory: a row for it, and a call that does not switch it off."""
@@ -104,7 +118,7 @@ class WorkingMemory(AbstractCapability[RunDeps]):
 
     def update(self, deps: RunDeps, memory: Any) -> dict[str, Any]:
         """Change the memory for the model. Return what the model is told."""
-        holder = values.find_holder(self.options, deps.resource_id, deps.thread_id)
+        holder = self.find_holder(deps)
         if holder is None:
             return {"success": False, "message": "There is no working memory any more."}
         origin = values.Origin(run_id=deps.run_id)

@@ -9,7 +9,7 @@ import sys
 import pytest
 from django.core.management import call_command
 
-from agentcms.backends import bucket as bucket_storage
+from agentcms.backends import s3_storage as bucket_storage
 from agentcms.backends.storage import storage_config
 from agentcms.server.processes import PROJECT
 from jobs_app import cleanup, files

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_app.models import Resource, Thread, WorkingRevision
+from memory_app.models import Participant, Resource, Thread, WorkingRevision
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -48,6 +48,23 @@ def test_what_one_thread_notes_another_one_of_the_resource_knows(caller):
     run = AgentRun.objects.get(thread__key="two")
     assert run.remembered["workingMemory"] == {"scope": "resource", "revision": 1}
     assert WorkingRevision.objects.get().run_id == AgentRun.objects.get(thread__key="one").pk
+
+
+def test_a_participant_neither_reads_nor_changes_what_is_known_about_the_resource(caller):
+    note()
+    ask(caller, 'updateWorkingMemory {"memory": "Ann likes tea"}')
+    guest = member("editor")
+    Participant.objects.create(thread=Thread.objects.get(), user=guest, name="Bob")
+
+    body = {"messages": 'updateWorkingMemory {"memory": "Mine"}', "memory": {"thread": "t"}}
+    answer = Caller(api_key(guest)).post(GENERATE, body)
+
+    run = AgentRun.objects.get(requested_by=guest)
+    assert answer.status_code == 200
+    assert "Ann likes tea" not in str(answer.body)
+    assert "workingMemory" not in run.remembered
+    assert not run.steps.filter(key__contains="working-memory", result__icontains="Ann likes tea").exists()
+    assert Resource.objects.get(key="alice").working_memory == "Ann likes tea"
 
 
 def test_the_memory_is_quoted_in_the_instructions(caller):
