@@ -51,7 +51,8 @@ def test_the_newest_vectors_are_read_from_their_index_alone(thread, settings):
     ) as queries:
         hits = [*rank_messages(vectors_of_resource(thread.resource_id, EMBEDDER), rows[4:5])]
 
-    (query,) = queries.captured_queries
+    # A process also looks for pgvector now and then.
+    (query,) = (query for query in queries.captured_queries if "memory_app_vector" in query["sql"])
     assert "JOIN" not in query["sql"]  # with the messages it took three times as long
     newest = Message.objects.filter(thread=thread).order_by("-pk")[:3]
     assert {hit.message_id for hit in hits} == {row.pk for row in newest}
