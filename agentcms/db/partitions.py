@@ -1,5 +1,4 @@
-"""Tables of PostgreSQL that are partitioned by the day of a version 7 UUID, which begins with the time,
-in the column `run_id`.
+"""Tables of PostgreSQL that are partitioned by the day of `run_id`, a version 7 UUID, which begins with the time.
 
 Rows of other UUIDs, and of days without a partition, are in the default partition.
 """
@@ -59,11 +58,19 @@ def create_partition(table: str, day: date) -> bool:
     if is_future and not prove_absence(default, first, end):
         return False
     # Attaching needs a weaker lock than `CREATE TABLE … PARTITION OF`: readers and writers of other days go on.
-    return execute_or_give_up(
+    is_attached = execute_or_give_up(
         f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
         f"""ALTER TABLE "{table}" ATTACH PARTITION "{name}" FOR VALUES FROM ('{first}') TO ('{end}')""",
-        f'ALTER TABLE "{default}" DROP CONSTRAINT IF EXISTS {ABSENCE}',
+        drop_absence(default),
     )
+    if not is_attached:  # the day would come, and its rows would be refused
+        execute_or_give_up(drop_absence(default))
+    return is_attached
+
+
+def drop_absence(default: str) -> str:
+    """Return the statement that drops the constraint of `prove_absence` if it is there."""
+    return f'ALTER TABLE "{default}" DROP CONSTRAINT IF EXISTS {ABSENCE}'
 
 
 def prove_absence(default: str, first: UUID, end: UUID) -> bool:
@@ -75,13 +82,13 @@ def prove_absence(default: str, first: UUID, end: UUID) -> bool:
     Source: https://www.postgresql.org/docs/current/ddl-partitioning.html (maintenance of partitions)
     """
     is_added = execute_or_give_up(
-        f'ALTER TABLE "{default}" DROP CONSTRAINT IF EXISTS {ABSENCE}',  # of an interrupted attempt
+        drop_absence(default),  # of an interrupted attempt
         f"""ALTER TABLE "{default}" ADD CONSTRAINT {ABSENCE}"""
         f""" CHECK (run_id < '{first}' OR run_id >= '{end}') NOT VALID""",
     )
     if is_added and execute_or_give_up(f'ALTER TABLE "{default}" VALIDATE CONSTRAINT {ABSENCE}'):
         return True
-    execute_or_give_up(f'ALTER TABLE "{default}" DROP CONSTRAINT IF EXISTS {ABSENCE}')
+    execute_or_give_up(drop_absence(default))
     return False
 
 

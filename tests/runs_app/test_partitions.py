@@ -131,6 +131,26 @@ def test_a_future_day_with_rows_in_the_default_partition_gets_none(default_parti
     assert create_partition(EVENTS, default_partition)
 
 
+def test_a_partition_that_cannot_be_attached_leaves_no_constraint(default_partition, second_connection):
+    with second_connection.cursor() as cursor:
+        cursor.execute(f'LOCK TABLE "{EVENTS}" IN SHARE UPDATE EXCLUSIVE MODE')
+
+        assert not create_partition(EVENTS, default_partition)
+
+    run = run_of_day(default_partition)
+    assert partition_of(run.events.first()) == f"{EVENTS}_default"
+
+
+@pytest.fixture
+def second_connection(transactional_db):
+    """Return a connection with an open transaction."""
+    other = connection.copy()
+    other.set_autocommit(False)
+    yield other
+    other.rollback()
+    other.close()
+
+
 @pytest.fixture
 def past_partitions(transactional_db):
     """Drop the partitions of past days after the test."""
