@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from access_app.caller import Caller
+from memory_app.history.turns import is_participant
 from memory_app.models import Observation, Thread, WorkingRevision
 from runs_app.models import AgentRun
 
@@ -62,8 +63,8 @@ def thread_url(run: AgentRun) -> str:
 
 def find_text(run: AgentRun, scope: str, revision: int | None) -> str:
     """Return the text of a revision, or a blank text if it is not stored any more."""
-    if not revision:
-        return ""
+    if not revision or (scope == "resource" and is_participant(run.thread_id, run.requested_by_id)):
+        return ""  # a participant may not read it, and earlier releases gave it to their runs
     rows = WorkingRevision.objects.filter(revision=revision)
     rows = rows.filter(thread=run.thread_id) if scope == "thread" else rows.filter(resource=run.resource_id)
     return rows.values_list("value", flat=True).first() or ""
