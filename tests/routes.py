@@ -32,7 +32,12 @@ class Route(NamedTuple):
 
 def routes_of(*applications: str) -> list[Route]:
     """Return the named routes whose views are in these applications, API and pages."""
-    return [route for route in walk(get_resolver().url_patterns, "", "") if route.module.split(".")[0] in applications]
+    return [route for route in all_routes() if route.name and route.module.split(".")[0] in applications]
+
+
+def all_routes() -> list[Route]:
+    """Return every route, also those without a name, which is blank then."""
+    return [*walk(get_resolver().url_patterns, "", "")]
 
 
 def walk(patterns, path, namespace):
@@ -40,9 +45,9 @@ def walk(patterns, path, namespace):
         here = path + str(pattern.pattern)
         if not isinstance(pattern, URLPattern):
             yield from walk(pattern.url_patterns, here, getattr(pattern, "namespace", None) or namespace)
-        elif pattern.name:
+        else:
             view = getattr(pattern.callback, "cls", None)
             methods = [name for name in ("get", "post", "patch", "put", "delete") if hasattr(view, name)]
             methods = tuple(name.upper() for name in methods) or ("GET", "POST")  # a page says 405 to the other one
-            name = f"{namespace}:{pattern.name}" if namespace else pattern.name
+            name = f"{namespace}:{pattern.name}" if namespace and pattern.name else pattern.name or ""
             yield Route(name, here, pattern.callback.__module__, methods)

@@ -71,10 +71,12 @@ def compared_items(baseline: Experiment, candidate: Experiment, order: list[str]
         for item_id, given, truth, output, scores in results.values_list(*ANSWER_COLUMNS):
             row = rows.setdefault(str(item_id), empty_row(item_id, given, truth, baseline, candidate))
             attempts = repeats.setdefault(item_id, [])
+            if not attempts:
+                row["results"][str(experiment.pk)] = {"output": output}
             attempts.append(scores)
+        for item_id, attempts in repeats.items():
             means = {entry["scorerId"]: entry["score"] for entry in mean_scores(attempts)}
-            first = row["results"][str(experiment.pk)] or {"output": output}
-            row["results"][str(experiment.pk)] = {**first, "scores": means}
+            rows[str(item_id)]["results"][str(experiment.pk)]["scores"] = means
     position = {item_id: number for number, item_id in enumerate(order)}
     return sorted(rows.values(), key=lambda row: position.get(str(row["itemId"]), len(position)))
 

@@ -69,7 +69,7 @@ class GatesView(JSONView):
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         agent = get_agent(request, agent_id)
         head = get_head_version(agent)
-        states = check_gates(agent, head, gates_for(agent).select_related("dataset"))
+        states = check_gates(agent, head, gates_for(agent))
         bodies = [state_body(state) for state in states]
         return json_response({"gates": bodies, "versionNumber": head.version_number})
 

@@ -34,7 +34,8 @@ class GateState:
 
 def gates_for(agent: Agent) -> QuerySet[ReleaseGate]:
     """Return the gates of an agent and of all agents of its team."""
-    return ReleaseGate.objects.filter(Q(agent=agent) | Q(agent=None, owner_id=agent.owner_id))
+    gates = ReleaseGate.objects.select_related("dataset")
+    return gates.filter(Q(agent=agent) | Q(agent=None, owner_id=agent.owner_id))
 
 
 def check_gates(agent: Agent, version: AgentVersion, gates: Iterable[ReleaseGate]) -> list[GateState]:

@@ -13,7 +13,7 @@ from versions_app.trash import RestoreRefused
 
 def refuse_unmet_gates(row: Agent, version: AgentVersion) -> str:
     """Return why a version may not go live, or a blank text. A way back to what was live before is always free."""
-    gates = list(gates_for(row).filter(mode=ReleaseGate.Mode.ENFORCE).select_related("dataset"))
+    gates = list(gates_for(row).filter(mode=ReleaseGate.Mode.ENFORCE))
     if not gates or was_live(row, version):
         return ""
     states = [check_gate(row, version, gate) for gate in gates]
@@ -22,7 +22,7 @@ def refuse_unmet_gates(row: Agent, version: AgentVersion) -> str:
 
 def warn_of_gates(row: Agent, version: AgentVersion) -> str:
     """Return which gates that only warn a version misses, and what has changed since its experiments."""
-    gates = list(gates_for(row).select_related("dataset"))
+    gates = list(gates_for(row))
     states = [check_gate(row, version, gate) for gate in gates]
     missed = [state.message for state in states if not state.is_met and state.gate.mode == ReleaseGate.Mode.WARN]
     return " ".join([*missed, *(state.warning for state in states if state.warning)])

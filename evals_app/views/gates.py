@@ -91,7 +91,7 @@ def delete_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpRespo
 def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
     """Start the experiment that a gate waits for, with the scorers of all gates over the same dataset."""
     agent = get_agent(request, agent_id)
-    gates = gates_for(agent).select_related("dataset")
+    gates = gates_for(agent)
     gate = get_object_or_404(gates, pk=gate_id)
     dataset = get_page_dataset(request, gate.dataset_id, Role.EDITOR)
     head = get_head_version(agent)

@@ -60,7 +60,7 @@ def bars_of(gates: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[float
 
 def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
     """Return the gates with their state for the newest version, and the experiment that runs for each."""
-    states = check_gates(agent, head, gates_for(agent).select_related("dataset"))
+    states = check_gates(agent, head, gates_for(agent))
     unfinished = [row for row in experiments if not row.is_finished]
     return [
         {

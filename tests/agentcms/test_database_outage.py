@@ -1,32 +1,20 @@
 """Requests during a database outage, at every URL and after any number of queries."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from django.db import OperationalError, connection, transaction
 from django.test import Client
-from django.urls import get_resolver
-from django.urls.resolvers import URLResolver
 
 from runs_app.events.streams import slots
 from tests.factories import AgentFactory, UserFactory, api_key
+from tests.routes import all_routes
 from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
 
 
-def iter_routes(patterns, before="") -> Iterator[str]:
-    """Yield every route of the resolver."""
-    for pattern in patterns:
-        route = before + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from iter_routes(pattern.url_patterns, route)
-        else:
-            yield route
-
-
-ROUTES = sorted({*iter_routes(get_resolver().url_patterns)})
+ROUTES = sorted({route.path for route in all_routes()})
 
 
 def fill_parameters(route, run):

@@ -40,7 +40,7 @@
       lines: reason ? [reason] : [],
     }),
     "acp-session": ({ message }) => ({ label: "Session", text: message }),
-    "acp-crash": ({ exitCode, stderr }) => ({
+    "acp-crash": ({ exitCode = null, stderr }) => ({
       label: "Error",
       text: "The program ended.",
       note: exitCode === null ? "" : `exit ${exitCode}`,

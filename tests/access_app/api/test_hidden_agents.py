@@ -10,7 +10,6 @@ import uuid
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.urls import URLPattern, get_resolver
 
 from access_app.models import ApiKey, Membership
 from agents_app.models import Agent
@@ -27,6 +26,7 @@ from tests.api_client import AGENTS, Caller, agent_path
 from tests.factories import AgentFactory, api_key, member
 from tests.knowledge_app.conftest import make_base
 from tests.memory_app.conftest import add_thread
+from tests.routes import all_routes
 from tests.runs_app.factories import PendingCallFactory
 from tools_app.models import AcpAgent, McpServer
 from versions_app.models import Activation, AgentVersion, DeletedAgent
@@ -129,17 +129,6 @@ def test_hidden_and_missing_agents_take_the_same_time(caller, version, case, gar
 
 # --- Every route of the application
 
-
-def every_route(patterns=None, prefix=""):
-    """Yield the path of every route except those of the admin, which has its own roles."""
-    for pattern in get_resolver().url_patterns if patterns is None else patterns:
-        path = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLPattern):
-            yield "/" + path
-        elif not path.startswith("admin/"):
-            yield from every_route(pattern.url_patterns, path)
-
-
 # A resource is one of the caller's own realm, and a field is no row.
 NO_IDS_OF_OTHERS = {"resource_id", "field"}
 HIDDEN_TEXT = "Two doors"  # with a space, which no random token contains
@@ -186,7 +175,8 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
     client.force_login(ann)
     before = stored_rows()
 
-    names = {path: set(re.findall(r"<(?:\w+:)?(\w+)>", path)) for path in every_route()}
+    # The admin has its own roles.
+    names = {"/" + route.path: set(route.parameters) for route in all_routes() if not route.path.startswith("admin/")}
     assert set().union(*names.values()) - ids.keys() == NO_IDS_OF_OTHERS
     routes = [path for path, parameters in names.items() if parameters & ids.keys()]
     for route in routes:

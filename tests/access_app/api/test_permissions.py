@@ -1,12 +1,10 @@
 """The permissions of every API route for every kind of caller. A route without a case fails."""
 
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
-from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from access_app.models import ApiKey
@@ -17,6 +15,7 @@ from knowledge_app.api.urls import urlpatterns as knowledge_urlpatterns
 from memory_app.api.urls import urlpatterns as memory_urlpatterns
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.routes import all_routes
 from tools_app.api.urls import urlpatterns as mcp_urlpatterns
 
 ROLES = ["viewer", "editor", "publisher", "manager"]
@@ -141,37 +140,20 @@ OTHERS = {
 AGENT_CASES = [case for cases in CASES.values() for case in cases]
 
 
-def api_routes(patterns: Any = None, prefix: str = "") -> list[tuple[str, Any, str]]:
-    """Return name, view and path of every route below /api."""
-    routes = []
-    for pattern in get_resolver().url_patterns if patterns is None else patterns:
-        path = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            routes += api_routes(pattern.url_patterns, path)
-        elif isinstance(pattern, URLPattern) and path.startswith("api/") and pattern.name:
-            routes.append((pattern.name, pattern.callback.cls, path))
-    return routes
+API_ROUTES = [route for route in all_routes() if route.is_api and route.name]
 
 
 def test_every_method_of_every_route_has_a_case():
-    expected = {
-        (name, method.upper())
-        for name, view, _ in api_routes()
-        if name not in OTHERS
-        for method in ("get", "post", "patch", "put", "delete")
-        if hasattr(view, method)
-    }
+    expected = {(route.name, method) for route in API_ROUTES if route.name not in OTHERS for method in route.methods}
 
     assert expected == {(name, case.method) for name, cases in CASES.items() for case in cases}
 
 
 def test_no_route_is_open_to_anonymous_callers():
-    for name, view, path in api_routes():
-        address = "/" + re.sub(r"<[^>]*>", "x", path)
-        for method in ("get", "post", "patch", "delete"):
-            if hasattr(view, method):
-                answer = Caller().call(method.upper(), address)
-                assert (name, method, answer.status_code) == (name, method, 401)
+    for route in API_ROUTES:
+        for method in route.methods:
+            answer = Caller().call(method, route.address(dict.fromkeys(route.parameters, "x")))
+            assert (route.name, method, answer.status_code) == (route.name, method, 401)
 
 
 # --- Callers

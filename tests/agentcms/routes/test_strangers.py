@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from knowledge_app.models import KnowledgeBase
 from tests.agentcms.routes.conftest import SECRET, missing, values_of
-from tests.agentcms.routes.resolver import routes_of
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, api_key, member
+from tests.routes import routes_of
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db
