@@ -51,6 +51,11 @@ def owner_ids_for(user: Caller, role: Role = Role.VIEWER) -> models.QuerySet[Any
     return granted.values_list("owner_id", flat=True)
 
 
+def has_role_somewhere(user: Caller, role: Role) -> bool:
+    """Return True if the user has at least the role for some owner."""
+    return has_role_everywhere(user, role) or owner_ids_for(user, role).exists()
+
+
 def granted_role(user: Caller, owner_column: str) -> models.Subquery:
     """Return the role that the owner of a row granted the user, for `annotate`.
 

@@ -15,7 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from access_app.admin_access import StaffAccessMixin
-from access_app.permissions import can_have_role, effective_role, has_role
+from access_app.permissions import effective_role, has_role, has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import LIST_FIELDS, AgentAdminForm
@@ -120,8 +120,9 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """Return the visible agents with `granted`, the user's role for each."""
-        agents = Agent.objects.for_user(request.user).with_versions()
+        """Return the visible agents with `granted`, the user's role for each, and `may_duplicate`."""
+        may_duplicate: dict[str, Any] = {"may_duplicate": Value(self.has_add_permission(request))}
+        agents = Agent.objects.for_user(request.user).with_versions().annotate(**may_duplicate)
         if request.user.is_superuser:
             highest = {"granted": Value(str(effective_role(request.user, None)))}
             return agents.annotate(**highest)
@@ -143,7 +144,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         return type("AgentAdminForm", (AgentAdminForm,), {"user": request.user})
 
     def has_view_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
-        return self._has_role(request, Role.VIEWER, obj)
+        return self.has_module_permission(request) and (obj is None or self._has_role(request, Role.VIEWER, obj))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self._has_role(request, Role.EDITOR)
@@ -160,7 +161,9 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     def _has_role(self, request: HttpRequest, role: Role, agent: Agent | None = None) -> bool:
         if not self.has_module_permission(request):
             return False
-        return can_have_role(request.user, role) if agent is None else has_role(request.user, role, agent.owner_id)
+        if agent is None:
+            return has_role_somewhere(request.user, role)
+        return has_role(request.user, role, agent.owner_id)
 
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
         with change_context(message=form.cleaned_data["change_message"]):
@@ -219,7 +222,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     def page(self, agent: Agent) -> str:
         """Return links to the actions that the user's role for the agent allows."""
         role, is_archived = Role(agent.granted or Role.VIEWER), agent.archived_at is not None
-        actions = ["duplicate"]
+        actions = ["duplicate"] if getattr(agent, "may_duplicate", False) else []
         if role.covers(Role.EDITOR) and not is_archived:
             actions += ["snapshot", *(["discard_draft"] if agent.has_draft else [])]
         if role.covers(Role.PUBLISHER):

@@ -17,7 +17,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
 from access_app.admin_access import StaffAccessMixin
-from access_app.permissions import can_have_role
+from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
 from tools_app.admin.mcp_server_form import McpServerForm
@@ -42,7 +42,7 @@ class McpServerAdmin(StaffAccessMixin, admin.ModelAdmin):
         return McpServer.objects.for_user(request.user)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.has_module_permission(request) and can_have_role(request.user, Role.MANAGER)
+        return self.has_module_permission(request) and has_role_somewhere(request.user, Role.MANAGER)
 
     def has_change_permission(self, request: HttpRequest, obj: McpServer | None = None) -> bool:
         return self.has_module_permission(request) and (obj is None or obj.editable_by(request.user))

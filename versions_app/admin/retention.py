@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from access_app.admin_access import StaffAccessMixin
-from access_app.permissions import can_have_role, has_role, has_role_everywhere, owner_ids_for
+from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import Role
 from access_app.teams import team_choices
 from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
@@ -50,7 +50,7 @@ class OwnerRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
         if not self.has_module_permission(request):
             return False
         role = Role.MANAGER
-        return can_have_role(request.user, role) if obj is None else has_role(request.user, role, obj.owner_id)
+        return has_role_somewhere(request.user, role) if obj is None else has_role(request.user, role, obj.owner_id)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)

@@ -180,7 +180,7 @@ def test_discarding_a_draft_of_a_deleted_agent_is_not_found(client, staff, monke
 @pytest.mark.parametrize(
     ("role", "actions"),
     [
-        ("viewer", ["Open", "Duplicate"]),
+        ("viewer", ["Open"]),
         ("editor", ["Open", "Duplicate", "Save version", "Discard draft"]),
         ("publisher", ["Open", "Duplicate", "Save version", "Discard draft", "Archive"]),
     ],
@@ -196,3 +196,22 @@ def test_only_actions_of_the_role_are_offered(client, role, actions):
     assert re.findall(r">([^<>]+)</a>", column) == actions
     for address in re.findall(r'href="([^"]+)"', column):
         assert client.get(address).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("role", "model", "is_offered"),
+    [
+        ("viewer", "agents_app/agent", False),
+        ("editor", "agents_app/agent", True),
+        ("publisher", "tools_app/mcpserver", False),
+        ("manager", "tools_app/mcpserver", True),
+    ],
+)
+def test_adding_is_offered_to_those_who_may_add(client, role, model, is_offered):
+    client.force_login(member(role, "north", is_staff=True))
+    address = f"/admin/{model}/add/"
+
+    pages = [client.get(page).content.decode() for page in ("/admin/", f"/admin/{model}/")]
+
+    assert [address in page for page in pages] == [is_offered] * 2
+    assert client.get(address).status_code == (200 if is_offered else 403)
