@@ -42,6 +42,15 @@ def test_answers_in_use_are_a_second_series(client, agent):
     assert "squares the answers in use" in page
 
 
+def test_quality_without_experiments_leads_to_the_datasets(client, agent):
+    client.force_login(member("viewer", "support"))
+
+    page = client.get("/agents/clerk/quality").content.decode()
+
+    assert "No experiments yet" in page
+    assert '<a class="button" href="/datasets">Choose a dataset</a>' in page
+
+
 def test_a_scorer_that_no_experiment_uses_has_a_plot_of_its_own(client, agent):
     score_answers(agent, 1, 0.25)
     client.force_login(member("viewer", "support"))
