@@ -6,6 +6,7 @@ resource is whose memory it is: an end user, a document, a room.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from access_app.models import ApiKey
 from access_app.permissions import max_role, require_role
 from access_app.role import Role, RoleRequired
 from agentcms.errors import ApiError, Forbidden
+from agentcms.wire.canonical import sha256_hex
 
 MAX_KEY_LENGTH = 256
 RESOURCE_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters."
@@ -52,6 +54,11 @@ def is_realm(text: str) -> bool:
 def is_resource_key(value: object) -> bool:
     """Return True for a valid resource ID."""
     return isinstance(value, str) and 0 < len(value) <= MAX_KEY_LENGTH and value.isprintable() and bool(value.strip())
+
+
+def resource_digest(realm: str, key: str) -> str:
+    """Return the hash by which a resource is known after its data was deleted."""
+    return sha256_hex(json.dumps([realm, key], ensure_ascii=False))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agentcms.wire.canonical import canonical, sha256_hex
+from memory_app.realms import resource_digest
 from runs_app.approvals.approval_signals import approval_requested
 from runs_app.approvals.lookup import background_task_id, child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import continue_if_decided
@@ -89,6 +90,7 @@ def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int
     """Save a run that waits for calls. The caller has locked its row, and has written its events."""
     now = database_time(run_id)
     finished = finished_child_ids(calls) | finished_task_ids(calls)
+    mark_resource(run_id, calls)
     for position, call in enumerate(calls):
         if {child_run_id(call), background_task_id(call)} & finished:
             call.state, call.decided_at = PendingCall.State.RESUMED, now
@@ -116,6 +118,14 @@ def database_time(run_id: Any) -> datetime:
     """Return the time by the clock of the database: those of two processes may differ by minutes."""
     now: datetime = AgentRun.objects.filter(pk=run_id).values_list(Now(), flat=True).get()
     return now
+
+
+def mark_resource(run_id: Any, calls: Iterable[PendingCall]) -> None:
+    """Set the hash of the resource of a run, by which its calls are found after the run is deleted."""
+    runs = AgentRun.objects.filter(pk=run_id, resource__isnull=False)
+    for realm, key in runs.values_list("resource__realm", "resource__key"):
+        for call in calls:
+            call.resource_digest = resource_digest(realm, key)
 
 
 def set_times(call: PendingCall, now: datetime) -> None:

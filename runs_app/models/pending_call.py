@@ -91,6 +91,9 @@ class PendingCall(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
     requested_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    resource_digest = models.CharField(
+        max_length=64, blank=True, default="", db_default="", editable=False, help_text="The hash of the resource."
+    )
 
     tool = models.CharField(max_length=128, editable=False, help_text="The name of the tool, as the model sees it.")
     arguments = models.JSONField(default=dict, editable=False)

@@ -13,7 +13,8 @@ from jobs_app import limits
 from jobs_app.files import file_storage, save_file, temporary_file
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler
-from runs_app.privacy.personal_data import EXPORT_RESOURCE, FORGET, export_lines
+from runs_app.privacy.export import export_lines
+from runs_app.privacy.personal_data import EXPORT_RESOURCE, FORGET
 
 LINES_PER_REPORT = 500
 

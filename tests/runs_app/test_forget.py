@@ -2,14 +2,16 @@
 
 import json
 from datetime import timedelta
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from jobs_app import runner
@@ -17,13 +19,16 @@ from jobs_app.models import Job
 from memory_app.history.messages import Author
 from memory_app.history.signal_markup import Signal
 from memory_app.history.signals import append_signal
-from memory_app.models import Forgotten, Message, Observation, Resource, Thread, Vector
+from memory_app.models import Forgotten, Message, Observation, Participant, Resource, Thread, Vector
+from memory_app.realms import resource_digest
 from memory_app.recall import indexing
 from memory_app.working import values
-from runs_app.models import AgentRun, RunEvent, RunStep
+from runs_app.approvals.suspending import new_call, rule_columns, save_suspension
+from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
 from runs_app.privacy import personal_data
+from runs_app.privacy.export import export_lines
 from runs_app.privacy.jobs import start_export
-from tests.factories import member
+from tests.factories import UserFactory, member
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
@@ -42,7 +47,12 @@ def realm():
         runner.run_now(indexing.INDEX_MESSAGES, {"thread": thread.pk, "embedder": "local/multilingual"})
         Observation.objects.create(thread=thread, first=1, last=2, text=text, tokens=3, message_tokens=3)
         run = RunFactory(
-            requested_by=user, thread=thread, resource=thread.resource, output=text, input={"messages": text}
+            requested_by=user,
+            thread=thread,
+            resource=thread.resource,
+            output=text,
+            input={"messages": text, "requestContext": {"plan": text}, "facts": {"roles": ["editor"]}},
+            remembered={"recall": {"hits": [{"id": text}]}},
         )
         add_other_rows(run, thread, text)
         RunFactory(requested_by=user, resource=thread.resource, output=text, input={"messages": text})
@@ -61,14 +71,26 @@ def texts():
 
 def add_other_rows(run, thread, text):
     """Add a row with a text to each table whose rows hang on a run, a thread or a resource."""
-    child = RunFactory(requested_by=run.requested_by, parent=run, output=text)
+    child = RunFactory(
+        requested_by=run.requested_by, parent=run, root_id=run.pk, resource=run.resource, output=text, chunks=[]
+    )
     PendingCallFactory(run=run, arguments={"order": text})
     PendingCallFactory(run=child, root_id=run.pk, state="approved", arguments={"order": text})
     RunEvent.objects.create(run=run, number=9, type="finish", data={"text": text})
+    RunEvent.objects.create(run=run, number=10, type="tool-result", data=tool_result(text))
+    task = {"call_id": "c", "call_key": "c", "timeout_ms": 1, "arguments": {"text": text}, "result": {"text": text}}
+    BackgroundTask.objects.create(run=run, thread=thread, agent_key=run.agent_key, tool="search", **task)
+    Score.objects.create(run=run, scorer="helpful", score=1, reason=text)
+    friend = UserFactory()
+    Participant.objects.create(thread=thread, user=friend, name=friend.get_username())
     RunStep.objects.create(run=run, key="0/m/1", kind="model", state="done", result={"text": text})
     for place in (thread, thread.resource):
         values.replace_text(place, text, values.Origin(run_id=run.pk))
     append_signal(thread, Signal("user", text), Author(None, ""), {"wakes": False})
+
+
+def tool_result(text):
+    return {"type": "tool-result", "payload": {"result": text}}
 
 
 def test_an_export_has_all_data_of_a_resource(realm):
@@ -81,14 +103,67 @@ def test_an_export_has_all_data_of_a_resource(realm):
         "resource",
         "workingRevision",
         "thread",
+        "participant",
         "workingRevision",
         *["message"] * 3,
         "observation",
         *["vector"] * 2,
-        *["run"] * 2,
+        *["run"] * 3,
+        *["runEvent"] * 6,
+        "runStep",
+        "backgroundTask",
+        "score",
+        *["approval"] * 2,
     ]
     assert output.getvalue().count(SECRET) >= 7
     assert "Something else" not in output.getvalue()
+
+
+def test_an_export_has_what_the_caller_sent_and_what_tools_returned(realm):
+    lines = [json.loads(line) for line in export_lines(realm, "alice")]
+    first, child = [line for line in lines if line["type"] == "run"][:2]
+    types = {line["type"]: line for line in lines}
+    events = [line["data"] for line in lines if line["type"] == "runEvent"]
+
+    assert first["input"]["requestContext"] == {"plan": SECRET}
+    assert first["input"]["facts"] == {"roles": ["editor"]}
+    assert (first["thread"], first["remembered"]) == ("t-alice", {"recall": {"hits": [{"id": SECRET}]}})
+    assert (child["parent_id"], child["output"]) == (first["id"], SECRET)
+    assert types["participant"]["thread"] == "t-alice"
+    assert types["participant"]["name"] == types["participant"]["user"]
+    assert {"type": "tool-result", "payload": {"result": SECRET}} in events
+    assert (types["approval"]["arguments"], types["approval"]["state"]) == ({"order": SECRET}, "approved")
+    assert (types["backgroundTask"]["result"], types["runStep"]["result"]) == ({"text": SECRET}, {"text": SECRET})
+    assert types["score"]["reason"] == SECRET
+
+
+def test_calls_that_waited_are_exported_and_deleted_after_their_runs(realm):
+    run = AgentRun.objects.filter(resource__key="alice", parent=None).earliest("pk")
+    save_suspension_of(run)
+    AgentRun.objects.all().delete()
+
+    exported = [json.loads(line) for line in export_lines(realm, "alice")]
+    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+
+    assert [line["arguments"] for line in exported if line["type"] == "approval"] == [{"order": "after"}]
+    assert not PendingCall.objects.filter(arguments={"order": "after"}).exists()
+
+
+def save_suspension_of(run):
+    """Let a run wait for a call, as its process does."""
+    call = new_call(run, "call-9", "refund", {"order": "after"}, kind="approval", **rule_columns({}))
+    with transaction.atomic():
+        save_suspension(run.pk, calls=[call], worked_ms=0, status="suspended", finished_at=None, last_event_number=1)
+
+
+def test_the_migration_marks_calls_whose_runs_are_there(realm, monkeypatch):
+    migration = import_module("runs_app.migrations.0031_fill_resource_of_approvals")
+    monkeypatch.setattr(migration, "BATCH_SIZE", 1)
+
+    migration.fill(apps, None)
+
+    marks = [*PendingCall.objects.values_list("run__resource__key", "resource_digest").order_by("pk")]
+    assert marks == [(key, resource_digest(realm, key)) for key in ("alice", "alice", "bob", "bob")]
 
 
 def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
@@ -126,11 +201,11 @@ def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, 
 
     result = runner.run_claimed(str(job.pk)).result
 
-    assert result == {"messages": 3, "threads": 1, "runs": 2}
+    assert result == {"messages": 3, "threads": 1, "runs": 3, "approvals": 2}
     assert SECRET not in texts()
     assert {row.resource.key for row in Vector.objects.all()} == {"bob"}
     assert "alice" not in texts() + str([*Job.objects.values()])
-    assert Forgotten.objects.get().digest == personal_data.resource_digest(realm, "alice")
+    assert Forgotten.objects.get().digest == resource_digest(realm, "alice")
     counts = [model.objects.count() for model in (Resource, Thread, Message, AgentRun)]
     assert counts == [1, 1, 3, 3]
 
@@ -199,5 +274,5 @@ def test_the_command_asks_and_names_the_numbers(realm, monkeypatch):
     output = StringIO()
     call_command("forget_resource", realm, "alice", yes=True, stdout=output)
 
-    assert "Delete 1 threads and 2 runs of alice" in questions[0]
-    assert output.getvalue() == "Deleted 1 threads, 3 messages and 2 runs.\n"
+    assert "Delete 1 threads and 3 runs of alice" in questions[0]
+    assert output.getvalue() == "Deleted 1 threads, 3 messages and 3 runs.\n"

@@ -7,11 +7,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memory_app.realms import is_realm
-from runs_app.privacy.personal_data import export_lines
+from runs_app.privacy.export import export_lines
 
 
 class Command(BaseCommand):
-    help = "Writes all data of a resource as JSON lines: its memory, threads, messages and runs."
+    help = "Writes all data of a resource as JSON lines: memory, threads, messages, and runs with their events."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("realm", help="u12 for a user, osupport for a team")

@@ -1,0 +1,32 @@
+"""Store the hash of the resource with calls that waited for people, while their runs are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import migrations, transaction
+
+from memory_app.realms import resource_digest
+
+BATCH_SIZE = 1000  # calls of one transaction
+
+
+def fill(apps: Any, schema_editor: Any) -> None:
+    PendingCall = apps.get_model("runs_app", "PendingCall")
+    unmarked = PendingCall.objects.filter(resource_digest="", run__resource__isnull=False).order_by("pk")
+    columns = unmarked.values_list("pk", "run__resource__realm", "run__resource__key")
+    while rows := list(columns[:BATCH_SIZE]):
+        calls = [PendingCall(pk=pk, resource_digest=resource_digest(realm, key)) for pk, realm, key in rows]
+        with transaction.atomic():
+            PendingCall.objects.bulk_update(calls, ["resource_digest"])
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [
+        ("memory_app", "0002_resources"),
+        ("runs_app", "0030_resource_of_approvals"),
+    ]
+
+    operations = [migrations.RunPython(fill, migrations.RunPython.noop)]

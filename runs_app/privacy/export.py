@@ -1,0 +1,147 @@
+"""Export of all data of a resource as JSON lines: its memory, threads, messages and runs."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Model, Q, QuerySet
+
+from memory_app.models import Message, Observation, Participant, Resource, Thread, Vector, WorkingRevision
+from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
+from runs_app.privacy.personal_data import ROWS_PER_BATCH, calls_of, runs_of
+
+RUNS_PER_BATCH = 100  # whose events are read with one query
+
+
+class ExportedRows(NamedTuple):
+    """The rows of a model in an export: the type of their lines, and the columns that these have.
+
+    A path such as `message__key` is called `message` in a line.
+    """
+
+    line_type: str
+    model: type[Model]
+    order: Sequence[str]
+    columns: Sequence[str]
+
+    def lines(self, rows: QuerySet[Any], **values: Any) -> Iterator[str]:
+        """Yield a line for each row. `values` are added to each."""
+        names = [path.partition("__")[0] for path in self.columns]
+        for row in rows.order_by(*self.order).values_list(*self.columns).iterator(ROWS_PER_BATCH):
+            columns = {name: to_json(value) for name, value in zip(names, row, strict=True)}
+            line = {"type": self.line_type, **values, **columns}
+            yield json.dumps(line, ensure_ascii=False, cls=DjangoJSONEncoder)
+
+
+RESOURCE = ExportedRows("resource", Resource, ["pk"], ["realm", "key", "working_memory", "created_at", "updated_at"])
+REVISION_COLUMNS = ["revision", "value", "run_id", "user__username", "created_at"]
+REVISION = ExportedRows("workingRevision", WorkingRevision, ["revision"], REVISION_COLUMNS)
+THREAD_COLUMNS = ["key", "title", "metadata", "agent_key", "parent__key", "user__username", "working_memory"]
+THREAD = ExportedRows("thread", Thread, ["pk"], [*THREAD_COLUMNS, "created_at", "updated_at"])
+# The arguments and the result of a call of a tool are events, or they are in the call that waited for people.
+CALL_COLUMNS = ["id", "run_id", "root_id", "call_id", "agent_key", "tool", "arguments", "kind", "payload", "state"]
+DECISION_COLUMNS = ["decided_by_name", "decided_at", "reason", "edited_arguments", "resume_data"]
+APPROVAL = ExportedRows(
+    "approval",
+    PendingCall,
+    ["created_at", "id"],
+    [*CALL_COLUMNS, "requested_by_name", *DECISION_COLUMNS, "created_at", "expires_at"],
+)
+# The request context and the facts are parts of the input.
+ANSWER_COLUMNS = ["input", "conversation", "output", "status", "finish_reason", "error", "warnings", "remembered"]
+RUN = ExportedRows(
+    "run",
+    AgentRun,
+    ["pk"],
+    [
+        *("id", "parent_id", "thread__key", "agent_key", "version_number", "requested_by_name"),
+        *(*ANSWER_COLUMNS, "usage", "cost", "created_at", "started_at", "finished_at"),
+    ],
+)
+PARTS_OF_THREAD = [
+    ExportedRows("participant", Participant, ["pk"], ["user__username", "name", "functional_role", "created_at"]),
+    REVISION,
+    ExportedRows(
+        "message",
+        Message,
+        ["number"],
+        [
+            *("key", "number", "role", "text", "data", "author_name", "attributes"),
+            *("run_id", "seen_by", "delivery", "created_at"),
+        ],
+    ),
+    ExportedRows(
+        "observation",
+        Observation,
+        ["generation", "first"],
+        ["generation", "first", "last", "is_active", "text", "model", "usage", "created_at"],
+    ),
+    ExportedRows(
+        "vector", Vector, ["message", "part"], ["message__key", "part", "embedder", "scale", "data", "created_at"]
+    ),
+]
+PARTS_OF_RUN = [
+    ExportedRows("runEvent", RunEvent, ["run_id", "number"], ["run_id", "number", "data", "created_at"]),
+    ExportedRows(
+        "runStep",
+        RunStep,
+        ["run_id", "started_at", "key"],
+        ["run_id", "key", "kind", "name", "state", "result", "started_at", "finished_at"],
+    ),
+    ExportedRows(
+        "backgroundTask",
+        BackgroundTask,
+        ["created_at", "id"],
+        [
+            *("id", "run_id", "call_id", "tool", "arguments", "status", "result", "error", "progress"),
+            *("created_at", "finished_at"),
+        ],
+    ),
+    ExportedRows(
+        "score",
+        Score,
+        ["run_id", "pk"],
+        ["run_id", "scorer", "score", "label", "reason", "error", "details", "result", "source", "created_at"],
+    ),
+]
+
+
+def to_json(value: Any) -> Any:
+    """Return a value of a column as JSON has it: bytes as base64."""
+    return b64encode(value).decode() if isinstance(value, bytes | memoryview) else value
+
+
+def export_lines(realm: str, key: str) -> Iterator[str]:
+    """Yield all data of a resource as JSON lines."""
+    resources = Resource.objects.filter(realm=realm, key=key)
+    yield from RESOURCE.lines(resources)
+    yield from REVISION.lines(WorkingRevision.objects.filter(resource__in=resources))
+    for thread in Thread.objects.filter(realm=realm, resource_key=key).order_by("pk").iterator():
+        yield from THREAD.lines(Thread.objects.filter(pk=thread.pk))
+        for part in PARTS_OF_THREAD:
+            yield from part.lines(part.model._default_manager.filter(thread=thread), thread=thread.key)
+    for run_ids in batches_of_runs(realm, key):
+        yield from run_lines(run_ids)
+    yield from APPROVAL.lines(calls_of(realm, key))
+
+
+def run_lines(run_ids: Iterable[UUID]) -> Iterator[str]:
+    """Yield runs with all that belongs to them."""
+    yield from RUN.lines(AgentRun.objects.filter(pk__in=run_ids))
+    for part in PARTS_OF_RUN:
+        yield from part.lines(part.model._default_manager.filter(run__in=run_ids))
+
+
+def batches_of_runs(realm: str, key: str) -> Iterator[list[UUID]]:
+    """Yield the IDs of the runs of a resource and of their child runs, in batches."""
+    own = runs_of(realm, key).order_by().values("pk")
+    runs = AgentRun.objects.filter(Q(pk__in=own) | Q(root_id__in=own)).order_by("pk").values_list("pk", flat=True)
+    batch = [*runs[:RUNS_PER_BATCH]]
+    while batch:
+        yield batch
+        batch = [*runs.filter(pk__gt=batch[-1])[:RUNS_PER_BATCH]]
