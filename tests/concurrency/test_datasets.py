@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from evals_app.datasets.changes import add_items, change_item
+from evals_app.datasets.changes import add_items, change_item, delete_items
 from evals_app.models import Dataset, ItemVersion
 from tests.concurrently import run_concurrently
 from tests.conftest import DRILL
@@ -39,11 +39,22 @@ def test_concurrent_changes_make_versions_without_a_gap():
     assert sorted(row[1] for row in contents(dataset.version)) == [f"{n}/{CHANGES - 1}" for n in range(WRITERS)]
 
 
-def test_an_earlier_version_reads_as_it_was():
+def test_a_version_from_the_middle_reads_later_as_it_was():
     dataset = Dataset.objects.create(pk="busy", name="Busy")
-    add_items(dataset, [{"input": "before"}])
-    before = contents(1)
+    run_concurrently([lambda number=number: write(number) for number in range(WRITERS // 2)])
+    dataset.refresh_from_db()
+    middle = dataset.version
+    before, texts = contents(middle), {f"{number}/{CHANGES - 1}" for number in range(WRITERS // 2)}
+    gone = before[0][0]
 
-    run_concurrently([lambda number=number: write(number) for number in range(2)])
+    run_concurrently([lambda number=number: write(number) for number in range(WRITERS // 2, WRITERS)])
+    for item_id, _ in before:
+        change_item(Dataset.objects.get(pk="busy"), item_id, {"input": "later"})
+    delete_items(Dataset.objects.get(pk="busy"), [gone])
 
-    assert contents(1) == before
+    assert middle == WRITERS * CHANGES // 2  # 100 of 200
+    assert {text for _, text in before} == texts
+    assert contents(middle) == before
+    dataset.refresh_from_db()
+    assert not {*texts} & {text for _, text in contents(dataset.version)}
+    assert gone not in {item_id for item_id, _ in contents(dataset.version)}
