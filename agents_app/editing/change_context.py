@@ -53,8 +53,8 @@ class Change:
 
     @property
     def may_stay_draft(self) -> bool:
-        """True if the save does not ask to publish itself."""
-        return self.publish is None or self.publishes_by_default
+        """True if the save does not ask to publish itself. A reason to go around a gate asks to publish."""
+        return not self.bypass_reason and (self.publish is None or self.publishes_by_default)
 
     @property
     def time(self) -> datetime:

@@ -1,0 +1,145 @@
+"""What a gate measures: its statistics, both bounds, failed items and the age of the experiment."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from agents_app.configuration.version_checks import GateNotMet
+from agents_app.editing.change_context import change
+from evals_app.models import Experiment, ReleaseGate
+from tests.api_client import Caller, agent_path
+from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.gates.test_gates import live_number
+from tests.factories import AgentFactory, api_key, member
+
+pytestmark = pytest.mark.django_db
+
+FIGURES = {"mean": 0.6, "min": 0.2, "passRate": 0.75}
+
+
+@pytest.fixture
+def agent():
+    row = AgentFactory(id="concierge", instructions="One")
+    make_dataset("One")
+    ReleaseGate.objects.create(agent=row, dataset_id="support", scorer="exact", minimum=0)
+    return row
+
+
+@pytest.fixture
+def draft(agent):
+    with change(publish=False):
+        return agent.edit({"instructions": "Two"})
+
+
+def experiment_of(version, days_ago=0.0, failed=0):
+    """Store an experiment of a version over ten items."""
+    return Experiment.objects.create(
+        dataset_id="support",
+        dataset_version=1,
+        target_type="agent",
+        target_id=version.agent_id,
+        snapshot_hash=version.snapshot_hash,
+        status="completed",
+        total_items=10,
+        succeeded_count=10 - failed,
+        failed_count=failed,
+        summary={"scorers": {"exact": FIGURES}},
+        completed_at=timezone.now() - timedelta(days=days_ago),
+    )
+
+
+def refusal(draft):
+    """Publish the draft, and return the message of the gate that refused it, or a blank text."""
+    try:
+        draft.activate()
+    except GateNotMet as error:
+        return str(error.messages[0])
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("statistic", "met", "missed", "message"),
+    [
+        ("mean", 0.6, 0.61, "0.61 on 'Equals the ground truth' over 'Support'; its last experiment scored 0.60."),
+        ("min", 0.2, 0.21, "(lowest score) over 'Support'; its last experiment scored 0.20."),
+        ("pass_rate", 0.75, 0.76, "(pass rate) over 'Support'; its last experiment scored 0.75."),
+    ],
+)
+def test_each_statistic_reads_its_own_figure(agent, draft, statistic, met, missed, message):
+    experiment_of(draft)
+    agent.gates.update(statistic=statistic, minimum=missed)
+
+    assert message in refusal(draft)
+    assert live_number(agent) == 1
+    agent.gates.update(minimum=met)
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+def test_a_score_above_the_maximum_is_refused(agent, draft):
+    experiment_of(draft)
+    agent.gates.update(minimum=None, maximum=0.59)
+
+    assert refusal(draft) == (
+        "Version 2 needs at most 0.59 on 'Equals the ground truth' over 'Support'; its last experiment scored 0.60."
+    )
+    agent.gates.update(maximum=0.6)
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+@pytest.mark.parametrize(("minimum", "maximum", "is_met"), [(0.5, 0.7, True), (0.7, 0.9, False), (0.1, 0.5, False)])
+def test_both_bounds_hold_at_once(agent, draft, minimum, maximum, is_met):
+    experiment_of(draft)
+    agent.gates.update(minimum=minimum, maximum=maximum)
+
+    message = refusal(draft)
+
+    assert (not message, live_number(agent) == 2) == (is_met, is_met)
+    assert is_met or f"{minimum:.2f} and at most {maximum:.2f} on" in message
+
+
+def test_more_failed_items_than_allowed_are_refused(agent, draft):
+    agent.gates.update(max_failed=2)
+    experiment_of(draft, days_ago=1, failed=3)
+
+    assert "3 items of its last experiment failed." in refusal(draft)
+    experiment_of(draft, failed=2)
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+def test_an_experiment_that_is_too_old_is_refused(agent, draft):
+    agent.gates.update(max_age_days=7)
+    experiment_of(draft, days_ago=7.1)
+
+    assert "its last experiment is older than 7 days." in refusal(draft)
+    experiment_of(draft, days_ago=6.9)
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+def test_the_bounds_are_set_and_reported_over_http(agent, draft):
+    manager = Caller(api_key(member("manager")))
+    path = agent_path("concierge", "gates")
+    one = f"{path}/{agent.gates.get().pk}"
+    publish = agent_path("concierge", "versions", str(draft.pk), "activate")
+    experiment_of(draft, days_ago=8, failed=2)
+
+    changed = manager.patch(one, {"statistic": "min", "min": None, "max": 0.1, "maxFailed": 1, "maxAgeDays": 7})
+    refusals = [manager.post(publish, {}).body["error"]]
+    for step in ({"maxAgeDays": None}, {"maxFailed": 2}, {"max": 0.2}):
+        manager.patch(one, step)
+        answer = manager.post(publish, {})
+        refusals.append(answer.body.get("error", ""))
+
+    assert [changed.body[name] for name in ("statistic", "min", "max", "maxFailed", "maxAgeDays")] == [
+        "min",
+        None,
+        0.1,
+        1,
+        7,
+    ]
+    for message, part in zip(
+        refusals, ["older than 7 days", "2 items of its last experiment failed", "scored 0.20", ""], strict=True
+    ):
+        assert part in message
+    assert (answer.status_code, live_number(agent)) == (200, 2)
+    assert manager.patch(one, {"maxAgeDays": 0}).body["issues"][0]["field"] == "maxAgeDays"
