@@ -3,8 +3,8 @@
 import pytest
 
 from evals_app.datasets.deletion import delete_experiment, delete_with_experiments
-from memory_app.history.threads import create_thread, get_or_create_resource
-from memory_app.models import Thread
+from memory_app.history.threads import create_thread, get_or_create_resource, get_thread
+from memory_app.models import Participant, Thread
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
@@ -62,6 +62,56 @@ def test_an_item_may_name_a_thread_of_its_own(editor, agent):
     fine, missing = experiment.results.select_related("run__thread").order_by("item_id")
     assert fine.run.thread.key == "mine"
     assert missing.error["message"] == "Thread with id nobody not found"
+
+
+@pytest.mark.parametrize("resource", [{}, {"resourceId": "ada"}])
+def test_a_thread_of_somebody_else_is_a_404_like_one_that_does_not_exist(editor, agent, resource):
+    owner = memory_caller(member("manager"))
+    thread = create_thread(owner, get_or_create_resource(owner, "ada"), "theirs")
+    named = [{"input": "One", "metadata": {"threadId": key, **resource}} for key in ("theirs", "nobody")]
+
+    experiment = run_experiment(make_dataset(*named), editor, agent)
+
+    foreign, missing = experiment.results.order_by("item_id")
+    assert (foreign.run, missing.run) == (None, None)
+    assert foreign.error == {"message": "Thread with id theirs not found", "code": "not_found"}
+    assert missing.error == {"message": "Thread with id nobody not found", "code": "not_found"}
+    assert not thread.messages.exists()
+
+
+def test_a_thread_in_which_one_only_takes_part_is_a_404(editor, agent):
+    owner = memory_caller(member("manager"))
+    thread = create_thread(owner, get_or_create_resource(owner, "ada"), "shared", agent=agent)
+    Participant.objects.create(thread=thread, user=editor, name=editor.username)
+    dataset = make_dataset({"input": "One", "metadata": {"threadId": "shared"}})
+
+    experiment = run_experiment(dataset, editor, agent)
+
+    assert get_thread(memory_caller(editor), "shared") == thread
+    assert experiment.results.get().error["message"] == "Thread with id shared not found"
+    assert not thread.messages.exists()
+
+
+SEEDED = {"MastraMemory": {"thread": {"id": "mine"}, "resourceId": "ada", "memoryConfig": {"lastMessages": 10}}}
+
+
+@pytest.mark.parametrize("place", ["experiment", "item"])
+def test_memory_in_a_request_context_is_ignored(editor, agent, place):
+    caller = memory_caller(editor)
+    thread = create_thread(caller, get_or_create_resource(caller, "ada"), "mine")
+    of_item = {"request_context": SEEDED} if place == "item" else {}
+    of_experiment = {"requestContext": SEEDED} if place == "experiment" else {}
+    observing = AgentFactory(model=DEMO, instructions="", memory={"observationalMemory": True})
+    dataset = make_dataset({"input": "One", **of_item}, {"input": "Two", **of_item})
+
+    plain = run_experiment(dataset, editor, agent, **of_experiment)
+    without_thread = run_experiment(dataset, editor, observing, **of_experiment)
+
+    assert not any("Before that" in output for output in outputs(plain))
+    assert [result.run.thread for result in plain.results.select_related("run__thread")] == [None, None]
+    assert {result.error["message"] for result in without_thread.results.all()} == {THREAD_REQUIRED_MESSAGE}
+    assert not thread.messages.exists()
+    assert Thread.objects.count() == 1
 
 
 def test_the_missing_thread_is_told_to_the_letter():

@@ -1,4 +1,4 @@
-"""What a gate measures: its statistics, both bounds, failed items and the age of the experiment."""
+"""Bars of release gates: statistics, both bounds, failed items and the age of the experiment."""
 
 from datetime import timedelta
 

@@ -1,0 +1,62 @@
+"""Trajectories of agents that call sub-agents: the calls of a sub-agent follow the call of their agent."""
+
+import json
+
+import pytest
+
+from evals_app.scorers.records import create_scorer
+from tests.evals_app.experiment_runs import make_dataset, run_experiment
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+NESTED = ["agent-middle", "agent-helper", "calculator", "current-time"]
+
+
+@pytest.fixture
+def agent():
+    """Return an agent above two levels of sub-agents, of which the lowest has a tool."""
+    AgentFactory(id="helper", model=DEMO, tools=["calculator"])
+    AgentFactory(id="middle", model=DEMO, agents=["helper"])
+    return AgentFactory(model=DEMO, agents=["middle"], tools=["current-time"])
+
+
+def trajectory(pk, **config):
+    create_scorer({"name": pk, "type": "trajectory", "presetConfig": config}, owner_id="", author="ann", id=pk)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected", "score"),
+    [
+        ({"mode": "strict"}, NESTED, 1.0),
+        ({"mode": "strict"}, ["agent-middle", "current-time", "agent-helper", "calculator"], 0.25),
+        ({"mode": "superset"}, ["calculator"], 1.0),
+        ({"mode": "subset"}, ["agent-middle", "current-time"], 0.5),
+        ({"maxSteps": 3}, NESTED, 0.0),
+        ({"forbiddenTools": ["calculator"]}, NESTED, 0.0),
+        (
+            {"mode": "superset", "arguments": "compare"},
+            [{"toolName": "calculator", "args": {"expression": "6*7"}}],
+            1.0,
+        ),
+        (
+            {"mode": "superset", "arguments": "compare"},
+            [{"toolName": "calculator", "args": {"expression": "6*8"}}],
+            0.0,
+        ),
+    ],
+)
+def test_the_calls_of_sub_agents_are_part_of_a_trajectory(agent, config, expected, score):
+    trajectory("path", **config)
+    prompt = json.dumps({"prompt": 'agent-helper calculator {"expression": "6*7"}'})
+    item = {
+        "input": f"Use agent-middle with {prompt} and current-time",
+        "expected_trajectory": {"steps": expected},
+    }
+
+    experiment = run_experiment(make_dataset(item), member("editor"), agent, scorerIds=["path"])
+
+    result = experiment.results.get()
+    assert result.run.children.get().children.count() == 1
+    assert result.score_of("path") == score, result.scores
