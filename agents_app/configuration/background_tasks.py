@@ -18,6 +18,7 @@ from agentcms.wire.names import to_wire
 
 BACKGROUND_TASKS = "backgroundTasks"
 EVERY_TOOL = "all"
+OVERRIDE = "_background"  # the argument with which the model changes the rules of a call
 FOREGROUND, DEFERRED, AWAITED = "foreground", "deferred", "awaited"
 MAX_TIMEOUT_MS = 24 * 3600 * 1000  # operators limit it further
 MAX_RETRIES = 100

@@ -11,7 +11,9 @@ from agents_app.configuration.schema import JSONObject
 from evals_app.datasets.purging import purge_results
 from evals_app.experiments.scoring import score_result, scorer_keys
 from evals_app.models import DatasetItem, ExperimentResult
+from evals_app.reports.tool_mocks import find_mock_failure, mock_report
 from runs_app.engine.leases import LOST_MESSAGE
+from runs_app.experiments.mocks import NO_PERSON_MESSAGE
 from runs_app.models import AgentRun
 
 MAX_RETRIES = 5
@@ -54,10 +56,20 @@ def fill_from_run(result: ExperimentResult, run: AgentRun | None) -> None:
     result.tokens, result.cost = run.usage.get("totalTokens"), run.cost
     result.completed_at = run.finished_at or result.completed_at
     result.error = run_error(run)
+    add_mock_report(result, run)
     if result.error is None:
         result.output = output_of(run)
-    if result.item_version.tool_mocks:
-        result.tool_mock_report = mock_report(run, result.item_version.tool_mocks, result.error)
+
+
+def add_mock_report(result: ExperimentResult, run: AgentRun) -> None:
+    """Set what mocks did, and the error of a call that needed one, also if a sub-agent made it."""
+    failed = find_mock_failure(run)
+    if failed is not None:
+        message, failure = failed
+        result.error = {"message": message, "code": failure.code}
+    item = result.item_version
+    if item.tool_mocks or failed or item.unmocked_tool_policy == item.Policy.DENY:
+        result.tool_mock_report = mock_report(run, item.tool_mocks or [], failed[1] if failed else None)
 
 
 def output_of(run: AgentRun) -> Any:
@@ -77,44 +89,7 @@ def run_error(run: AgentRun) -> JSONObject | None:
     if run.status == AgentRun.Status.CANCELLED:
         return {"message": "The run was stopped.", "code": STOPPED_CODE}
     if run.status == AgentRun.Status.SUSPENDED:
-        return {"message": "No person is there in an experiment.", "code": "approval_required"}
+        return {"message": NO_PERSON_MESSAGE, "code": "approval_required"}
     if run.error == LOST_MESSAGE:
         return {"message": f"The process of this item died {MAX_RETRIES + 1} times.", "code": LOST_CODE}
     return {"message": run.error or "The run failed."}
-
-
-def mock_report(run: AgentRun, mocks: list[JSONObject], error: JSONObject | None) -> JSONObject:
-    """Return which mocks answered the calls of a run, which were not used, and which calls were live."""
-    from runs_app.building.experiment_tools import matches  # imports pydantic-ai, which is heavy
-
-    unused = dict(enumerate(mocks))
-    report: JSONObject = {"served": [], "unconsumed": [], "liveCalls": []}
-    for call in calls_of(run):
-        number = next(
-            (n for n, mock in unused.items() if mock["toolName"] == call["toolName"] and matches(mock, call["args"])),
-            None,
-        )
-        if number is None:
-            report["liveCalls"].append(call)
-        else:
-            unused.pop(number)
-            report["served"].append({"mockIndex": number, **call})
-    report["unconsumed"] = [
-        {"mockIndex": number, "toolName": mock["toolName"], "args": mock["args"]} for number, mock in unused.items()
-    ]
-    if error is not None and report["liveCalls"] and "mock" in error["message"]:
-        report["failure"] = {"code": _failure_code(error["message"]), **report["liveCalls"].pop()}
-    return report
-
-
-def _failure_code(message: str) -> str:
-    if "used up" in message:
-        return "TOOL_MOCK_EXHAUSTED"
-    return "TOOL_MOCK_MISMATCH" if "arguments" in message else "TOOL_MOCK_NOT_DECLARED"
-
-
-def calls_of(run: AgentRun) -> list[JSONObject]:
-    """Return the calls of tools of a run in their order."""
-    rows = run.events.filter(data__type="tool-call").order_by("number").values_list("data", flat=True)
-    payloads = [data.get("payload") or {} for data in rows]
-    return [{"toolName": str(call.get("toolName", "")), "args": call.get("args") or {}} for call in payloads]

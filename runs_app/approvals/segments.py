@@ -17,9 +17,10 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from pydantic_ai.usage import RunUsage
 
 from agentcms.wire.canonical import json_equal
+from agents_app.configuration.background_tasks import OVERRIDE
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id, child_run_id
 from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
-from runs_app.building.background_tools import OVERRIDE, without_override
+from runs_app.building.background_tools import without_override
 from runs_app.building.tools import to_tool_result
 from runs_app.engine.sub_runs import RunResult, SubAgentError, child_output
 from runs_app.events.stream_chunks import to_storable_json

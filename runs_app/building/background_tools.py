@@ -17,7 +17,7 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
 from agentcms.tracing import spans
-from agents_app.configuration.background_tasks import FOREGROUND, BackgroundRules, find_rules
+from agents_app.configuration.background_tasks import FOREGROUND, OVERRIDE, BackgroundRules, find_rules
 from agents_app.registry import Entry
 from runs_app.approvals.lookup import TASK_ID
 from runs_app.background.dispatch import BackgroundCall, find_or_create_task
@@ -27,7 +27,6 @@ from runs_app.engine.threads import run_db
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import BackgroundTask
 
-OVERRIDE = "_background"  # the argument with which the model changes the rules of a call
 OVERRIDE_SCHEMA = {
     "type": "object",
     "description": (
@@ -66,7 +65,7 @@ def with_background(tool: AgentTool, config: Any, entry: Entry | None) -> AgentT
     wrapped.function_schema = replace(
         tool.function_schema, function=function, json_schema=schema_with_override(tool.function_schema.json_schema)
     )
-    wrapped.metadata = {**(tool.metadata or {}), "background": True}
+    wrapped.metadata = {**(tool.metadata or {}), "background": True, "background_disposition": rules.disposition}
     return wrapped
 
 
@@ -145,6 +144,13 @@ def find_override(context: RunContext[RunDeps]) -> dict[str, Any]:
             value = part.args_as_dict(raise_if_invalid=False).get(OVERRIDE)
             return value if isinstance(value, dict) else {}
     return {}
+
+
+def find_rules_of_call(context: RunContext[RunDeps], metadata: Mapping[str, Any]) -> BackgroundRules | None:
+    """Return the rules of the current call of a tool that may run in the background, or None for other tools."""
+    if not metadata.get("background"):
+        return None
+    return BackgroundRules(metadata["background_disposition"]).for_call(find_override(context))
 
 
 class BackgroundOverrides(AbstractCapability[RunDeps]):

@@ -57,6 +57,7 @@ class RunDeps:
     root_id: UUID | None = None  # the first run of the tree
     request_context: Mapping[str, Any] = field(default_factory=dict)
     is_experiment: bool = False  # then no person decides calls of tools
+    used_mocks: set[int] = field(default_factory=set)  # of an experiment's item, by all runs of the tree
     is_resumed: bool = False  # after it waited for people
     task_id: UUID | None = None  # of the background task that calls a tool
     report_progress: Callable[[dict[str, Any]], None] | None = None  # of a background task

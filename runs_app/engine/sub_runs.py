@@ -56,6 +56,7 @@ class RunTree:
 
     agent_path: tuple[str, ...]  # the agents from the root run to this one
     counter: SubRunCounter = field(default_factory=SubRunCounter)
+    used_mocks: set[int] = field(default_factory=set)  # by number; each mock of an experiment's item answers once
 
     @classmethod
     def of_new(cls, run: AgentRun) -> RunTree | None:
@@ -76,7 +77,7 @@ class RunTree:
         return cls(path, SubRunCounter(count))
 
     def child(self, key: str) -> RunTree:
-        return RunTree((*self.agent_path, key), self.counter)
+        return RunTree((*self.agent_path, key), self.counter, self.used_mocks)
 
     def reject_sub_agent(self, key: str) -> None:
         """Raise SubAgentError if the agent would call itself or the tree is full."""

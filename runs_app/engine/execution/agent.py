@@ -10,7 +10,6 @@ from pydantic_ai.toolsets import ExternalToolset
 
 from runs_app import tracing
 from runs_app.approvals.segments import Segment, deferred_results, processed_parts
-from runs_app.building.experiment_tools import experiment_tools
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.building.structured_output import output_types
 from runs_app.engine.context import RunDeps
@@ -22,6 +21,7 @@ from runs_app.engine.threads import run_blocking, run_db
 from runs_app.engine.usage_limits import RunLimits, run_limits
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.stream_chunks import build_chunk, to_storable_json
+from runs_app.experiments.tools import experiment_tools
 from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
 from runs_app.requests.options import Options, merge_options, model_settings
@@ -91,6 +91,7 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         root_id=run.root_id,
         request_context={**run.request_context, **run.facts},
         is_experiment="experiment" in run.input,
+        used_mocks=tree.used_mocks,
         is_resumed=run.segment > 0,
         **earlier_segments(execution.segment),
         is_durable=run.is_durable,
