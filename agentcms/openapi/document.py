@@ -33,7 +33,7 @@ ERROR_DESCRIPTIONS = {
     412: "If-Match is stale; the response has the current ETag, and for an edit where the changes touch.",
     413: "Request body too large.",
     415: "Send application/json.",
-    422: "The Idempotency-Key was used for another request, or a decision does not fit its call.",
+    422: "The Idempotency-Key was used for another request, a decision does not fit, or the body names a program.",
     424: "The run failed; the message has the reason.",
     429: "Too many requests or jobs: retry after the seconds in Retry-After. Or too large files: delete some.",
     501: "Not supported.",

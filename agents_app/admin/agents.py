@@ -19,6 +19,7 @@ from access_app.permissions import effective_role, has_role, has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import LIST_FIELDS, AgentAdminForm
+from agents_app.admin.refused_commands import RefusedCommandsMixin
 from agents_app.configuration import schema
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.version_checks import GateNotMet
@@ -88,7 +89,7 @@ class ArchivedFilter(admin.SimpleListFilter):
 
 
 @admin.register(Agent)
-class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
+class AgentAdmin(RefusedCommandsMixin, StaffAccessMixin, AgentActionsAdmin):
     """The admin of the agents that the user may see."""
 
     form = AgentAdminForm

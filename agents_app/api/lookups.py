@@ -26,6 +26,8 @@ DRAFT_HINT = "Send autoPublish: false to save a draft."
 
 @api_error.register
 def _config_error(exception: ConfigError) -> ApiError:
+    if exception.issue_code:
+        return ApiError(422, "Invalid request body", exception.issue_code, exception.issues)
     return BadRequest("request body", exception.issues)
 
 

@@ -23,6 +23,7 @@ from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
 from agents_app.configuration.background_tasks import BackgroundTasks
 from agents_app.configuration.fields.choices import Conditional, Knowledge, McpClients, Memory, ModelChoice, Scorers
+from agents_app.configuration.fields.programs import COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import (
     MAX_REFERENCES,
     AgentId,
@@ -49,6 +50,12 @@ class Issue(NamedTuple):
     message: str
 
 
+class CommandIssue(Issue):
+    """A program that is named where only the operator may name one."""
+
+    __slots__ = ()
+
+
 class ConfigError(ValidationError):
     """All validation errors of an agent's configuration.
 
@@ -58,14 +65,23 @@ class ConfigError(ValidationError):
 
     def __init__(self, issues: Iterable[Issue]) -> None:
         self.issues = list(issues)
-        by_field: dict[str, list[str]] = {}
-        for field, message in self.issues:
+        by_field: dict[str, list[ValidationError]] = {}
+        for issue in self.issues:
+            field, message = issue
             head, _, inner = field.partition(".")
             head, bracket, index = head.partition("[")
             inner = f"{bracket}{index}{'.' if index and inner else ''}{inner}"
             name = to_python(head) or NON_FIELD_ERRORS
-            by_field.setdefault(name, []).append(f"{inner}: {message}" if inner else message)
-        super().__init__(by_field, code="invalid")
+            # Without a code otherwise: a form replaces the message of a code that its field knows.
+            code = COMMAND_NOT_ALLOWED if isinstance(issue, CommandIssue) else None
+            text = f"{inner}: {message}" if inner else message
+            by_field.setdefault(name, []).append(ValidationError(text, code=code))
+        super().__init__(by_field)
+
+    @property
+    def issue_code(self) -> str:
+        """The code of an issue that callers tell apart from others, or a blank text."""
+        return COMMAND_NOT_ALLOWED if any(isinstance(issue, CommandIssue) for issue in self.issues) else ""
 
 
 @contextmanager
@@ -208,9 +224,14 @@ def validate_fields(model: type[BaseModel], body: Any) -> JSONObject:
     try:
         validated = model.model_validate(body)
     except PydanticValidationError as error:
-        raise ConfigError(Issue(_path(item["loc"]), _error_message(item)) for item in error.errors()) from None
+        raise ConfigError(map(_issue, error.errors())) from None
     # Values are stored as sent, not as the model parsed them; only a null becomes the field's default.
     return {name: getattr(validated, name) if value is None else value for name, value in named.items()}
+
+
+def _issue(error: Any) -> Issue:
+    kind = CommandIssue if error["type"] == COMMAND_NOT_ALLOWED else Issue
+    return kind(_path(error["loc"]), _error_message(error))
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
+from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.schema import ConfigError, validate_fields
 from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
@@ -79,9 +80,9 @@ class AcpAgentForm(forms.ModelForm):
                 self.fields[name].initial = getattr(limits, name)
 
     def clean(self) -> dict[str, Any]:
-        if {"command", "args", "argv"} & {*self.data}:
+        if COMMAND_MEMBERS & {*self.data}:
             message = "Commands are not taken from a form. Choose a key of ACP_COMMANDS."
-            raise ValidationError(message, code="command_not_allowed")
+            raise ValidationError(message, code=COMMAND_NOT_ALLOWED)
         values = super().clean() or {}
         self._clean_environment(values)
         self.instance.limits = self._clean_limits(values)

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST
 
 from access_app.role import Role
 from access_app.teams import team_choices
+from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.acp.table import acp_unavailable_reason
 from tools_app.admin.acp_agent_form import AcpAgentForm
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
@@ -42,7 +43,7 @@ class SuperuserAdmin(admin.ModelAdmin):
 
 
 @admin.register(AcpAgent)
-class AcpAgentAdmin(SuperuserAdmin):
+class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
     """Admin of ACP agents: policy, limits, environment, and switching off."""
 
     form = AcpAgentForm

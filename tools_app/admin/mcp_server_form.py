@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from access_app.permissions import SHARED_OWNER
 from access_app.role import Role
 from access_app.teams import team_choices
+from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from tools_app.mcp.headers import validate_headers
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
@@ -67,9 +68,9 @@ class McpServerForm(forms.ModelForm):
             )
 
     def clean(self) -> dict[str, Any]:
-        if {"command", "args", "argv"} & {*self.data}:
+        if COMMAND_MEMBERS & {*self.data}:
             message = "Commands are not taken from a form. Choose a key of MCP_COMMANDS."
-            raise ValidationError(message, code="command_not_allowed")
+            raise ValidationError(message, code=COMMAND_NOT_ALLOWED)
         values = super().clean() or {}
         owner = values.get("owner_id", self.instance.owner_id)
         probe = McpServer(owner_id=owner)

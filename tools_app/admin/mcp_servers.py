@@ -20,6 +20,7 @@ from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
+from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import tool_rows, usage_context, version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing
@@ -28,7 +29,7 @@ from tools_app.models import McpServer
 
 
 @admin.register(McpServer)
-class McpServerAdmin(StaffAccessMixin, admin.ModelAdmin):
+class McpServerAdmin(RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
     """Admin of the servers of a user's teams. Managers change them; of the shared ones only managers of staff."""
 
     form = McpServerForm

@@ -8,10 +8,11 @@ from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
 
 from agentcms.errors import BadRequest, Unprocessable
+from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, JSONObject, as_partial
 from tools_app.acp.limits import Limits
-from tools_app.api.schemas import COMMAND_MEMBERS, read_fields
+from tools_app.api.schemas import read_fields
 from tools_app.models import AcpAgent
 
 ACP_COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of ACP_COMMANDS."
@@ -76,7 +77,7 @@ def parse_acp_agent_change(body: JSONObject, row: AcpAgent) -> JSONObject:
 def reject_acp_commands(body: JSONObject) -> None:
     """Raise Unprocessable for a body that names a program."""
     if COMMAND_MEMBERS & body.keys():
-        raise Unprocessable(ACP_COMMAND_MESSAGE, "command_not_allowed")
+        raise Unprocessable(ACP_COMMAND_MESSAGE, COMMAND_NOT_ALLOWED)
 
 
 def apply_acp_agent(row: AcpAgent, fields: JSONObject) -> None:

@@ -8,12 +8,12 @@ from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
 
 from agentcms.errors import BadRequest, Unprocessable
+from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name, OwnerId
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import MAX_TIMEOUT
 
-COMMAND_MEMBERS = {"command", "args", "argv"}
 MCP_COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of MCP_COMMANDS."
 Milliseconds = Annotated[int, Field(ge=1000, le=MAX_TIMEOUT * 1000)]
 
@@ -51,7 +51,7 @@ def reject_mcp_commands(body: JSONObject) -> None:
     servers = body.get("servers")
     parts = [body, *(servers.values() if isinstance(servers, dict) else ())]
     if any(isinstance(part, dict) and COMMAND_MEMBERS & part.keys() for part in parts):
-        raise Unprocessable(MCP_COMMAND_MESSAGE, "command_not_allowed")
+        raise Unprocessable(MCP_COMMAND_MESSAGE, COMMAND_NOT_ALLOWED)
 
 
 def parse_new_client(body: JSONObject) -> JSONObject:

@@ -45,13 +45,14 @@ MAX_WARNINGS = 20
 
 
 class Outcome(NamedTuple):
-    """The outcome of a record: an action of ACTIONS, its reason, the owner, and warnings about references."""
+    """The outcome of a record: an action of ACTIONS, its reason, the owner, warnings about references, and a code."""
 
     id: str
     action: str
     reason: str = ""
     owner_id: str = ""
     warnings: Iterable[dict[str, str]] = ()
+    code: str = ""
 
 
 class RecordRejected(Exception):
@@ -108,7 +109,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
         warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft)]
         return Outcome(agent_id, action, "", owner_id, warnings[:MAX_WARNINGS])
     except ConfigError as error:
-        return Outcome(agent_id, "refuse", describe_issues(error))
+        return Outcome(agent_id, "refuse", describe_issues(error), code=error.issue_code)
     except (RecordRejected, AgentArchived) as error:
         return Outcome(agent_id, "refuse", str(error))
     except IntegrityError:
@@ -158,7 +159,7 @@ def parse_record(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, st
 
 
 def prefix_with_draft(issues: Iterable[Issue]) -> list[Issue]:
-    return [Issue(join_path("draft", field) if field else "draft", message) for field, message in issues]
+    return [issue._replace(field=join_path("draft", issue.field) if issue.field else "draft") for issue in issues]
 
 
 def apply_record(

@@ -55,6 +55,7 @@ def row_content(outcome: Outcome) -> dict[str, Any]:
     values: dict[str, Any] = {
         "id": truncate(outcome.id, MAX_ID_LENGTH),
         "reason": truncate(outcome.reason, MAX_TEXT_LENGTH),
+        "code": outcome.code,
         "ownerId": outcome.owner_id,
         "warnings": warnings,
     }

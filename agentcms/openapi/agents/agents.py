@@ -58,7 +58,7 @@ AGENT_OPERATIONS = (
         "Agent",
         "AgentChange",
         ("force", "strict"),
-        errors=(409, 412),
+        errors=(409, 412, 422),
     ),
     Operation(
         "delete",

@@ -101,7 +101,7 @@ def listed_job_schema() -> JSON:
 def record_schema() -> JSON:
     """Return the schema of the outcome of a record of an import."""
     schema = object_of(line=INTEGER, action={"enum": [*ACTIONS]})
-    schema["properties"] |= {"id": STRING, "reason": STRING, "warnings": array_of(ref("Warning"))}
+    schema["properties"] |= {"id": STRING, "reason": STRING, "code": STRING, "warnings": array_of(ref("Warning"))}
     return schema
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from agentcms.wire.metadata_filter import FilterError, parse_filter
 from agents_app.configuration.conditional import MAX_VARIANTS, Variant
+from agents_app.configuration.fields.programs import reject_program_of_server
 from agents_app.configuration.fields.types import (
     MAX_REFERENCES,
     JSONObject,
@@ -69,13 +70,6 @@ class McpToolChoice(BaseModel):
     hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
-def _reject_command(choice: Any) -> Any:
-    """Reject a choice that names a program. Only the operator of the server may name one."""
-    if isinstance(choice, dict) and {"command", "args", "argv"} & choice.keys():
-        raise validation_error("Commands are not taken from an agent. Name a server that a manager added.")
-    return choice
-
-
 class McpServerChoice(BaseModel):
     """The tools of an MCP server that an agent uses. Without `tools`, all of them."""
 
@@ -85,7 +79,7 @@ class McpServerChoice(BaseModel):
 
 
 McpClients = Annotated[
-    dict[Key, Annotated[McpServerChoice, BeforeValidator(_reject_command)]],
+    dict[Key, Annotated[McpServerChoice, BeforeValidator(reject_program_of_server)]],
     Field(max_length=MAX_REFERENCES),
     LimitKeys,
 ]

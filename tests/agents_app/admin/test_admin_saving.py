@@ -53,6 +53,16 @@ def test_a_change_creates_one_version(client, staff):
     assert (version.changed_fields, version.based_on) == (["name"], 1)
 
 
+def test_a_command_of_a_program_is_422(client, staff):
+    agent = AgentFactory()
+
+    refused = save(client, agent, mcp_clients={"office": {"command": "sh", "args": ["-c", "id"]}})
+
+    (error,) = refused.context["adminform"].form.errors["mcp_clients"]
+    assert (refused.status_code, error.partition(" ")[0]) == (422, "office:")
+    assert agent.versions.count() == 1
+
+
 def test_repeated_values_of_a_browser_are_kept(client, staff):
     agent = AgentFactory(tools=["calculator"])
 

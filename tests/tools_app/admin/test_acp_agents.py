@@ -63,11 +63,17 @@ def test_an_agent_is_added_with_an_environment_that_no_page_shows(superuser):
         ({"environment": "no sign"}, "environment"),
         ({"memory_mb": "1"}, "memory_mb"),
         ({"memory_mb": ""}, "memory_mb"),
-        ({"command": "sh"}, "__all__"),
     ],
 )
 def test_an_invalid_field_is_named_and_nothing_is_stored(superuser, fields, field):
     assert field in errors(superuser.post(ADD, FIELDS | fields))
+    assert not AcpAgent.objects.exists()
+
+
+def test_a_command_in_the_form_is_422(superuser):
+    refused = superuser.post(ADD, FIELDS | {"command": "sh"})
+
+    assert (refused.status_code, [*errors(refused)]) == (422, ["__all__"])
     assert not AcpAgent.objects.exists()
 
 

@@ -88,7 +88,6 @@ def test_a_strict_write_refuses_a_missing_tool_at_its_path(caller, office):
         ({"office": {"tools": {"add": {"hash": "x"}}}}, "mcpClients.office.tools.add.hash"),
         ({"office": {"tools": {"add": {"description": 5}}}}, "mcpClients.office.tools.add.description"),
         ({" ": {}}, "mcpClients. "),
-        ({"office": {"command": "sh", "args": ["-c", "id"]}}, "mcpClients.office"),
     ],
 )
 def test_invalid_values_are_refused_at_their_path(caller, value, path):
@@ -96,6 +95,42 @@ def test_invalid_values_are_refused_at_their_path(caller, value, path):
 
     assert refused.status_code == 400
     assert refused.body["issues"][0]["field"] == path
+
+
+PROGRAMS = [
+    {"command": "sh", "args": ["-c", "id"]},
+    {"argv": ["sh"]},
+    {"servers": {"x": {"type": "stdio", "command": "sh"}}},
+    {"tools": {"add": {"args": ["-c", "id"]}}},
+]
+
+
+@pytest.mark.parametrize("choice", PROGRAMS)
+@pytest.mark.parametrize("query", ["", "?strict=true"])
+def test_a_command_is_422_in_each_body_of_an_agent(caller, choice, query):
+    caller.create()
+    body = {"name": "Concierge", "instructions": "", "model": MODEL, "mcpClients": {"office": choice}}
+
+    refused = [caller.post(f"{AGENTS}{query}", {**body, "id": "new"}), caller.patch(f"{AGENT}{query}", body)]
+
+    assert [(answer.status_code, answer.body["code"]) for answer in refused] == [(422, "command_not_allowed")] * 2
+    assert {answer.body["issues"][0]["field"] for answer in refused} == {"mcpClients.office"}
+    assert Agent.objects.get().mcp_clients is None
+
+
+def test_a_tool_may_have_the_name_command(caller):
+    created = caller.create(mcpClients={"office": {"tools": {"command": {}, "args": {}}}})
+
+    assert (created.status_code, {*created.body["mcpClients"]["office"]["tools"]}) == (201, {"command", "args"})
+
+
+def test_a_command_in_the_draft_of_a_record_is_refused(caller):
+    draft = {"name": "X", "instructions": "", "model": MODEL, "mcpClients": {"x": {"argv": ["sh"]}}}
+
+    (refused,) = import_file(caller, [{**record("hostile"), "draft": draft}])["records"]
+
+    assert (refused["action"], refused["code"]) == ("refuse", "command_not_allowed")
+    assert refused["reason"].startswith("draft.mcpClients.x: ")
 
 
 def test_null_and_an_export_keep_the_field(caller, office):
@@ -113,5 +148,7 @@ def test_an_import_with_a_command_is_refused(caller):
     result = import_file(caller, [record("hostile", mcpClients={"x": {"command": "sh"}})])
 
     assert [row["action"] for row in result["records"]] == ["refuse"]
-    assert "mcpClients.x" in str(result["records"])
+    (refused,) = result["records"]
+    assert refused["code"] == "command_not_allowed"
+    assert refused["reason"].startswith("mcpClients.x: Commands are not taken")
     assert not Agent.objects.exists()
