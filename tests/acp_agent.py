@@ -7,9 +7,12 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import acp.agent.connection
 from acp import Agent, run_agent, update_agent_message_text, update_agent_thought_text, update_plan
 from acp.helpers import plan_entry, start_tool_call, tool_diff_content
+from acp.router import Route
 from acp.schema import (
     AgentCapabilities,
     InitializeResponse,
@@ -17,6 +20,9 @@ from acp.schema import (
     NewSessionResponse,
     PermissionOption,
     PromptResponse,
+    SessionConfigOptionSelect,
+    SessionConfigSelectOption,
+    SetSessionConfigOptionResponse,
     ToolCallUpdate,
     Usage,
 )
@@ -30,9 +36,12 @@ CHOICES = [
 
 class TestAgent(Agent):
     def on_connect(self, conn):
-        self.conn, self.count = conn, 0
+        self.conn, self.count, self.model = conn, 0, "its own"
 
     async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **kwargs):
+        if "SILENT" in os.environ:
+            await asyncio.sleep(300)
+        self.capabilities = client_capabilities
         loads = AgentCapabilities(load_session=os.environ.get("LOADS") == "yes")
         return InitializeResponse(protocol_version=protocol_version, agent_capabilities=loads)
 
@@ -41,7 +50,21 @@ class TestAgent(Agent):
             raise ValueError("No such method.")
 
     async def new_session(self, cwd, additional_directories=None, mcp_servers=None, **kwargs):
-        return NewSessionResponse(session_id=f"session-{os.urandom(4).hex()}")
+        return NewSessionResponse(session_id=f"session-{os.urandom(4).hex()}", config_options=self.options())
+
+    def options(self):
+        """Return the choice of a model, as agents of the current protocol offer it."""
+        models = [SessionConfigSelectOption(value=name, name=name) for name in os.environ.get("MODELS", "").split()]
+        choice = {"id": "llm", "name": "Model", "category": "model", "type": "select"}
+        return [SessionConfigOptionSelect(**choice, current_value=models[0].value, options=models)] if models else None
+
+    async def set_config_option(self, config_id, session_id, value, **kwargs):
+        self.model = f"{config_id}={value}"
+        return SetSessionConfigOptionResponse(config_options=self.options())
+
+    async def set_model(self, params):
+        """Choose a model, as agents of earlier drafts of the protocol let clients do."""
+        self.model = f"chosen={params['modelId']}"
 
     async def load_session(self, cwd, session_id, additional_directories=None, mcp_servers=None, **kwargs):
         await self.conn.session_update(session_id, update_agent_message_text("old words"))
@@ -72,6 +95,15 @@ class TestAgent(Agent):
             await self.say(part)
             await asyncio.sleep(0.05)
         return f"{self.count} {text}"
+
+    async def do_model(self, text):
+        return self.model
+
+    async def do_terminal(self, text):
+        try:
+            await self.conn.create_terminal(self.session, "sh")
+        except Exception as error:
+            return f"offered: {self.capabilities.terminal}, {error}"
 
     async def do_session(self, text):
         return self.session
@@ -154,6 +186,7 @@ class TestAgent(Agent):
             await asyncio.sleep(300)
         await self.say("hanging")
         await self.cancelled.wait()
+        Path("cancelled").write_text(self.session)
         return "cancelled"
 
     async def do_linger(self, text):
@@ -185,6 +218,17 @@ class TestAgent(Agent):
     async def do_flood(self, text):
         await self.say("x" * 5_000_000)
 
+
+def build_router(agent, *args, **kwargs):
+    """Add the method of earlier drafts with which clients chose a model, which the library has no more."""
+    router = build_current_router(agent, *args, **kwargs)
+    if "SET_MODEL" in os.environ:
+        router.add_route(Route(method="session/set_model", func=agent.set_model, kind="request"))
+    return router
+
+
+build_current_router = acp.agent.connection.build_agent_router
+acp.agent.connection.build_agent_router = build_router
 
 if __name__ == "__main__":
     asyncio.run(run_agent(TestAgent()))

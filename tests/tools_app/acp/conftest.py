@@ -1,6 +1,7 @@
 """Fixtures of tests of ACP agents."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def commands(settings, tmp_path, monkeypatch):
     """Name the agent of the tests as a program, in the sandbox and without."""
     monkeypatch.setattr(acp_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
     argv = [sys.executable, str(PROGRAM)]
-    names = ["TOKEN", "LOADS"]
+    names = ["TOKEN", "LOADS", "MODELS", "SET_MODEL", "SILENT"]
     settings.WORKSPACES_DIR = tmp_path / "workspaces"
     settings.ACP_COMMANDS = {
         "boxed": {"argv": argv, "env": names},
@@ -96,3 +97,16 @@ async def end_all(pool):
             await slot.process.end()
     if process._endings:
         await asyncio.wait(process._endings)
+
+
+def processes(text):
+    """Return the IDs of the processes below this one whose command line contains a text."""
+    ids = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = Path(f"/proc/{name}/cmdline").read_text()
+        except OSError:
+            continue
+        if text in line and name != str(os.getpid()):
+            ids.append(name)
+    return ids

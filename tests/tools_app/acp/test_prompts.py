@@ -1,15 +1,13 @@
 """Prompts to ACP agents: the answer as it arrives, sessions, crashes and time limits."""
 
 import asyncio
-import os
-from pathlib import Path
 
 import pytest
 
 from tests.factories import UserFactory
 from tests.memory_app.conftest import add_thread
 from tests.served import wait_until
-from tests.tools_app.acp.conftest import Conversation, create_agent, end_all
+from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.sessions import agent_pool
 from tools_app.models import AcpSession, AcpWorkspace
@@ -143,19 +141,6 @@ def test_a_prompt_that_takes_too_long_ends_with_all_that_the_agent_started(comma
         Conversation().ask("hang deaf 3001")
 
     wait_until(lambda: not processes("sleep\x003001"), 30, "the end of all processes")
-
-
-def processes(text):
-    """Return the IDs of the processes below this one whose command line contains a text."""
-    ids = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            line = Path(f"/proc/{name}/cmdline").read_text()
-        except OSError:
-            continue
-        if text in line and name != str(os.getpid()):
-            ids.append(name)
-    return ids
 
 
 def test_a_cancelled_prompt_is_ended(thread):

@@ -9,10 +9,12 @@ from django.urls import reverse
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.exceptions import RunError
 from runs_app.models import AgentRun, PendingCall
+from tests.conftest import DRILL
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.served import wait_until
-from tests.tools_app.acp.conftest import create_agent
+from tests.tools_app.acp.conftest import create_agent, processes
+from tools_app.acp.connection import process
 from tools_app.models import AcpPermission
 
 
@@ -173,6 +175,51 @@ def test_a_sub_agent_streams_its_text_and_waits_for_a_person(editor, settings, c
     assert call.payload["permissionRequest"]["title"] == "Edit a.txt"
     assert AgentRun.objects.get(parent=run).output == "edited"
     assert file_of(settings, run).read_text() == "hello"
+
+
+def test_a_cancelled_run_cancels_the_prompt_of_its_tool_and_ends_the_agent(editor, settings, client, patience):
+    create_agent()
+    run = start_run(agent(), editor, task("hang 3006"))
+    wait_until(lambda: processes("sleep\x003006"), 60, "the process of the agent")
+
+    stop(run, editor, client, patience)
+
+    wait_until(lambda: not processes("sleep\x003006"), patience, "the end of all processes")
+    wait_until(file_of(settings, run, "cancelled").exists, patience, "the end of the prompt")
+
+
+def test_a_sub_agent_streams_while_it_works_until_its_run_is_cancelled(editor, settings, client, patience):
+    create_agent()
+    run = start_run(agent(tools=[], agents=["acp-worker"]), editor, 'Use acp-worker {"prompt": "hang 3007"}')
+    wait_until(lambda: AgentRun.objects.filter(parent=run).exists(), 60, "the run of the sub-agent")
+    child = AgentRun.objects.get(parent=run)
+
+    # The agent ends its answer only when it is cancelled.
+    wait_until(lambda: chunks(child, "text-delta"), 60, "the first words of the agent")
+    (delta,) = chunks(child, "text-delta")
+    was_running = processes("sleep\x003007")
+    stop(run, editor, client, patience)
+    child.refresh_from_db()
+
+    assert (delta["payload"]["text"], bool(was_running)) == ("hanging", True)
+    assert child.status == AgentRun.Status.CANCELLED
+    wait_until(lambda: not processes("sleep\x003007"), patience, "the end of all processes")
+    wait_until(file_of(settings, run, "cancelled").exists, patience, "the end of the prompt")
+
+
+def stop(run, user, client, seconds):
+    client.force_login(user)
+    client.post(reverse("runs:stop", args=[run.pk]))
+    assert wait_for_end(run, seconds).status == AgentRun.Status.CANCELLED
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    """Return the seconds within which an agent must end. Give it more time to obey than it has on a quiet machine."""
+    if DRILL:
+        return process.CANCEL_TIMEOUT
+    monkeypatch.setattr(process, "CANCEL_TIMEOUT", 30)
+    return 60
 
 
 def test_the_task_of_a_sub_agent_is_given_once(editor):

@@ -17,11 +17,19 @@ from typing import Any, cast
 
 from acp import PROTOCOL_VERSION, RequestError, text_block
 from acp.client.connection import ClientSideConnection
-from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementation, PromptResponse
+from acp.schema import (
+    ClientCapabilities,
+    FileSystemCapabilities,
+    Implementation,
+    LoadSessionResponse,
+    NewSessionResponse,
+    PromptResponse,
+)
 from django.core.exceptions import ValidationError
 from pydantic import ValidationError as PydanticValidationError
 
 from tools_app.acp.connection.client import WorkspaceClient
+from tools_app.acp.connection.model_choice import choose_model
 from tools_app.acp.connection.transport import LineTransport
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.table import AcpRecord
@@ -62,6 +70,7 @@ class AgentProcess:
     can_load: bool = False
     stderr: bytearray = field(default_factory=bytearray)
     is_broken: bool = False
+    is_ending: bool = False
     proxy: AddressProxy | None = None
 
     async def start(self, earlier_session: str = "") -> bool:
@@ -144,16 +153,17 @@ class AgentProcess:
         if self.record.auth_method_id:
             await self.connection.authenticate(self.record.auth_method_id)
         cwd = self.client.workspace.seen_as
+        session: NewSessionResponse | LoadSessionResponse | None = None
         is_loaded = False
         if earlier_session and self.can_load:
             with suppress(RequestError):
-                await self.connection.load_session(cwd, earlier_session, [])
+                session = await self.connection.load_session(cwd, earlier_session, [])
                 self.session_id, is_loaded = earlier_session, True
         if not is_loaded:
-            self.session_id = (await self.connection.new_session(cwd, mcp_servers=[])).session_id
+            session = opened = await self.connection.new_session(cwd, mcp_servers=[])
+            self.session_id = opened.session_id
         if self.record.model:
-            params = {"sessionId": self.session_id, "modelId": self.record.model}
-            await self.connection._conn.send_request("session/set_model", params)
+            await choose_model(self.connection, self.record, self.session_id, session)
         return is_loaded
 
     # --- Prompts
@@ -175,8 +185,7 @@ class AgentProcess:
             raise await self.ended_error() from None
         except asyncio.CancelledError:
             turn.is_over = True
-            self.is_broken = True  # until the agent has ended the prompt, nobody may send another
-            in_background(self.cancel_and_end(prompting))
+            self.end_soon(self.cancel_and_end(prompting))
             raise
         finally:
             interrupted.cancel()
@@ -197,7 +206,7 @@ class AgentProcess:
         with suppress(ConnectionError, OSError, TimeoutError):
             async with asyncio.timeout(CANCEL_TIMEOUT):  # an agent that reads nothing does not read this either
                 await self.connection.cancel(self.session_id)
-        await asyncio.wait([prompting], timeout=CANCEL_TIMEOUT)
+                await asyncio.wait([prompting])
         if not prompting.done() or prompting.cancelled() or prompting.exception() is not None:
             prompting.cancel()
             self.is_broken = True
@@ -210,8 +219,14 @@ class AgentProcess:
     # --- The end
 
     def kill_soon(self) -> None:
-        self.is_broken = True
-        in_background(self.end())
+        """End the program at once, unless it ends already."""
+        if not self.is_ending:
+            self.end_soon(self.end())
+
+    def end_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """End the program by some work. Until then, nobody may send another prompt."""
+        self.is_broken = self.is_ending = True
+        in_background(work)
 
     async def end(self) -> None:
         """End the program with all that it started."""
