@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from tests.tools_app.acp.conftest import BOXED
+from tests.tools_app.programs.conftest import assert_refused
 from tools_app.programs.commands import Command
 from tools_app.programs.resource_limits import LIMITS, limited_argv
 
@@ -58,6 +59,7 @@ def test_a_program_that_starts_ever_more_processes_is_stopped(box, code):
 def test_a_program_cannot_make_what_it_sees_writable(tmp_path):
     """Also not as root, which has all capabilities in a namespace of its own unless they are dropped."""
     if BOXED != "boxed":
+        assert_refused()
         return
     file = tmp_path / "file"
     file.write_text("before")

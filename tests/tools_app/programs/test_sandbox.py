@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from tests.tools_app.programs.conftest import assert_refused
 from tools_app.programs.sandbox import is_sandbox_available, sandboxed_argv, visible_paths
 
 
@@ -19,8 +20,10 @@ def test_the_interpreter_of_a_script_is_visible(tmp_path):
     assert tool == str(script.parent)
     assert {f"{sys.prefix}/{name}" for name in ("bin", "lib", "pyvenv.cfg")} <= {*others}
     assert sys.prefix not in others
-    if is_sandbox_available():
-        assert subprocess.run(sandboxed_argv([str(script)]), capture_output=True, text=True).stdout == "ran\n"
+    if not is_sandbox_available():
+        assert_refused()
+        return
+    assert subprocess.run(sandboxed_argv([str(script)]), capture_output=True, text=True).stdout == "ran\n"
 
 
 @pytest.mark.parametrize("program", ["/bin/sh", "/usr/bin/env", "/lib/x", "/sbin/y"])
@@ -47,9 +50,11 @@ def test_the_data_of_the_server_is_hidden_also_beside_a_program(tmp_path, settin
     script.write_text(f"#!/bin/sh\nls {settings.DATA_DIR}; ls {tmp_path}")
     script.chmod(0o755)
 
-    if is_sandbox_available():
-        done = subprocess.run(sandboxed_argv([str(script)]), capture_output=True, text=True)
-        assert done.stdout.split() == ["run", "var"]
+    if not is_sandbox_available():
+        assert_refused()
+        return
+    done = subprocess.run(sandboxed_argv([str(script)]), capture_output=True, text=True)
+    assert done.stdout.split() == ["run", "var"]
 
 
 def test_only_a_first_line_with_a_path_names_an_interpreter(tmp_path):

@@ -1,0 +1,106 @@
+"""The processes of ACP agents: how many there are, and how long each starts and idles."""
+
+import asyncio
+
+import pytest
+
+from tests.factories import UserFactory
+from tests.memory_app.conftest import add_thread
+from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes
+from tools_app.acp import sessions
+from tools_app.acp.connection import process
+from tools_app.acp.errors import AcpError
+from tools_app.acp.sessions import agent_pool
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def conversations(db):
+    """Return two conversations with the agent."""
+    create_agent()
+    user = UserFactory()
+    return [Conversation(add_thread(user, key).pk) for key in "ab"]
+
+
+async def until(condition, seconds=60):
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def test_an_agent_that_does_not_answer_in_time_is_ended(settings, monkeypatch):
+    monkeypatch.setattr(process, "START_TIMEOUT", 2)
+    create_agent(environment={"SILENT": "yes"})
+    folder = str(settings.WORKSPACES_DIR)
+
+    async def start():
+        sending = asyncio.ensure_future(Conversation().send("echo a"))
+        await until(lambda: processes(folder) or sending.done())
+        was_running = bool(processes(folder))
+        await asyncio.wait([sending])
+        await until(lambda: not processes(folder))
+        return was_running, sending.exception()
+
+    was_running, error = asyncio.run(start())
+
+    assert was_running
+    assert isinstance(error, AcpError)
+    assert str(error) == "The ACP agent 'Worker' did not start within 2 seconds."
+
+
+def test_the_least_recently_used_process_ends_where_there_are_too_many(conversations, monkeypatch):
+    monkeypatch.setattr(sessions, "MAX_PROCESSES", 1)
+    first, second = conversations
+
+    async def converse():
+        answers, counts = [], []
+        for conversation, task in [(first, "echo a"), (second, "echo b"), (second, "echo c"), (first, "echo d")]:
+            answers.append((await conversation.send(task))[0])
+            counts.append(len(agent_pool().slots))
+        await end_all(agent_pool())
+        return answers, counts
+
+    answers, counts = asyncio.run(converse())
+
+    assert answers == ["one two 1 a", "one two 1 b", "one two 2 c", "one two 1 d"]
+    assert counts == [1, 1, 1, 1]
+
+
+def test_a_prompt_waits_while_all_processes_are_in_use(conversations, monkeypatch):
+    monkeypatch.setattr(sessions, "MAX_PROCESSES", 1)
+    first, second = conversations
+
+    async def converse():
+        hanging = asyncio.ensure_future(first.send("hang 3005"))
+        await until(lambda: processes("sleep\x003005"))
+        waiting = asyncio.ensure_future(second.send("echo b"))
+        await asyncio.wait([waiting], timeout=0.5)
+        count, has_waited = len(agent_pool().slots), not waiting.done()
+        hanging.cancel()
+        text, *_ = await waiting
+        await end_all(agent_pool())
+        return count, has_waited, text
+
+    assert asyncio.run(asyncio.wait_for(converse(), 120)) == (1, True, "one two 1 b")
+
+
+def test_an_idle_process_ends(conversations, monkeypatch):
+    monkeypatch.setattr(sessions, "PROCESS_IDLE_SECONDS", 0.2)
+
+    async def converse():
+        answers = []
+        for task in ("echo a", "echo b"):
+            answers.append((await conversations[0].send(task))[0])
+            (slot,) = agent_pool().slots.values()
+            await until(lambda program=slot.process.process: program.returncode is not None)
+            assert agent_pool().slots == {}
+        await end_all(agent_pool())
+        return answers
+
+    assert asyncio.run(converse()) == ["one two 1 a", "one two 1 b"]
+
+
+def test_the_limits_are_those_of_the_documentation():
+    assert (process.START_TIMEOUT, process.CANCEL_TIMEOUT) == (60, 2)
+    assert (sessions.MAX_PROCESSES, sessions.PROCESS_IDLE_SECONDS) == (8, 600)
