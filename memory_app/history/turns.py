@@ -65,9 +65,17 @@ class ThreadTurns:
         return Turn(user_realm(user_id) if user_id is not None else "", name, role)
 
 
-def is_participant(thread_id: int | None, user_id: int | None) -> bool:
-    """Return whether a user takes part in a thread of somebody else."""
-    return Participant.objects.filter(thread=thread_id, user=user_id).exists()
+def is_shared(thread_id: int | None) -> bool:
+    """Return whether a conversation has participants. The thread of a sub-agent belongs to the conversation above it.
+
+    The model of a shared conversation knows only the conversation: what it knows else of the resource, it could tell
+    to participants, who may not read it.
+    """
+    while thread_id is not None:
+        if Participant.objects.filter(thread=thread_id).exists():
+            return True
+        thread_id = Thread.objects.filter(pk=thread_id).values_list("parent", flat=True).first()
+    return False
 
 
 def find_turns(thread: Thread) -> ThreadTurns:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.history.message_data import USER, derive_fields
 from memory_app.history.messages_for_model import with_turn
-from memory_app.history.turns import ThreadTurns, find_turns, is_spoken
+from memory_app.history.turns import ThreadTurns, find_turns, is_shared, is_spoken
 from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import RecallOptions
 from memory_app.recall.parts import cut_parts
@@ -37,12 +37,12 @@ class RecallScope:
         thread = Thread.objects.only("realm").filter(pk=self.thread_id).first() if self.thread_id else None
         return find_turns(thread) if thread is not None else ThreadTurns()
 
-    def vectors(self, options: RecallOptions, turns: ThreadTurns) -> QuerySet[Vector]:
+    def vectors(self, options: RecallOptions) -> QuerySet[Vector]:
         """Return the vectors of the scope.
 
         A conversation with participants recalls only itself: they may not read the others of its resource.
         """
-        if options.scope == "thread" or turns.participants or self.resource_id is None:
+        if options.scope == "thread" or self.resource_id is None or is_shared(self.thread_id):
             return vectors_of_thread(self.thread_id, options.embedder)
         return vectors_of_resource(self.resource_id, options.embedder)
 
@@ -54,7 +54,7 @@ def recall_for_run(scope: RecallScope, options: RecallOptions, queries: Rows, kn
     """
     turns = scope.turns()
     recalled = recall_messages(
-        scope.vectors(options, turns),
+        scope.vectors(options),
         queries,
         options.top_k,
         before=options.before,

@@ -35,7 +35,7 @@ def find_recalled(request: HttpRequest, thread: Thread, options: RecallOptions, 
     threads = {thread.pk, *readable.values_list("pk", flat=True)}
     scope = RecallScope(thread.pk, thread.resource_id)
     recalled = recall_messages(
-        scope.vectors(options, scope.turns()),
+        scope.vectors(options),
         embed_question(options.embedder, question),
         options.top_k,
         threshold=options.threshold,

@@ -9,8 +9,10 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from access_app.caller import Caller
-from memory_app.history.turns import is_participant
-from memory_app.models import Observation, Thread, WorkingRevision
+from access_app.permissions import has_role
+from access_app.role import Role
+from memory_app.models import Observation, Participant, Thread, WorkingRevision
+from memory_app.realms import user_realm
 from runs_app.models import AgentRun
 
 
@@ -39,7 +41,7 @@ def build_memory(run: AgentRun, user: Caller) -> RunMemory | None:
         stored.get("messages"),
         scope,
         revision,
-        find_text(run, scope, revision),
+        find_text(run, scope, revision, user),
         observed.get("last"),
         find_observations(run, observed.get("ids") or [], user),
     )
@@ -61,10 +63,21 @@ def thread_url(run: AgentRun) -> str:
     return f"{url}?{urlencode({'realm': run.thread.realm})}"
 
 
-def find_text(run: AgentRun, scope: str, revision: int | None) -> str:
-    """Return the text of a revision, or a blank text if it is not stored any more."""
-    if not revision or (scope == "resource" and is_participant(run.thread_id, run.requested_by_id)):
-        return ""  # a participant may not read it, and earlier releases gave it to their runs
+def find_text(run: AgentRun, scope: str, revision: int | None, user: Caller) -> str:
+    """Return the text of a revision, or a blank text if it is not stored any more or the user may not read it."""
+    if not revision or (scope == "resource" and not may_read_resource(run, user)):
+        return ""
     rows = WorkingRevision.objects.filter(revision=revision)
     rows = rows.filter(thread=run.thread_id) if scope == "thread" else rows.filter(resource=run.resource_id)
     return rows.values_list("value", flat=True).first() or ""
+
+
+def may_read_resource(run: AgentRun, user: Caller) -> bool:
+    """Return whether a user may read what is known about the resource of a run: its user, and publishers.
+
+    A participant may not, and earlier releases gave it to their runs.
+    """
+    if run.resource is not None and run.resource.realm == user_realm(user.pk or 0):
+        return True
+    is_participant = Participant.objects.filter(thread=run.thread_id, user=user.pk).exists()
+    return not is_participant and has_role(user, Role.PUBLISHER, run.owner_id)

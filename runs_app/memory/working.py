@@ -15,7 +15,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AgentToolset
 
 from agents_app.configuration.memory_options import WorkingMemoryOptions
-from memory_app.history.turns import is_participant
+from memory_app.history.turns import is_shared
 from memory_app.working import values
 from runs_app.building.tool_names import WORKING_MEMORY_TOOL as TOOL_NAME
 from runs_app.engine.context import RunDeps
@@ -87,11 +87,11 @@ class WorkingMemory(AbstractCapability[RunDeps]):
         return [*values.read_memory(holder)] if holder is not None else [None, NO_MEMORY]
 
     def find_holder(self, deps: RunDeps) -> values.Holder | None:
-        """Return the row that has the memory, or None if there is none, or if it is of a resource of somebody else.
+        """Return the row that has the memory, or None if there is none.
 
-        A participant reads and continues a conversation, but not what is known about its resource.
+        A conversation with participants has only a memory of its own: they may not read that of its resource.
         """
-        if self.options.scope == "resource" and is_participant(deps.thread_id, deps.user_id):
+        if self.options.scope == "resource" and is_shared(deps.thread_id):
             return None
         return values.find_holder(self.options, deps.resource_id, deps.thread_id)
 

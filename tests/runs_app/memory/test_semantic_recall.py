@@ -149,8 +149,11 @@ def test_another_resource_recalls_nothing(user, earlier):
     assert run_in(other, recaller())[1] == []
 
 
-def test_a_conversation_with_participants_recalls_only_itself(earlier, new):
-    Participant.objects.create(thread=new, user=UserFactory(), name="Tom")
+@pytest.mark.parametrize("is_of_sub_agent", [False, True])
+def test_a_conversation_with_participants_recalls_only_itself(user, earlier, new, is_of_sub_agent):
+    new.parent = add_thread(user, "parent", texts=()) if is_of_sub_agent else None
+    new.save()
+    Participant.objects.create(thread=new.parent or new, user=UserFactory(), name="Tom")
 
     assert run_in(new, recaller())[1] == []
 

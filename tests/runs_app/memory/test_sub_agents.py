@@ -4,7 +4,7 @@ import pytest
 
 from access_app.models import ApiKey
 from memory_app.history.threads import transfer_thread
-from memory_app.models import Resource, Thread
+from memory_app.models import Participant, Resource, Thread
 from memory_app.realms import memory_caller
 from runs_app.models import AgentRun
 from tests.api_client import Caller
@@ -82,6 +82,22 @@ def test_it_knows_the_working_memory_of_the_resource(caller):
 
     assert Resource.objects.get(key="alice").working_memory == "Ann likes tea"
     assert AgentRun.objects.get(agent_key="helper").thread is None
+
+
+def test_in_a_shared_conversation_it_knows_nothing_else_of_the_resource(caller):
+    recall = {"options": {"workingMemory": {"template": "# Person"}, "semanticRecall": True}}
+    agents(recall)
+    note = 'Use agent-helper with updateWorkingMemory {"memory": "Ann likes tea"}'
+    ask(caller, note, thread="one", resource="alice")
+    ask(caller, USE_HELPER, thread="t", resource="alice")
+    guest = member("editor")
+    Participant.objects.create(thread=Thread.objects.get(key="t"), user=guest, name="Bob")
+
+    answer = ask(Caller(api_key(guest)), USE_HELPER, thread="t")
+
+    run = AgentRun.objects.filter(agent_key="helper").latest("created_at")
+    assert "tea" not in str(answer) + str(run.remembered)
+    assert not {"workingMemory", "recall"} & run.remembered.keys()
 
 
 def test_a_call_that_stores_nothing_binds_sub_agents_too(caller):

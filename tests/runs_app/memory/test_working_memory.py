@@ -50,16 +50,19 @@ def test_what_one_thread_notes_another_one_of_the_resource_knows(caller):
     assert WorkingRevision.objects.get().run_id == AgentRun.objects.get(thread__key="one").pk
 
 
-def test_a_participant_neither_reads_nor_changes_what_is_known_about_the_resource(caller):
+@pytest.mark.parametrize("is_guest", [True, False], ids=["participant", "owner"])
+def test_a_shared_conversation_neither_reads_nor_changes_what_is_known_about_the_resource(caller, is_guest):
+    """Not in the owner's runs either: a participant may ask the agent, or send a signal to the run."""
     note()
     ask(caller, 'updateWorkingMemory {"memory": "Ann likes tea"}')
     guest = member("editor")
     Participant.objects.create(thread=Thread.objects.get(), user=guest, name="Bob")
 
     body = {"messages": 'updateWorkingMemory {"memory": "Mine"}', "memory": {"thread": "t"}}
-    answer = Caller(api_key(guest)).post(GENERATE, body)
+    body["memory"] |= {} if is_guest else {"resource": "alice"}
+    answer = (Caller(api_key(guest)) if is_guest else caller).post(GENERATE, body)
 
-    run = AgentRun.objects.get(requested_by=guest)
+    run = AgentRun.objects.latest("created_at")
     assert answer.status_code == 200
     assert "Ann likes tea" not in str(answer.body)
     assert "workingMemory" not in run.remembered
