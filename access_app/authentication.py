@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NoReturn
 
 from django.conf import settings
@@ -17,8 +18,8 @@ from access_app.models import ApiKey
 from access_app.throttling.api import network_of_request, wrong_keys
 from agentcms.errors import Forbidden
 
-# A key for one resource may be given to the browser of an end user, who must not edit agents.
-PATHS_OF_BOUND_KEYS = ("/api/agents", "/api/memory/", "/api/runs")
+# A key for one resource may be given to the browser of an end user, who must not edit agents and datasets.
+PATHS_OF_BOUND_KEYS = re.compile(r"/api/(agents(/.*)?|memory/.*|runs(/[^/]+(/(events|steps|stream|cancel))?)?)")
 BOUND_KEY_MESSAGE = "This API key only serves the resource {resource}. Use another key for this route."
 INVALID_KEY_MESSAGE = "Invalid or expired token"
 
@@ -41,7 +42,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         key = ApiKey.objects.find(words[1] if len(words) == 2 else "")
         if key is None:
             self.reject(request)
-        if key.resource and not request.path.startswith(PATHS_OF_BOUND_KEYS):
+        if key.resource and not PATHS_OF_BOUND_KEYS.fullmatch(request.path):
             raise Forbidden(BOUND_KEY_MESSAGE.format(resource=key.resource), "bound_key")
         key.touch()
         user: Any = key.user

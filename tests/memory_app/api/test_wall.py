@@ -168,6 +168,7 @@ def test_a_key_for_one_resource_is_refused_on_writes_and_ignores_other_names_on_
     assert alice.post("/api/memory/threads/t/transfer", {"resourceId": "alice"}).status_code == 403
     assert alice.post("/api/memory/threads", {}).body["resourceId"] == "alice"
     assert alice.get("/api/stored/agents/concierge").body["code"] == "bound_key"
+    assert alice.post("/api/runs/x/add-to-dataset", {}).body["code"] == "bound_key"
 
 
 def test_a_key_for_one_resource_reads_the_runs_of_that_resource(service, owner):
