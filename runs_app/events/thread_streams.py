@@ -88,7 +88,7 @@ class ThreadReader:
         """Return the oldest run that was not followed yet, or None."""
         runs = AgentRun.objects.filter(thread=self.thread, parent=None).exclude(pk__in=self.done)
         run = runs.order_by("created_at", "pk").only("pk").first()
-        if run is None or not self.may_read():
+        if run is None:
             return None
         visible = AgentRun.objects.for_user(self.caller.user).with_roles(self.caller.user).filter(pk=run.pk).first()
         is_redacted = visible is None or not visible.details_visible_to(self.caller.user)
@@ -137,6 +137,8 @@ class ThreadStream:
                     subscribed = current
                 close_old_connections()  # return the connection while waiting; the reader may be slow
                 if blocks:
+                    if not self.reader.may_read():  # each time: a thread that is never silent has no heartbeat
+                        return
                     yield b"".join(blocks)
                     sent_at = time.monotonic()
                 if is_new_run:

@@ -250,5 +250,16 @@ def test_a_participant_follows_the_answers_only(caller, editor, agent):
     assert "You said" in "".join(chunk["payload"].get("text", "") for chunk in chunks if "payload" in chunk)
 
 
+def test_the_stream_of_a_removed_participant_ends_before_what_comes_next(caller, editor, agent):
+    caller.post("/api/memory/threads?agentId=concierge", TARGET)
+    participant = Participant.objects.create(thread=Thread.objects.get(), user=member("viewer", OWNER), name="Bo")
+    stream = subscribe(Caller(api_key(participant.user)), {"threadId": "t"})
+
+    participant.delete()
+    caller.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": {"behavior": "persist"}})
+
+    assert b"Late" not in b"".join(stream.streaming_content)
+
+
 def test_a_former_user_has_no_thread(agent):
     assert Caller(api_key(UserFactory())).post(f"{AT}/threads/subscribe", TARGET).status_code == 404
