@@ -107,7 +107,7 @@ def check_embedder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Che
         return []
     names = " or ".join(local_embedders())
     message = f"MEMORY_EMBEDDER is {name!r}. Set {names}, or a model of a provider: openai/text-embedding-3-small."
-    return [Error(message, id="agentcms.E014")]
+    return [Error(message, id="agentcms.E017")]
 
 
 @register("environment")
@@ -129,7 +129,7 @@ def check_commands(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Che
     """Return an error for each command of MCP servers and ACP agents that cannot be read."""
     return [
         Error(f"{name}: the command {key!r} {message}", id=error_id)
-        for name, error_id in (("MCP_COMMANDS", "agentcms.E010"), ("ACP_COMMANDS", "agentcms.E014"))
+        for name, error_id in (("MCP_COMMANDS", "agentcms.E010"), ("ACP_COMMANDS", "agentcms.E016"))
         for key, value in getattr(settings, name).items()
         if (message := command_error(value, has_network=name == "ACP_COMMANDS"))
     ]

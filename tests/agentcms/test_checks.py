@@ -1,0 +1,75 @@
+"""The system checks of programs and embedders, and their IDs."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.checks import run_checks
+
+from agentcms import checks
+from agentcms.checks import check_commands, check_embedder
+
+COMMAND = {"argv": ["/usr/bin/true"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("/usr/bin/true", "must be an object"),
+        ({}, "needs argv"),
+        ({"argv": []}, "needs argv"),
+        ({"argv": "/usr/bin/true"}, "needs argv"),
+        ({"argv": ["/usr/bin/true", 1]}, "needs argv"),
+        ({"argv": ["true"]}, "absolute path"),
+        (COMMAND | {"env": "PATH"}, "invalid env"),
+        (COMMAND | {"env": [""]}, "invalid env"),
+        (COMMAND | {"sandbox": "docker"}, "invalid sandbox"),
+        (COMMAND | {"cwd": "/"}, "unknown member 'cwd'"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("setting", "error_id"), [("MCP_COMMANDS", "agentcms.E010"), ("ACP_COMMANDS", "agentcms.E016")]
+)
+def test_a_command_that_cannot_be_read_is_named_with_its_setting(settings, setting, error_id, value, message):
+    setattr(settings, setting, {"good": COMMAND | {"env": ["HOME"], "sandbox": "none"}, "bad": value})
+
+    (error,) = check_commands(None)
+
+    assert error.id == error_id
+    assert error.msg.startswith(f"{setting}: the command 'bad' ")
+    assert message in error.msg
+
+
+def test_only_programs_of_acp_have_a_network(settings):
+    settings.MCP_COMMANDS = {"one": COMMAND | {"network": "proxy"}}
+    settings.ACP_COMMANDS = {"two": COMMAND | {"network": "proxy"}, "three": COMMAND | {"network": "host"}}
+
+    errors = [(error.id, error.msg) for error in check_commands(None)]
+
+    assert errors == [
+        ("agentcms.E010", "MCP_COMMANDS: the command 'one' has an unknown member 'network'."),
+        ("agentcms.E016", 'ACP_COMMANDS: the command \'three\' has an invalid network: it is "none" or "proxy".'),
+    ]
+
+
+def test_a_server_with_an_unreadable_command_does_not_start(settings):
+    settings.ACP_COMMANDS = {"coder": {"argv": ["coder"]}}
+
+    assert [error.id for error in run_checks(tags=["environment"])] == ["agentcms.E016"]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"), [("openai", ["agentcms.E017"]), ("local/none", ["agentcms.E017"]), ("openai/text-small", [])]
+)
+def test_an_unknown_embedder_is_named(settings, name, ids):
+    settings.MEMORY_EMBEDDER = name
+
+    assert [error.id for error in check_embedder(None)] == ids
+
+
+def test_each_check_has_an_id_of_its_own_in_the_documentation():
+    used = re.findall(r'"agentcms\.([EW]\d{3})"', Path(checks.__file__).read_text())
+    documented = re.findall(r"`(?:agentcms\.)?([EW]\d{3})`", Path("docs/operations.md").read_text())
+
+    assert len(used) == len({*used})
+    assert sorted(used) == sorted(documented)
