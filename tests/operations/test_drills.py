@@ -7,11 +7,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx
 import psycopg
 import pytest
 
@@ -91,6 +93,28 @@ def copy(shared_copy: Served) -> Served:
     return shared_copy
 
 
+def web_processes(copy):
+    return copy.processes_matching("agentcms.server.web")
+
+
+# Before the other tests: each end of a process lengthens the pause before the next start.
+def test_the_web_server_answers_soon_after_all_its_processes_were_killed(copy, is_drill):
+    for process in web_processes(copy):
+        process.kill()
+    killed_at = time.monotonic()
+
+    wait_until(lambda: answers(copy), 3 if is_drill else 60, "an answer")
+
+    print(f"Answered after {time.monotonic() - killed_at:.1f} s")
+    assert httpx.get(f"{copy.base_url}/healthz", timeout=30).status_code == 200
+
+
+def answers(copy):
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.get(f"{copy.base_url}/healthz", timeout=1).status_code == 200
+    return False
+
+
 @pytest.mark.postgres_only
 def test_stopping_postgres_loses_no_acknowledged_edit(tmp_path, is_drill):
     with own_postgres() as server:
@@ -122,18 +146,14 @@ def test_killing_valkey_fails_no_edit(copy, is_drill):
     assert_consistent(copy)
 
 
-def web_processes(copy):
-    return copy.processes_matching("agentcms.server.web")
-
-
 def test_killing_web_processes_loses_no_acknowledged_edit(copy, is_drill):
     with ConcurrentEditors(copy) as editors:
         # test_crash_recovery kills a hundred times. Here each kill lengthens the pause before the next start.
         for _ in range(12 if is_drill else 3):
             wait_until(
-                lambda: len(copy.processes_matching("agentcms.server.web")) > 1, MAX_RESTART_DELAY * 2, "a web process"
+                lambda: len(web_processes(copy)) > 1, MAX_RESTART_DELAY * 2, "a web process"
             )
-            max(copy.processes_matching("agentcms.server.web"), key=lambda process: process.create_time()).kill()
+            max(web_processes(copy), key=lambda process: process.create_time()).kill()
             editors.wait_for_more(8)
 
     editors.assert_nothing_lost()
