@@ -130,6 +130,10 @@ class ThreadStream:
             while not streams.stopping.is_set():
                 woken.clear()
                 blocks = self.reader.read()
+                if not blocks and time.monotonic() - sent_at >= THREAD_HEARTBEAT:
+                    blocks = [streams.KEEP_ALIVE]
+                if blocks and not self.reader.may_read():
+                    return
                 current = self.reader.current.id if self.reader.current else None
                 is_new_run = current is not None and current != subscribed
                 if current is not None and is_new_run:
@@ -137,18 +141,11 @@ class ThreadStream:
                     subscribed = current
                 close_old_connections()  # return the connection while waiting; the reader may be slow
                 if blocks:
-                    if not self.reader.may_read():  # each time: a thread that is never silent has no heartbeat
-                        return
                     yield b"".join(blocks)
                     sent_at = time.monotonic()
                 if is_new_run:
                     continue  # events may have come before the subscription
                 woken.wait(notifier.poll_interval(streams.EVENT_POLL_INTERVAL))
-                if time.monotonic() - sent_at >= THREAD_HEARTBEAT:
-                    if not self.reader.may_read():
-                        return
-                    yield streams.KEEP_ALIVE
-                    sent_at = time.monotonic()
 
     def close(self) -> None:
         with suppress(ValueError):  # another thread may be executing the generator
