@@ -16,7 +16,7 @@ HERE = Path(__file__).parents[2] / "clients" / "python"
 EXAMPLES = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.S)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=["waiting", "not waiting", "experiments"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["waiting", "not waiting", "conversations", "experiments"])
 def test_the_examples_of_the_readme_work(served: Served, example: str):
     # The examples list all agents. No other test creates agents for this owner.
     exec(compile(example, "README.md", "exec"), {"address": served.base_url, "key": served.keys["python"]})
@@ -26,7 +26,7 @@ def test_the_examples_create_no_agent_that_the_demo_data_has():
     demo_ids = {path.stem for path in (HERE.parents[1] / "versions_app" / "demo" / "agents").glob("*.toml")}
     created = set(re.findall(r'create_agent\(\s*f?"([^"{]+)', "".join(EXAMPLES)))
 
-    assert created == {"bellhop", "courier-", "examiner"}
+    assert created == {"bellhop", "courier-", "examiner", "porter"}
     assert [demo_id for demo_id in demo_ids if demo_id.startswith(tuple(created))] == []
 
 

@@ -153,6 +153,10 @@ class Calls(ConversationCalls):
     def get_job(self, job_id: str) -> Call:
         return Call("GET", f"/api/jobs/{job_id}")
 
+    def get_job_file(self, job_id: str) -> Call:
+        """Read the file that a job has written, as bytes."""
+        return Call("GET", f"/api/jobs/{job_id}/file", is_file=True)
+
     def list_jobs(self, **query: Any) -> Call:
         """List your jobs without their results: `list_jobs(kind="export_agents")`."""
         return Call("GET", "/api/jobs", query)

@@ -30,6 +30,7 @@ Changes = Callable[[Agent], dict[str, Any]]
 
 MAX_EDIT_ATTEMPTS = 10
 UNFINISHED = ("queued", "running", "suspended")  # statuses of runs
+UNFINISHED_JOBS = ("queued", "running")  # states of jobs
 
 
 class Client:
@@ -68,7 +69,8 @@ class Client:
                     raise
             else:
                 if (seconds := retry_delay(response, attempt)) is None:
-                    return parse_response(response, attempt), response.headers.get("ETag", "")
+                    body = parse_response(response, attempt, is_file=call.is_file)
+                    return body, response.headers.get("ETag", "")
             time.sleep(seconds)
             attempt += 1
 
@@ -207,6 +209,18 @@ class Client:
         job: Job = self.send(CALLS.get_job(job_id))
         return job
 
+    def wait_for_job(self, job_id: str, seconds: float | None = None) -> Job:
+        """Wait until a job is finished, and return it. Raise TimeoutError after so many seconds. The job goes on."""
+        pauses = WaitPauses(seconds, "job")
+        while (job := self.job(job_id))["state"] in UNFINISHED_JOBS:
+            time.sleep(pauses.next())
+        return job
+
+    def job_file(self, job_id: str) -> bytes:
+        """Return the file that a finished job has written."""
+        content: bytes = self.send(CALLS.get_job_file(job_id))
+        return content
+
 
 class AsyncClient:
     """The asynchronous client, with the methods of `Client`.
@@ -242,7 +256,8 @@ class AsyncClient:
                     raise
             else:
                 if (seconds := retry_delay(response, attempt)) is None:
-                    return parse_response(response, attempt), response.headers.get("ETag", "")
+                    body = parse_response(response, attempt, is_file=call.is_file)
+                    return body, response.headers.get("ETag", "")
             await asyncio.sleep(seconds)
             attempt += 1
 
@@ -384,3 +399,15 @@ class AsyncClient:
     async def job(self, job_id: str) -> Job:
         job: Job = await self.send(CALLS.get_job(job_id))
         return job
+
+    async def wait_for_job(self, job_id: str, seconds: float | None = None) -> Job:
+        """Wait until a job is finished, and return it. Raise TimeoutError after so many seconds. The job goes on."""
+        pauses = WaitPauses(seconds, "job")
+        while (job := await self.job(job_id))["state"] in UNFINISHED_JOBS:
+            await asyncio.sleep(pauses.next())
+        return job
+
+    async def job_file(self, job_id: str) -> bytes:
+        """Return the file that a finished job has written."""
+        content: bytes = await self.send(CALLS.get_job_file(job_id))
+        return content

@@ -18,6 +18,7 @@ class Call:
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     timeout: float | None = None  # seconds, instead of the client's
+    is_file: bool = False  # the response is a file, and not JSON
 
     def __post_init__(self) -> None:
         self.query = {name: _query_value(value) for name, value in self.query.items() if value is not None}

@@ -32,13 +32,13 @@ class Stale(ApiError):
     """A 412: somebody changed the agent since it was read."""
 
 
-def parse_response(response: httpx.Response, attempt: int) -> Any:
-    """Return the body of a successful response. Raise ApiError for any other.
+def parse_response(response: httpx.Response, attempt: int, *, is_file: bool = False) -> Any:
+    """Return the body of a successful response, of a file as bytes. Raise ApiError for any other.
 
     `attempt` counts from 0. A 404 for a repeated delete is a success: an earlier attempt deleted the object.
     """
     if response.is_success:
-        return response.json()
+        return response.content if is_file else response.json()
     if response.status_code == 404 and response.request.method == "DELETE" and attempt:
         return {"success": True, "message": "An earlier attempt deleted it."}
     try:
@@ -65,16 +65,17 @@ def retry_delay(response: httpx.Response | None, attempt: int) -> float | None:
 
 
 class WaitPauses:
-    """Growing pauses between two looks at a run, until a time limit."""
+    """Growing pauses between two looks at a run or a job, until a time limit."""
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, waits_for: str = "run") -> None:
+        self.waits_for = waits_for
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.pause = FIRST_WAIT_PAUSE
 
     def next(self) -> float:
         """Return the seconds to wait. Raise TimeoutError after the limit."""
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            raise TimeoutError("The run is not finished yet.")
+            raise TimeoutError(f"The {self.waits_for} is not finished yet.")
         pause, self.pause = self.pause, min(self.pause * 1.5, MAX_WAIT_PAUSE)
         return pause
 
