@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from cachetools import TTLCache
+from cachetools import TLRUCache
 
 from agentcms.cache import SizeLimitedCache
 
@@ -20,10 +21,11 @@ class TableContent(Generic[Record]):
 
     records: Mapping[str, Record]
     revision: str
+    read_at: float  # of the monotonic clock
 
 
 class CachedTable(Generic[Record]):
-    """The records of a table by key, which are at most a second old."""
+    """The records of a table by key. They are at most a second old, counted from the beginning of their reading."""
 
     def __init__(
         self, load: Callable[[], Mapping[str, Record]], revision_of: Callable[[Record], str], seconds: float = 1.0
@@ -31,7 +33,9 @@ class CachedTable(Generic[Record]):
         """Read the table by `load`. `revision_of` returns a text that changes with a record."""
         self._load = load
         self._revision_of = revision_of
-        self._cache: SizeLimitedCache[str, TableContent[Record]] = SizeLimitedCache(TTLCache(1, seconds))
+        self._cache: SizeLimitedCache[str, TableContent[Record]] = SizeLimitedCache(
+            TLRUCache(1, lambda key, content, now: content.read_at + seconds, time.monotonic)
+        )
 
     def get(self) -> TableContent[Record]:
         return self._cache.get_or_create("table", self._read)
@@ -47,6 +51,7 @@ class CachedTable(Generic[Record]):
         self._cache.clear()
 
     def _read(self) -> TableContent[Record]:
+        read_at = time.monotonic()
         records = self._load()
         revisions = "\n".join(self._revision_of(record) for record in records.values())
-        return TableContent(records, hashlib.sha256(revisions.encode()).hexdigest()[:12])
+        return TableContent(records, hashlib.sha256(revisions.encode()).hexdigest()[:12], read_at)

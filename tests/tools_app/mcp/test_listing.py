@@ -16,6 +16,7 @@ from tools_app.mcp.errors import McpError
 from tools_app.mcp.listing import accept_definition, enqueue_listing, store_listing
 from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
+from tools_app.programs.commands import INHERITED_VARIABLES
 from tools_app.tasks import list_mcp_tools
 
 pytestmark = pytest.mark.django_db
@@ -146,7 +147,9 @@ def test_a_server_without_a_sandbox_cannot_be_enabled(db, commands, monkeypatch)
     bare.full_clean()
 
 
-def test_a_program_in_the_sandbox_reads_no_file_and_connects_nowhere(program_server, settings, http_url, monkeypatch):
+def test_a_program_gets_no_secret_and_in_the_sandbox_no_file_and_no_network(
+    program_server, settings, http_url, monkeypatch
+):
     from tests.tools_app.mcp.test_calls import call_all
     from tools_app.mcp.table import server_from_row
 
@@ -157,10 +160,11 @@ def test_a_program_in_the_sandbox_reads_no_file_and_connects_nowhere(program_ser
 
     boxed, names = call_all(server_from_row(program_server), probe, ("environment", {}))
     program_server.command_key = "bare"
-    (bare,) = call_all(server_from_row(program_server), probe)
+    bare, bare_names = call_all(server_from_row(program_server), probe, ("environment", {}))
 
     assert boxed["file"].startswith("failed")
     assert boxed["url"].startswith("failed")
     assert "SECRET_KEY" not in names
     assert bare["file"] == "succeeded: 'hush'"
+    assert {*bare_names} <= {*INHERITED_VARIABLES, "LC_CTYPE"}  # Python sets the last one itself
     assert PROGRAM.exists()

@@ -4,10 +4,12 @@ import asyncio
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx2
 import pytest
 
 from tools_app.mcp.calls import list_tools
-from tools_app.mcp.errors import McpError
+from tools_app.mcp.connection import ServerTransport
+from tools_app.mcp.errors import McpError, OtherOrigin, connection_error
 from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
@@ -92,3 +94,64 @@ def test_a_compressed_answer_is_refused_before_it_is_unpacked(listener, loopback
 
     assert message.startswith("The MCP server 'Office' compressed its answer although it was asked not to.")
     assert server.requests[0]["Accept-Encoding"] == "identity"
+
+
+class LegacyServer(BaseHTTPRequestHandler):
+    """A server of the earlier protocol, which names the address for messages in its first event."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(f"event: endpoint\ndata: {self.server.endpoint}\n\n".encode())
+        self.wfile.flush()
+        self.server.is_over.wait(60)
+
+    def do_POST(self):
+        self.server.requests.append(self.path)
+        self.send_response(202)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        self.server.is_over.set()
+
+    def log_message(self, *args):
+        pass
+
+
+def test_a_server_that_names_an_address_elsewhere_for_messages_gets_no_request_there(listener, loopback):
+    target = listener(200)
+    with ThreadingHTTPServer(("127.0.0.1", 0), LegacyServer) as server:
+        server.daemon_threads = True
+        server.requests, server.is_over = [], threading.Event()
+        server.endpoint = f"http://127.0.0.1:{target.server_port}/messages"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        row = McpServer(key="office", title="Office", url=f"http://127.0.0.1:{server.server_port}/sse")
+        row.connect_timeout = 1
+
+        with pytest.raises(McpError) as elsewhere:
+            asyncio.run(list_tools(server_from_row(row)))
+        server.endpoint, row.connect_timeout = "/messages", 30
+        with pytest.raises(McpError):
+            asyncio.run(list_tools(server_from_row(row)))
+        server.shutdown()
+
+    assert "Office" in str(elsewhere.value)
+    assert target.requests == []
+    assert server.requests == ["/messages"]
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.2:{}", "http://localhost:{}", "https://127.0.0.1:{}"])
+def test_a_request_to_another_origin_is_not_sent(listener, loopback, origin):
+    """The client library follows nothing there either. This holds also where a later release does."""
+    server = listener(200)
+    transport = ServerTransport(f"http://127.0.0.1:{server.server_port}/mcp", {"Authorization": "Bearer hush"}, 1000)
+
+    async def send():
+        async with httpx2.AsyncClient(transport=transport) as client:
+            await client.get(f"{origin.format(server.server_port)}/mcp")
+
+    with pytest.raises(OtherOrigin) as error:
+        asyncio.run(send())
+
+    assert "redirect" in str(connection_error("Office", error.value))
+    assert server.requests == []

@@ -9,7 +9,7 @@ import pytest
 
 from tests.served import wait_until
 
-CACHE_SECONDS = 1.5  # a process caches the table of servers for a second after it has read it
+CACHE_SECONDS = 1.0  # of the table of servers in each process
 
 
 @pytest.fixture
