@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 from pydantic_ai import RunContext
@@ -24,6 +23,7 @@ from pydantic_ai.usage import RequestUsage
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking
 from runs_app.events.recorder import CACHE_HIT, reports_finish_reason
+from runs_app.response_cache.flights import Flight, flight_of
 from runs_app.response_cache.key import CacheableRequest, NotCacheable, cache_key
 from runs_app.response_cache.options import AgentCacheOptions, CacheOptions, has_call_options, merge_cache_options
 from runs_app.response_cache.store import (
@@ -37,9 +37,6 @@ from runs_app.response_cache.store import (
 )
 
 POLL_INTERVAL = 0.05  # seconds between reads of an answer for which another request has asked
-
-# One request of this process at a time for each key. Those that wait poll the cache only one after the other.
-_process_locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
 
 @dataclass
@@ -117,7 +114,7 @@ class Lookup:
     key: str
     options: CacheOptions
     requires_finish_reason: bool
-    is_stored: bool = False
+    stored: str = ""  # the JSON text of the answer that was stored
 
     @asynccontextmanager
     async def answer_or_turn(self) -> AsyncGenerator[ModelResponse | None]:
@@ -126,20 +123,23 @@ class Lookup:
             answer_looked_up.send(CachedModel, result="bust")
             yield None
             return
-        lock = _process_locks.setdefault((id(asyncio.get_running_loop()), self.key), asyncio.Lock())
-        async with lock:
-            answer, turn = await self.wait_for_answer()
+        flight = flight_of(self.key)
+        async with flight.lock:
+            answer, turn = await self.wait_for_answer(flight)
             answer_looked_up.send(CachedModel, result="miss" if answer is None else "hit")
-            if turn is Turn.FIRST:
+            if turn in (Turn.FIRST, Turn.ALONE):
                 try:
                     yield None
                 finally:
-                    await asyncio.shield(run_blocking(release_lock, self.key, is_stored=self.is_stored))
+                    await asyncio.shield(self.end_turn(flight, turn))
                 return
         yield answer
 
-    async def wait_for_answer(self) -> tuple[ModelResponse | None, Turn]:
+    async def wait_for_answer(self, flight: Flight) -> tuple[ModelResponse | None, Turn]:
         """Return the stored answer, or None when this request may ask the model."""
+        if flight.has_landed:
+            answer = parse_answer(flight.text) if flight.text else None
+            return answer, Turn.OWN if answer is None else Turn.WAIT
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
             text = await run_blocking(read_answer, self.key)
@@ -150,11 +150,19 @@ class Lookup:
                 return None, turn
             await asyncio.sleep(POLL_INTERVAL)
 
+    async def end_turn(self, flight: Flight, turn: Turn) -> None:
+        """Let the requests that wait for the answer have it, or ask the model themselves."""
+        if turn is Turn.ALONE:
+            flight.land(self.stored, self.options.seconds)
+        else:
+            await run_blocking(release_lock, self.key, is_stored=bool(self.stored))
+
     async def store(self, response: ModelResponse) -> None:
         """Store a complete answer."""
         if self.is_storable(response):
             text = ModelMessagesTypeAdapter.dump_json([response]).decode()
-            self.is_stored = await run_blocking(store_answer, self.key, text, self.options.seconds)
+            if await run_blocking(store_answer, self.key, text, self.options.seconds):
+                self.stored = text
 
     def is_storable(self, response: ModelResponse) -> bool:
         """Return whether an answer is complete and may be repeated. A repeated tool call would act again."""

@@ -30,6 +30,7 @@ class Turn(Enum):
     """The next act of a request whose answer is not stored."""
 
     FIRST = "first"  # ask the model, while equal requests wait
+    ALONE = "alone"  # the same without the cache: only equal requests of this process wait
     OWN = "own"  # ask the model beside others: the last answer could not be stored
     WAIT = "wait"
 
@@ -45,7 +46,7 @@ def read_answer(key: str) -> str | None:
 
 
 def store_answer(key: str, text: str, seconds: int) -> bool:
-    """Store the JSON text of an answer for some seconds. Return False if it is too large."""
+    """Store the JSON text of an answer for some seconds, if there is a cache. Return False if it is too large."""
     if len(text.encode()) > MAX_BYTES:
         return False
     try:
@@ -62,7 +63,7 @@ def take_turn(key: str) -> Turn:
             return Turn.OWN
         return Turn.FIRST if cache.add(f"response-cache-lock:{key}", 1, LOCK_SECONDS) else Turn.WAIT
     except CACHE_ERRORS:
-        return Turn.FIRST  # the lock of the process still holds
+        return Turn.ALONE
 
 
 def release_lock(key: str, *, is_stored: bool) -> None:

@@ -2,14 +2,15 @@
 
 import pytest
 from django.core.cache import cache
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, ModelProvider
 from runs_app.response_cache.store import answer_looked_up
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import chunks
+from tests.runs import chunks, wait_for_end
+from tests.runs_app.providers.conftest import provider_stub, running_provider_stub  # noqa: F401  fixtures
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -30,6 +31,9 @@ def requests():
 
     async def answer(messages, info):
         made.append(len(messages))
+        if info.output_tools:
+            yield {0: DeltaToolCall("structured_output", '{"number": 1}', tool_call_id="call")}
+            return
         yield f"Answer {len(made)}."
 
     entry = Entry(
@@ -116,3 +120,52 @@ def test_the_page_of_a_run_marks_a_cached_answer(editor, user, requests, agent, 
     second = client.get(f"/runs/{last_run().pk}").content.decode()
 
     assert ("Cached answer" in first, "Cached answer" in second) == (False, True)
+
+
+def test_a_streamed_call_gets_the_answer_that_was_generated(editor, requests, agent):
+    generated = editor.post(GENERATE, {"messages": "Hello"}).body
+
+    answer = editor.client.post("/api/agents/concierge/stream", {"messages": "Hello"}, content_type="application/json")
+    text = b"".join(answer.streaming_content).decode()
+    wait_for_end(last_run())
+
+    assert (generated["text"], len(requests)) == ("Answer 1.", 1)
+    assert '"text":"Answer 1."' in text.replace(": ", ":")
+    assert '"cache":"hit"' in text.replace(": ", ":")
+
+
+def test_another_schema_of_the_answer_misses(editor, requests, agent):
+    agent.edit({"input_processors": [{"key": "response-cache", "tools": True}]})
+
+    def ask(**properties):
+        schema = {"type": "object", "properties": properties}
+        return editor.post(GENERATE, {"messages": "Hello", "structuredOutput": {"schema": schema}}).body["object"]
+
+    numbers = [ask(number={"type": "integer"}), ask(number={"type": "integer"})]
+    assert (numbers, len(requests)) == ([{"number": 1}] * 2, 1)
+    ask(number={"type": "number"})
+
+    assert len(requests) == 2
+
+
+@pytest.mark.parametrize("change", ["key", "address"])
+def test_another_key_or_address_of_the_provider_misses(editor, provider_stub, change):  # noqa: F811
+    """A person who sees another account or server must not read what the earlier one answered."""
+    row = ModelProvider(key="house", title="House", base_url=f"{provider_stub.url}/v1")
+    row.set_secret("sk-first")
+    row.save()
+    model = {"provider": "house", "name": "any"}
+    AgentFactory(id="concierge", model=model, input_processors=[{"key": "response-cache"}])
+
+    def ask():
+        editor.post(GENERATE, {"messages": "Hello"})
+        return len(provider_stub.received_requests())
+
+    before = [ask(), ask()]
+    if change == "key":
+        row.set_secret("sk-second")
+    else:
+        row.base_url = row.base_url.replace("127.0.0.1", "localhost")
+    row.save()
+
+    assert (before, [ask(), ask()]) == ([1, 1], [2, 2])

@@ -35,15 +35,20 @@ class CountingModel:
         self.requests = 0
         self.call_tool = False
         self.is_slow = False
+        self.at_once = self.most_at_once = 0
 
     async def stream(self, messages, info):
         self.requests += 1
+        number = self.requests
         if self.is_slow:
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
             await asyncio.sleep(0.2)
+            self.at_once -= 1
         if self.call_tool and len(messages) == 1:
-            yield {0: DeltaToolCall("word-count", '{"text": "a b"}', tool_call_id=f"call-{self.requests}")}
+            yield {0: DeltaToolCall("word-count", '{"text": "a b"}', tool_call_id=f"call-{number}")}
             return
-        yield f"Answer {self.requests}"
+        yield f"Answer {number}"
         yield " is complete."
 
 
@@ -323,12 +328,16 @@ def test_the_demo_model_with_a_delay_is_always_asked():
     assert "ResponseCache" not in {type(item).__name__ for item in first.agent.root_capability.capabilities}
 
 
-def test_without_the_cache_every_request_is_a_miss(model, monkeypatch):
+@pytest.fixture
+def unavailable_cache(monkeypatch):
     class Away:
         def __getattr__(self, name):
             raise RedisError("The cache is away.")
 
     monkeypatch.setattr(store, "cache", Away())
+
+
+def test_without_the_cache_every_request_is_a_miss(model, unavailable_cache):
     built = agent()
 
     assert ask(built) != ask(built)
@@ -346,15 +355,38 @@ def test_equal_requests_at_once_ask_once(model, stored, monkeypatch):
     if not stored:
         monkeypatch.setattr(store, "MAX_BYTES", 20)
     model.is_slow = True
-    built = agent()
 
+    outputs = ask_twenty(agent())
+
+    assert len(outputs) == 20
+    assert model.requests == (1 if stored else 20)
+
+
+def ask_twenty(built):
     async def ask_all():
         return await asyncio.gather(*(answer(built, "Hello", **PERSON) for _ in range(20)))
 
-    results = asyncio.run(ask_all())
+    return [result.output for result in asyncio.run(ask_all())]
 
-    assert len(results) == 20
-    assert model.requests == (1 if stored else 20)
+
+def test_equal_requests_at_once_ask_once_in_each_process_without_the_cache(model, unavailable_cache):
+    model.is_slow = True
+
+    assert ask_twenty(agent()) == ["Answer 1 is complete."] * 20
+    assert model.requests == 1
+    assert ask(agent()) == "Answer 2 is complete."  # it is not stored
+
+
+def test_without_the_cache_requests_wait_only_once_for_an_answer_that_is_not_repeated(
+    model, unavailable_cache, monkeypatch
+):
+    monkeypatch.setattr(store, "MAX_BYTES", 20)
+    model.is_slow = True
+
+    outputs = ask_twenty(agent())
+
+    assert (len({*outputs}), model.requests) == (20, 20)
+    assert model.most_at_once > 1
 
 
 def test_equal_requests_of_two_processes_ask_once(model):
