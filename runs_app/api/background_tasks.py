@@ -19,6 +19,7 @@ from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
 from agents_app.api.unknown_keys import warning_payloads
 from runs_app.api.lookups import EventStreamNegotiation, stream_of_blocks
+from runs_app.background.child_waits import suspend_payloads
 from runs_app.background.endings import cancel_task
 from runs_app.background.streams import TaskStream
 from runs_app.events.streams import StreamSlot
@@ -61,7 +62,9 @@ class BackgroundTasksView(JSONView):
         tasks = BackgroundTask.objects.for_user(request.user).filter(**filters)
         sign = "-" if direction == "desc" else ""
         page = tasks.select_related("thread", "run__resource").order_by(f"{sign}{order}", f"{sign}number", "pk")
-        bodies = [task_body(task) for task in page[paging.start : paging.stop]]
+        rows = [*page[paging.start : paging.stop]]
+        waits_for = suspend_payloads(rows)
+        bodies = [task_body(task, waits_for.get(task.pk)) for task in rows]
         body = page_payload("tasks", bodies, tasks.count(), paging.page, paging.per_page)
         return json_response(body | warning_payloads(unknown))
 
@@ -70,7 +73,8 @@ class BackgroundTaskView(JSONView):
     """One background task."""
 
     def get(self, request: Request, task_id: str) -> HttpResponse:
-        return json_response(task_body(get_readable_task(request, task_id)))
+        task = get_readable_task(request, task_id)
+        return json_response(task_body(task, suspend_payloads([task]).get(task.pk)))
 
 
 class CancelTaskView(JSONView):
@@ -122,8 +126,8 @@ def get_readable_task(request: Request, task_id: str) -> BackgroundTask:
     return task
 
 
-def task_body(task: BackgroundTask) -> dict[str, Any]:
-    """Return a task under the names of the published client."""
+def task_body(task: BackgroundTask, waits_for: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return a task under the names of the published client. `waits_for` is what people decide before it goes on."""
     return {
         "id": task.pk,
         "status": task.status,
@@ -138,6 +142,7 @@ def task_body(task: BackgroundTask) -> dict[str, Any]:
         "maxRetries": task.max_retries,
         "timeoutMs": task.timeout_ms,
         **optional_members(task),
+        **({"suspendPayload": waits_for} if waits_for else {}),
     }
 
 

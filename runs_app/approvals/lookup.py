@@ -9,7 +9,8 @@ from uuid import UUID
 
 from agentcms.ids import parse_uuid
 from runs_app.approvals.errors import NotSuspended, SeveralCalls
-from runs_app.models import AgentRun, PendingCall
+from runs_app.models import AgentRun, BackgroundTask, PendingCall
+from runs_app.models.pending_call import PendingCallQuerySet
 
 CHILD_RUN_ID = "childRunId"  # in the payload of a call that waits for a child run
 TASK_ID = "backgroundTaskId"  # in the payload of a call that waits for a background task
@@ -28,9 +29,14 @@ class CallTree:
 
     def __init__(self, calls: Iterable[PendingCall]) -> None:
         self.calls_by_run: dict[UUID, list[PendingCall]] = defaultdict(list)
+        task_ids = []
         for call in calls:
             if call.run_id is not None:
                 self.calls_by_run[call.run_id].append(call)
+            if (task_id := background_task_id(call)) is not None:
+                task_ids.append(task_id)
+        tasks = BackgroundTask.objects.filter(pk__in=task_ids, child_run_id__isnull=False) if task_ids else ()
+        self.children_of_tasks: dict[UUID | None, UUID | None] = {task.pk: task.child_run_id for task in tasks}
 
     def reachable_from(self, run_id: UUID) -> Iterator[ReachableCall]:
         """Yield the calls of tools of a run and of the runs below it.
@@ -41,12 +47,16 @@ class CallTree:
         for own in self.calls_by_run[run_id]:
             if own.kind != PendingCall.Kind.CHILD:
                 yield ReachableCall(own, own.call_id, frozenset({own.call_id}))
-                continue
-            below = [*self.reachable_from(child_id)] if (child_id := child_run_id(own)) else []
-            for call, shown_id, aliases in below:
-                long_names = {f"{own.call_id}/{alias}" for alias in aliases}
-                own_name = own.call_id if len(below) == 1 else f"{own.call_id}/{shown_id}"
-                yield ReachableCall(call, own_name, frozenset({own.call_id, *aliases, *long_names}))
+            elif (child_id := child_run_id(own) or self.children_of_tasks.get(background_task_id(own))) is not None:
+                yield from self.reachable_by(own.call_id, child_id)
+
+    def reachable_by(self, call_id: str, child_id: UUID) -> Iterator[ReachableCall]:
+        """Yield the calls of tools of a child run and below it, named by the call that started the child run."""
+        below = [*self.reachable_from(child_id)]
+        for call, shown_id, aliases in below:
+            long_names = {f"{call_id}/{alias}" for alias in aliases}
+            own_name = call_id if len(below) == 1 else f"{call_id}/{shown_id}"
+            yield ReachableCall(call, own_name, frozenset({call_id, *aliases, *long_names}))
 
 
 def child_run_id(call: PendingCall) -> UUID | None:
@@ -65,6 +75,17 @@ def waiting_calls_below(run: AgentRun) -> list[ReachableCall]:
     return [*CallTree(waiting).reachable_from(run.pk)]
 
 
+def deferred_calls(run: AgentRun, calls: PendingCallQuerySet) -> Iterator[ReachableCall]:
+    """Yield the calls below the sub-agents that a run started as deferred tasks. The run waits for none of them."""
+    tasks = BackgroundTask.objects.filter(run=run.pk, is_awaited=False, child_run_id__isnull=False)
+    children = [*tasks.order_by("number")]
+    if children:
+        tree = CallTree(calls.filter(root_id=run.root_id or run.pk))
+        for task in children:
+            if task.child_run_id is not None:
+                yield from tree.reachable_by(task.call_id, task.child_run_id)
+
+
 def waits_for_people(run: AgentRun) -> bool:
     """Return whether a run is suspended until a person decides. A suspended run may also wait for a working child."""
     return run.status == AgentRun.Status.SUSPENDED and bool(waiting_calls_below(run))
@@ -76,7 +97,7 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
     The ID is that of the call itself or one from an event of the run. If no waiting call has it, return the last
     decided one, so that a repeated decision is recognized. Raise NotSuspended or SeveralCalls.
     """
-    waiting = waiting_calls_below(run)
+    waiting = [*waiting_calls_below(run), *deferred_calls(run, PendingCall.objects.waiting())]
     matches = [reachable for reachable in waiting if call_id is None or call_id in reachable.aliases]
     if len(matches) > 1:
         raise SeveralCalls([reachable.shown_id for reachable in matches])
@@ -94,7 +115,7 @@ NO_CALL = "This run does not wait for a decision."
 def find_decided_call(run: AgentRun, call_id: str | None) -> PendingCall | None:
     """Return the last decided call that an ID names, or None. Without an ID, it must be alone in its suspension."""
     calls = PendingCall.objects.filter(root_id=run.root_id or run.pk)
-    reachable = CallTree(calls).reachable_from(run.pk)
+    reachable = [*CallTree(calls).reachable_from(run.pk), *deferred_calls(run, PendingCall.objects.all())]
     matches = [call for call, _, aliases in reachable if call_id is None or call_id in aliases]
     decided = [call for call in matches if not call.is_open]
     last = max(decided, key=lambda call: (call.segment, call.created_at), default=None)

@@ -12,14 +12,14 @@ from django.db.models.functions import Now
 
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID
 from runs_app.engine.runners import get_runner
-from runs_app.models import AgentRun, PendingCall
+from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from runs_app.models.run import LEASE_DURATION
 
 
 def continue_if_decided(run: AgentRun) -> bool:
     """Queue the next segment of a run if no call is left for which it waits. The caller has locked the row.
 
-    Return False if the run still waits.
+    The background task that waits with the run works again. Return False if the run still waits.
     """
     open_calls = PendingCall.objects.waiting().filter(run=run.pk, segment=run.segment)
     figures = open_calls.aggregate(first=Min("created_at"), expires_at=Min("expires_at"))
@@ -38,6 +38,9 @@ def continue_if_decided(run: AgentRun) -> bool:
         attempts=0,
         lease_until=lease_until,
     )
+    if run.parent_id is not None:
+        tasks = BackgroundTask.objects.filter(child_run_id=run.pk, status=BackgroundTask.Status.SUSPENDED)
+        tasks.update(status=BackgroundTask.Status.RUNNING, suspended_at=None)
     transaction.on_commit(partial(dispatch_segment, run.pk, run.is_durable), robust=True)
     return True
 

@@ -18,6 +18,7 @@ from memory_app.realms import resource_digest
 from runs_app.approvals.approval_signals import approval_requested
 from runs_app.approvals.lookup import background_task_id, child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import continue_if_decided
+from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.stream_chunks import started_chunk
 from runs_app.engine import leases
 from runs_app.events.decided_calls import waiting_chunk
@@ -109,6 +110,7 @@ def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int
     if run.cancel_requested_at is not None:
         leases.end_suspended(run)
     elif not continue_if_decided(run):
+        suspend_task_of_child(run)
         report_to_ancestors(run)
         if run.parent_id is None:
             leases.run_ending.send(AgentRun, run_id=run.pk, status=run.status, error="")

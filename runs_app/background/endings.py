@@ -33,7 +33,6 @@ def end_task(
             "result": result,
             "error": error,
             "finished_at": timezone.now(),
-            "child_run_id": None,
             "is_delivery_due": is_delivered and not task.is_awaited,
         }
         if not own.update(**columns):
@@ -66,25 +65,11 @@ def cancel_tasks_of_run(run_id: UUID) -> None:
         cancel_task(task, is_delivered=False)
 
 
-def suspend_task(task: BackgroundTask, child_id: UUID) -> bool:
-    """Let a task wait for the run of its sub-agent, which waits for a person. Return False if it has ended.
-
-    The task continues at once if the run has ended meanwhile.
-    """
-    own = BackgroundTask.objects.filter(pk=task.pk, status=TaskStatus.RUNNING, attempts=task.attempts)
-    if not own.update(status=TaskStatus.SUSPENDED, suspended_at=timezone.now(), child_run_id=child_id):
-        return False
-    fill_places()
-    child = AgentRun.objects.without_large_columns().filter(pk=child_id, finished_at__isnull=False).first()
-    if child is not None:
-        settle_task_of_child(child_id)
-    return True
-
-
 def settle_task_of_child(child_id: UUID) -> bool:
-    """End the task that waits for a child run, which has ended. Return False if there is none."""
-    task = BackgroundTask.objects.filter(child_run_id=child_id, status=TaskStatus.SUSPENDED).first()
-    child = AgentRun.objects.only("status", "output", "error", "agent_key").filter(pk=child_id).first()
+    """End the task whose sub-agent has waited for a person, once its run has ended. Return False if there is none."""
+    task = BackgroundTask.objects.unfinished().filter(child_run_id=child_id).first()
+    ended = AgentRun.objects.filter(pk=child_id, finished_at__isnull=False)
+    child = ended.only("status", "output", "error", "agent_key").first()
     if task is None or child is None:
         return False
     if child.status == AgentRun.Status.SUCCEEDED:

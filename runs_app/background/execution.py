@@ -61,7 +61,6 @@ class Outcome:
     status: str
     result: Any = None
     error: str = ""
-    child_id: UUID | None = None  # of a sub-agent that waits for a person
 
 
 async def carry_job(engine: Engine, job: Job) -> None:
@@ -125,9 +124,7 @@ async def perform_task(engine: Engine, task_id: UUID) -> None:
 
 
 async def save_outcome(task: BackgroundTask, outcome: Outcome) -> None:
-    if outcome.child_id is not None:
-        await run_db(endings.suspend_task, task, outcome.child_id)
-    else:
+    if outcome.status != TaskStatus.SUSPENDED:  # otherwise the task was suspended with its child run
         await run_db(endings.end_task, task, outcome.status, result=outcome.result, error=outcome.error)
 
 
@@ -154,8 +151,8 @@ async def attempt(engine: Engine, task: BackgroundTask) -> Outcome:
             raise
         return Outcome(TaskStatus.TIMED_OUT, error=TIMEOUT_MESSAGE.format(seconds=seconds))
     except CallDeferred as deferral:
-        child_id = (deferral.metadata or {}).get(CHILD_RUN_ID)
-        return Outcome(TaskStatus.SUSPENDED, child_id=UUID(child_id)) if child_id else failed(ASKS_PERSON_MESSAGE)
+        is_child = CHILD_RUN_ID in (deferral.metadata or {})
+        return Outcome(TaskStatus.SUSPENDED) if is_child else failed(ASKS_PERSON_MESSAGE)
     except ApprovalRequired:
         return failed(ASKS_PERSON_MESSAGE)
     except (ToolFailed, ModelRetry) as error:
@@ -210,7 +207,7 @@ def build_deps(engine: Engine, task: BackgroundTask, run: AgentRun, tree: RunTre
         agent_key=run.agent_key,
         owner_id=run.owner_id,
         user_id=run.requested_by_id,
-        call_sub_agent=tree.sub_agent_caller(engine, run, options, execute_run),
+        call_sub_agent=tree.sub_agent_caller(engine, run, options, execute_run, in_task=True),
         thread_id=run.thread_id,
         resource_id=run.resource_id,
         user_name=run.requested_by_name,

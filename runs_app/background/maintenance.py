@@ -34,7 +34,7 @@ def look_after_tasks() -> None:
 def end_lost_tasks() -> int:
     """End the tasks whose job has failed or was deleted, and return their number."""
     failed = BackgroundTask.objects.in_places().filter(job__state=Job.State.FAILED)
-    running = BackgroundTask.objects.filter(status=TaskStatus.RUNNING, job=None)
+    running = BackgroundTask.objects.filter(status=TaskStatus.RUNNING, job=None, child_run_id=None)
     orphaned = running.filter(started_at__lt=timezone.now() - LOST_TASK_AGE)
     tasks = [*failed[:BATCH], *orphaned[:BATCH]]
     return sum(end_task(task, TaskStatus.FAILED, error=UNKNOWN_END_MESSAGE) for task in tasks)
@@ -47,9 +47,9 @@ def cancel_tasks_of_cancelled_runs() -> None:
 
 
 def settle_waiting_tasks() -> None:
-    """End the tasks that wait for the run of a sub-agent, which has ended."""
+    """End the tasks whose sub-agent has waited for a person, and whose run has ended."""
     child = AgentRun.objects.filter(pk=OuterRef("child_run_id"), finished_at__isnull=False)
-    tasks = BackgroundTask.objects.filter(Exists(child), status=TaskStatus.SUSPENDED)
+    tasks = BackgroundTask.objects.unfinished().filter(Exists(child))
     for task in tasks[:BATCH]:
         if task.child_run_id is not None:
             settle_task_of_child(task.child_run_id)

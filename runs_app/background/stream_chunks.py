@@ -6,6 +6,7 @@ from typing import Any
 
 from agentcms.wire.timestamps import format_timestamp
 from runs_app.approvals.lookup import TASK_ID
+from runs_app.background.child_waits import suspend_payloads
 from runs_app.events.stream_chunks import Chunk, build_chunk
 from runs_app.models import BackgroundTask
 from runs_app.models.background_task import TaskStatus
@@ -31,8 +32,16 @@ def running_chunk(task: BackgroundTask, *, is_resumed: bool = False) -> Chunk:
 
 
 def suspended_chunk(task: BackgroundTask) -> Chunk:
+    """Return the chunk of a task whose sub-agent waits for a person, with the calls that a person decides."""
     suspended = format_timestamp(task.suspended_at) if task.suspended_at else None
-    return build_chunk("background-task-suspended", **task_payload(task), args=task.arguments, suspendedAt=suspended)
+    waits_for = suspend_payloads([task]).get(task.pk)
+    return build_chunk(
+        "background-task-suspended",
+        **task_payload(task),
+        args=task.arguments,
+        suspendedAt=suspended,
+        suspendPayload=waits_for,
+    )
 
 
 def output_chunk(task: BackgroundTask) -> Chunk:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from django.db import close_old_connections
@@ -30,20 +31,22 @@ SNAPSHOT_STATUSES = (TaskStatus.RUNNING, TaskStatus.SUSPENDED)
 class TaskObserver:
     """The last seen state of tasks, from which the chunks of their changes follow."""
 
-    seen: dict[UUID, tuple[str, str]] = field(default_factory=dict)  # status and progress
+    # Status, the time since which it waits, and progress.
+    seen: dict[UUID, tuple[str, datetime | None, str]] = field(default_factory=dict)
 
     def changes(self, task: BackgroundTask) -> Iterator[Chunk]:
         """Yield the chunks of what has happened to a task since it was seen last."""
-        before, progress_before = self.seen.get(task.pk, (TaskStatus.PENDING.value, ""))
+        before, waited_since, progress_before = self.seen.get(task.pk, (TaskStatus.PENDING.value, None, ""))
         progress = repr(task.progress or "")
-        self.seen[task.pk] = (task.status, progress)
+        self.seen[task.pk] = (task.status, task.suspended_at, progress)
+        was_resumed = before == TaskStatus.SUSPENDED and task.suspended_at != waited_since
         if before == TaskStatus.PENDING and task.started_at is not None:
             yield running_chunk(task)
-        if before == TaskStatus.SUSPENDED and task.status != TaskStatus.SUSPENDED:
+        if was_resumed:
             yield running_chunk(task, is_resumed=True)
         if progress not in (progress_before, repr("")):
             yield output_chunk(task)
-        if task.status == TaskStatus.SUSPENDED and before != TaskStatus.SUSPENDED:
+        if task.status == TaskStatus.SUSPENDED and (was_resumed or before != TaskStatus.SUSPENDED):
             yield suspended_chunk(task)
         if task.is_finished and before not in (*BackgroundTask.Status.values,)[3:]:
             yield end_chunk(task)

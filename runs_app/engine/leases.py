@@ -27,6 +27,7 @@ from runs_app.engine.runners import get_runner
 from runs_app.events.notifications import notifier
 from runs_app.events.stream_chunks import build_chunk, event_type
 from runs_app.models import AgentRun, RunClaim, RunEvent
+from runs_app.models.background_task import is_child_of_task
 from runs_app.models.run import DURABLE_LEASE_DURATION, LEASE_DURATION
 
 Status = AgentRun.Status
@@ -221,8 +222,8 @@ def cancel(run_id: UUID) -> None:
 
 
 def cancel_children(run_id: UUID) -> None:
-    """Cancel the unfinished child runs of a run that has failed or was cancelled."""
-    children = AgentRun.objects.unfinished().filter(parent=run_id)
+    """Cancel the unfinished child runs of a run that has failed or was cancelled, but not those of its tasks."""
+    children = AgentRun.objects.unfinished().filter(~is_child_of_task(), parent=run_id)
     for child_id in list(children.values_list("pk", flat=True)):
         cancel(child_id)
 
@@ -232,7 +233,8 @@ def cancel_abandoned_children() -> None:
 
     The parent cancels them after its end is committed. They remain if its process dies in between.
     """
-    abandoned = AgentRun.objects.filter(status=Status.SUSPENDED, parent__finished_at__isnull=False)
+    waiting = AgentRun.objects.filter(status=Status.SUSPENDED, parent__finished_at__isnull=False)
+    abandoned = waiting.filter(~is_child_of_task())
     for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS]):
         cancel_suspended(child_id)
 

@@ -19,6 +19,7 @@ from runs_app.approvals.decisions import expire_calls
 from runs_app.engine import leases
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
+from runs_app.models.background_task import is_child_of_task
 
 log = logging.getLogger(__name__)
 
@@ -96,11 +97,16 @@ def lost_runs(run_id: UUID | None = None) -> list[AgentRun]:
 def forgotten_runs() -> list[tuple[UUID, datetime | None]]:
     """Return the IDs of queued runs that no process has taken, the oldest first, and of child runs without a parent.
 
-    The second value is the time at which the parent has ended.
+    The second value is the time at which the parent has ended. Child runs of background tasks outlive their parents.
     """
     is_overdue = leases.is_unattended() & Q(created_at__lt=Now() - QUEUE_PATIENCE)
-    runs = AgentRun.objects.queued().filter(is_overdue | Q(parent__finished_at__isnull=False))
-    return list(runs.order_by("created_at").values_list("pk", "parent__finished_at")[:MAX_IN_ONE_LOOK])
+    is_abandoned = Q(parent__finished_at__isnull=False) & ~is_child_of_task()
+    runs = (
+        AgentRun.objects.queued()
+        .filter(is_overdue | is_abandoned)
+        .annotate(abandoned_at=Case(When(is_abandoned, then="parent__finished_at")))
+    )
+    return list(runs.order_by("created_at").values_list("pk", "abandoned_at")[:MAX_IN_ONE_LOOK])
 
 
 def is_alive(holder: str) -> bool:

@@ -86,15 +86,18 @@ class RunTree:
         reject_full_tree(key, self.counter.count)
 
     def sub_agent_caller(
-        self, engine: Engine, run: AgentRun, options: Options, execute_run: ExecuteRun
+        self, engine: Engine, run: AgentRun, options: Options, execute_run: ExecuteRun, *, in_task: bool = False
     ) -> CallSubAgent:
-        """Return the function with which `run` calls its sub-agents. `execute_run` executes the child runs."""
+        """Return the function with which `run` calls its sub-agents. `execute_run` executes the child runs.
+
+        A background task is `in_task`. It knows the unique ID of its call, and its outages are not those of the run.
+        """
         child_options = {name: options[name] for name in INHERITED_OPTIONS if name in options}
 
         async def call_durable(key: str, prompt: str, call_id: str) -> str:
             self.reject_sub_agent(key)
             # Some servers repeat the IDs of tool calls, but the journal numbers them.
-            journal = engine.journals.get(run.pk)  # None in a background task, which knows the unique ID
+            journal = None if in_task else engine.journals.get(run.pk)
             unique_id = journal.call_ids.get(call_id, call_id) if journal is not None else call_id
             creation = run_db(find_or_create_child, engine.holder, run, key, prompt, unique_id, child_options)
             with interrupting_outages(journal):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django.db.models import Max
+
 from runs_app.approvals.lookup import CallTree, child_run_id, waiting_calls_below
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, Chunk, build_chunk
 from runs_app.models import AgentRun, PendingCall, RunEvent
@@ -27,7 +29,12 @@ def waiting_chunk(call: PendingCall, shown_id: str) -> Chunk:
 
 
 def suspension_number(run: AgentRun, call: PendingCall) -> int:
-    """Return the number of the event with which a run began to wait for a call of it or of a sub-agent."""
+    """Return the number of the event with which a run began to wait for a call of it or of a sub-agent.
+
+    A run does not wait for the sub-agents of its deferred tasks: then return the number of its last event.
+    """
+    if call.is_open and run.status != AgentRun.Status.SUSPENDED:
+        return RunEvent.objects.filter(run=run.pk).aggregate(last=Max("number"))["last"] or 0
     events = RunEvent.objects.filter(run=run.pk, type=RunEvent.Type.SUSPENDED)
     if not call.is_open and call.decided_at is not None:
         events = events.filter(created_at__lte=call.decided_at)

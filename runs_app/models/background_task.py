@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any, ClassVar, Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Left
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -16,6 +17,8 @@ from agentcms.ids import uuid7
 from jobs_app.models import Job
 from memory_app.models import Thread
 from runs_app.models.run import AgentRun
+
+MAX_PARENT_CALL_ID = 128  # characters of the ID of a call that its child run stores
 
 
 class TaskStatus(models.TextChoices):
@@ -46,13 +49,24 @@ class BackgroundTaskQuerySet(models.QuerySet["BackgroundTask"]):
         return self.filter(status=TaskStatus.PENDING, job=None)
 
     def in_places(self) -> Self:
-        """Filter to the tasks that occupy a place."""
+        """Filter to the tasks that occupy a place. One whose sub-agent has waited for a person occupies none."""
         occupying = (TaskStatus.PENDING, TaskStatus.RUNNING)
-        return self.filter(status__in=occupying, job__isnull=False)
+        return self.filter(status__in=occupying, job__isnull=False, child_run_id=None)
+
+    def of_child(self, child: AgentRun) -> Self:
+        """Filter to the unfinished task whose call started a child run."""
+        tasks = self.unfinished().alias(child_call_id=Left("call_key", MAX_PARENT_CALL_ID))
+        return tasks.filter(run=child.parent_id, child_call_id=child.parent_call_id)
 
     def undelivered(self) -> Self:
         """Filter to the finished tasks whose results nobody has got yet."""
         return self.filter(is_delivery_due=True)
+
+
+def is_child_of_task() -> Exists:
+    """Return the condition of child runs that unfinished tasks started: they outlive their parent."""
+    tasks = BackgroundTask.objects.unfinished().alias(child_call_id=Left("call_key", MAX_PARENT_CALL_ID))
+    return Exists(tasks.filter(run=OuterRef("parent"), child_call_id=OuterRef("parent_call_id")))
 
 
 class BackgroundTask(models.Model):

@@ -7,9 +7,11 @@ import psutil
 import pytest
 
 from memory_app.models import Message
+from runs_app.background.execution import TASK_OUTCOME_UNKNOWN
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 from tests.conftest import DRILL
 from tests.durable import kill_points
+from tests.durable.decisions import settle
 from tests.durable.test_crash import assert_complete
 from tests.factories import AgentFactory
 from tests.runs import start_run
@@ -19,10 +21,10 @@ ROUNDS = 10 if DRILL else 1
 KILLS = 10
 
 
-def start(engine, name, calls):
+def start(engine, name, calls, tool="count"):
     """Start a run in a conversation of its own, whose calls become tasks."""
     model = {"provider": "planned", "name": "plan", "plan": [calls, "Dispatched."], "on_result": "Read."}
-    agent = AgentFactory(id=name, model=model, tools=["count"], background_tasks={"tools": "all"})
+    agent = AgentFactory(id=name, model=model, tools=[tool], background_tasks={"tools": "all"})
     return start_run(agent, engine.user, "Begin", thread=name, resource="r1", options={"durable": True})
 
 
@@ -87,6 +89,62 @@ def test_a_worker_killed_while_it_delivers_two_results_at_once_wakes_one_run(tas
 
     assert_delivered_once(run, 2)
     assert AgentRun.objects.filter(thread=run.thread).count() == 2
+
+
+def test_a_task_that_may_not_be_repeated_fails_after_a_kill_in_its_tool(task_engine):
+    engine = task_engine
+    engine.start_process()
+    kill_points.arm(kill_points.IN_TOOL)
+    run = start(engine, "once", [["count-once", {"number": 1, "_background": {"maxRetries": 3}}]], tool="count-once")
+    wait_for_kill(engine, kill_points.IN_TOOL)
+    wait_for_delivery(run, 1)
+
+    task = BackgroundTask.objects.get(run=run)
+    signal = Message.objects.get(thread=run.thread, role=Message.Role.SIGNAL)
+    assert (task.status, task.error, task.attempts) == ("failed", TASK_OUTCOME_UNKNOWN, 2)
+    assert "The outcome is unknown" in str(signal.data)
+    assert engine.notes("tool 1") == ["tool 1 begins"]
+    assert engine.finish(run).status == "succeeded"
+
+
+def start_sub_agent(engine, name, plan):
+    """Start a run in a conversation of its own, whose sub-agent works in the background."""
+    model = {"provider": "planned", "name": "plan", "plan": plan}
+    AgentFactory(id=f"{name}-helper", model=model, tools=["count", "refund"])
+    calls = [[f"agent-{name}-helper", {"prompt": "Refund it"}]]
+    model = {"provider": "planned", "name": "plan", "plan": [calls, "Dispatched."], "on_result": "Read."}
+    agent = AgentFactory(id=name, model=model, agents=[f"{name}-helper"], background_tasks={"tools": "all"})
+    return start_run(agent, engine.user, "Begin", thread=name, resource="r1", options={"durable": True})
+
+
+def restart(engine):
+    """Kill the worker, and start another one."""
+    process = engine.processes[-1]
+    kill_worker(engine, process)
+    if engine.name != "process":
+        process.wait(10)
+        engine.start_process()
+
+
+def test_a_sub_agent_goes_on_after_kills_while_it_works_and_while_it_waits_for_a_person(task_engine):
+    engine = task_engine
+    engine.start_process()
+    plan = [[["count", {"number": 1, "gate": "work"}]], [["refund", {"order": "A", "amount": 5}]], "Refunded."]
+    run = start_sub_agent(engine, "waiting", plan)
+    engine.wait_for_note("tool 1 begins")
+    engine.finish(run)  # before its task
+    restart(engine)
+    engine.open("work")
+    tasks = BackgroundTask.objects.filter(run=run)
+    wait_until(lambda: tasks.filter(status="suspended").exists(), 40, "a task that waits for a person")
+    restart(engine)
+
+    settle(AgentRun.objects.get(pk=tasks.get().child_run_id), "approve")
+    wait_for_delivery(run, 1)
+
+    assert_delivered_once(run, 1)
+    assert tasks.get().result == "Refunded."
+    assert len(engine.notes("refund")) == 1
 
 
 @pytest.mark.drill

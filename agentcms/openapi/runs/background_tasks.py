@@ -79,6 +79,7 @@ TASK_FIELDS = {
     "maxRetries": "How often the tool is called again after a failure.",
     "progress": "What the tool has reported: done, total and text.",
     "retryCount": "How often the tool was called again.",
+    "suspendPayload": "The run of the sub-agent that waits for a person, and the calls to decide.",
     "tasks": "The background tasks of the page.",
     "timeoutMs": "The time that the tool may take, in milliseconds.",
 }
@@ -103,7 +104,7 @@ def task_schema() -> JSON:
         maxRetries=INTEGER,
         timeoutMs=INTEGER,
     )
-    optional = {"threadId": STRING, "resourceId": STRING, "result": ANY, "progress": OBJECT}
+    optional = {"threadId": STRING, "resourceId": STRING, "result": ANY, "progress": OBJECT, "suspendPayload": OBJECT}
     dates = dict.fromkeys(("startedAt", "suspendedAt", "completedAt"), DATE_TIME)
     task["properties"] |= {**optional, **dates, "error": object_of(message=STRING)}
     return task

@@ -1,0 +1,263 @@
+"""A background task whose sub-agent waits for a person: it waits, continues and ends with the run of the sub-agent."""
+
+import json
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from runs_app.approvals.decisions import Decision, Verdict, decide, expire_calls
+from runs_app.approvals.lookup import find_call
+from runs_app.background.delivery import deliver_due
+from runs_app.background.endings import cancel_task
+from runs_app.background.maintenance import look_after_tasks
+from runs_app.background.streams import TaskObserver
+from runs_app.engine import leases, reaper
+from runs_app.models import AgentRun, BackgroundTask, PendingCall
+from runs_app.tasks import reap_runs
+from tests.factories import AgentFactory
+from tests.runs import chunks, wait_for_end
+from tests.served import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CALL = ["agent-helper", {"prompt": "Refund it"}]
+REFUND = ["refund", {"order": "A-17", "amount": 250}]
+TASKS = "/api/background-tasks"
+
+
+@pytest.fixture(params=[True, False], ids=["durable", "not durable"])
+def options(request):
+    return {"durable": request.param}
+
+
+@pytest.fixture
+def start(tasks):
+    """Return a function that starts a run whose sub-agent asks for approvals, and waits until its task waits."""
+
+    def start(*plan, options=None, disposition="deferred", **fields):
+        model = {"provider": "planned", "name": "plan", "plan": [*plan] or [[REFUND], "Refunded."]}
+        AgentFactory(id="helper", model=model, tools=["refund"])
+        config = {"tools": {"helper": {"enabled": True, "disposition": disposition}}}
+        run = tasks.start(
+            [CALL], config=config, agents=["helper"], tools=[], options=options or {"durable": True}, **fields
+        )
+        if disposition == "deferred":
+            wait_for_end(run)
+        (task,) = tasks.wait(run, "suspended")
+        return run, task
+
+    return start
+
+
+def decide_only(user, verdict, **fields):
+    call = PendingCall.objects.waiting().exclude(kind="child").get()
+    decide(call, Decision(Verdict(verdict), **fields), user, PendingCall.Via.API)
+    return call
+
+
+def observe(observer):
+    """Return the chunks of all tasks since the last look, by the end of their types."""
+    seen = [chunk for task in BackgroundTask.objects.order_by("number") for chunk in observer.changes(task)]
+    return {chunk["type"].removeprefix("background-task-"): chunk["payload"] for chunk in seen}
+
+
+def test_an_approved_sub_agent_completes_its_task(start, tasks, options, notes):
+    run, task = start(options=options)
+    observer = TaskObserver()
+    before = observe(observer)
+    reap_runs()
+    reaper.look_once()
+    places = BackgroundTask.objects.in_places().count()
+
+    call = decide_only(tasks.user, "approve")
+    (ended,) = tasks.wait(run, "completed")
+
+    assert [*before] == ["running", "suspended"]
+    waits_for = before["suspended"]["suspendPayload"]
+    assert waits_for["runId"] == str(task.child_run_id)
+    assert waits_for["calls"] == [
+        {
+            "approvalId": str(call.pk),
+            "runId": str(task.child_run_id),
+            "agentId": "helper",
+            "toolCallId": "c0-0",
+            "toolName": "refund",
+            "args": REFUND[1],
+        }
+    ]
+    assert places == 0
+    assert (ended.result, ended.suspended_at, ended.attempts) == ("Refunded.", None, 1)
+    after = observe(observer)
+    assert [*after] == ["resumed", "completed"]
+    assert after["completed"]["result"] == "Refunded."
+    assert len([note for note in notes() if note.startswith("refund")]) == 1
+
+
+def test_the_task_runs_again_while_its_sub_agent_works_after_the_decision(start, tasks):
+    run, _ = start([REFUND], [["count", {"number": 1, "gate": "slow"}]], "Refunded.")
+    AgentRun.objects.get(agent_key="helper")
+    observer = TaskObserver()
+    observe(observer)
+
+    decide_only(tasks.user, "approve")
+    (working,) = tasks.wait(run, "running")
+    while_working = observe(observer)
+    look_after_tasks()
+    tasks.open("slow")
+    (ended,) = tasks.wait(run, "completed")
+
+    assert [*while_working] == ["resumed"]
+    assert working.suspended_at is None
+    assert [*observe(observer)] == ["completed"]
+    assert ended.result == "Refunded."
+
+
+def test_a_sub_agent_that_asks_twice_lets_its_task_wait_twice(start, tasks):
+    run, task = start([REFUND], [["refund", {"order": "B", "amount": 1}]], "Refunded.")
+    observer = TaskObserver()
+    observe(observer)
+
+    decide_only(tasks.user, "approve")
+    wait_until(lambda: PendingCall.objects.filter(arguments__order="B").exists(), 20)
+    (again,) = tasks.wait(run, "suspended")
+    seen = observe(observer)
+    decide_only(tasks.user, "approve")
+    (ended,) = tasks.wait(run, "completed")
+
+    assert again.suspended_at > task.suspended_at
+    assert [*seen] == ["resumed", "suspended"]
+    assert seen["suspended"]["suspendPayload"]["calls"][0]["args"] == {"order": "B", "amount": 1}
+    assert ended.result == "Refunded."
+
+
+def test_the_reason_of_a_refusal_reaches_the_sub_agent(start, tasks, options, notes):
+    run, task = start(options=options)
+
+    decide_only(tasks.user, "decline", reason="Not this order.")
+    (ended,) = tasks.wait(run, "completed")
+
+    (result,) = chunks(AgentRun.objects.get(pk=task.child_run_id), "tool-result")
+    assert (result["payload"]["result"], ended.result) == ("Not this order.", "Refunded.")
+    assert not [note for note in notes() if note.startswith("refund")]
+
+
+def test_a_call_that_nobody_decides_in_time_is_declined_and_the_task_goes_on(start, tasks, notes):
+    run, task = start()
+    past = timezone.now() - timezone.timedelta(seconds=1)
+    PendingCall.objects.waiting().update(expires_at=past)
+    AgentRun.objects.filter(pk=task.child_run_id).update(expires_at=past)
+
+    expire_calls()
+    (ended,) = tasks.wait(run, "completed")
+
+    assert ended.result == "Refunded."
+    assert not [note for note in notes() if note.startswith("refund")]
+
+
+def test_a_cancelled_task_cancels_its_sub_agent_and_its_call(start, tasks):
+    run, task = start()
+    observer = TaskObserver()
+    observe(observer)
+
+    cancel_task(task)
+    (ended,) = tasks.wait(run, "cancelled")
+
+    assert [*observe(observer)] == ["cancelled"]
+    assert AgentRun.objects.get(pk=task.child_run_id).status == "cancelled"
+    assert {*PendingCall.objects.values_list("state", flat=True)} == {"cancelled"}
+    assert ended.error == "The task was cancelled."
+
+
+def test_stopping_the_sub_agent_fails_its_task(start, tasks):
+    run, task = start()
+    observer = TaskObserver()
+    observe(observer)
+
+    leases.cancel(task.child_run_id)
+    (ended,) = tasks.wait(run, "failed")
+
+    seen = observe(observer)
+    assert [*seen] == ["failed"]
+    assert seen["failed"]["error"] == {"message": ended.error} == {"message": "The agent 'helper' was stopped."}
+
+
+def test_a_run_that_awaits_the_task_waits_for_the_person_too(start, tasks):
+    run, _ = start(disposition="awaited")
+    wait_until(lambda: chunks(run, "tool-call-approval"), 20)
+    run.refresh_from_db()
+    call = find_call(run, "c0-0")
+
+    decide(call, Decision(Verdict.APPROVE), tasks.user, PendingCall.Via.API)
+    done = wait_for_end(run)
+
+    assert (call.tool, call.agent_key) == ("refund", "helper")
+    assert chunks(run, "tool-call-approval")[0]["payload"]["args"] == REFUND[1]
+    assert (done.status, done.output) == ("succeeded", "Done.")
+    assert [chunk["payload"]["result"] for chunk in chunks(done, "tool-result")] == ["Refunded."]
+
+
+def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_the_upkeep(start, tasks):
+    run, task = start()
+    # What remains of a process that dies after it has committed the end of the child run.
+    PendingCall.objects.update(state="cancelled")
+    AgentRun.objects.filter(pk=task.child_run_id).update(
+        status="succeeded", output="Late.", finished_at=timezone.now(), suspended_at=None
+    )
+
+    look_after_tasks()
+
+    task.refresh_from_db()
+    assert (task.status, task.result) == ("completed", "Late.")
+
+
+def test_the_result_is_delivered_once_after_the_decision(start, tasks):
+    run, task = start()
+    decide_only(tasks.user, "approve")
+    tasks.wait(run, "completed")
+    BackgroundTask.objects.update(finished_at=timezone.now() - timezone.timedelta(seconds=1))
+
+    deliver_due()
+    deliver_due()
+
+    (completed,) = chunks(run, "background-task-completed")
+    assert (completed["payload"]["taskId"], completed["payload"]["result"]) == (str(task.pk), "Refunded.")
+
+
+def test_the_api_decides_by_the_run_and_the_call_of_the_task(start, tasks):
+    run, task = start()
+    client = Client()
+    client.force_login(tasks.user)
+    waiting = client.get(f"{TASKS}/{task.pk}").json()
+    listed = client.get(f"{TASKS}?status=suspended").json()["tasks"]
+
+    body = json.dumps({"runId": waiting["runId"], "toolCallId": waiting["toolCallId"]})
+    approved = client.post(
+        f"/api/agents/{run.agent_key}/approve-tool-call-generate", body, content_type="application/json"
+    )
+    (ended,) = tasks.wait(run, "completed")
+    repeated = client.post(
+        f"/api/agents/{run.agent_key}/approve-tool-call-generate", body, content_type="application/json"
+    )
+
+    assert (waiting["status"], listed) == ("suspended", [waiting])
+    assert waiting["suspendPayload"]["calls"][0]["toolName"] == "refund"
+    assert (approved.status_code, repeated.status_code) == (200, 200)
+    after = client.get(f"{TASKS}/{task.pk}").json()
+    assert (after["status"], after["result"]) == ("completed", "Refunded.")
+    assert not {"suspendedAt", "suspendPayload"} & after.keys()
+    assert ended.attempts == 1
+
+
+def test_the_page_leads_to_the_call_that_waits(start, tasks):
+    _, task = start()
+    client = Client()
+    client.force_login(tasks.user)
+
+    page = client.get(reverse("tools:background_tasks")).content.decode()
+    child = client.get(reverse("runs:view", args=[task.child_run_id])).content.decode()
+
+    assert "Waiting for a person" in page
+    assert f'href="{reverse("runs:view", args=[task.child_run_id])}"' in page
+    assert reverse("runs:decide", args=[PendingCall.objects.waiting().get().pk]) in child
