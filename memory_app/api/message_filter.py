@@ -8,6 +8,7 @@ from django.db.models import F, QuerySet
 
 from agentcms.errors import BadRequest
 from agentcms.wire.timestamps import parse_timestamp
+from memory_app.api.json_columns import containing_json
 from memory_app.models import Message, Thread
 
 ROLES = ("user", "assistant", "signal")
@@ -30,7 +31,7 @@ def filtered_heads(thread: Thread, criteria: dict[str, Any]) -> QuerySet[Message
         raise BadRequest("query parameters", faults)
     if roles is not None:
         heads = heads.filter(role__in=[*roles, Message.Role.TOOL] if "assistant" in roles else roles)
-    return matching_metadata(heads, metadata) if metadata else heads
+    return containing_json(heads, "attributes", {"metadata": metadata} if metadata else {})
 
 
 def without_reminders(heads: QuerySet[Message]) -> QuerySet[Message]:
@@ -53,10 +54,3 @@ def read_times(value: Any, faults: Faults) -> dict[str, Any]:
         except (TypeError, ValueError, AttributeError):
             faults.append((f"filter.dateRange.{name}", "Give an ISO 8601 time."))
     return times
-
-
-def matching_metadata(heads: QuerySet[Message], metadata: dict[str, Any]) -> QuerySet[Message]:
-    """Filter to messages whose metadata has these values."""
-    rows = heads.exclude(attributes=None).values_list("pk", "attributes")
-    matching = [pk for pk, values in rows if metadata.items() <= ((values or {}).get("metadata") or {}).items()]
-    return heads.filter(pk__in=matching)

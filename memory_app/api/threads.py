@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
@@ -20,6 +18,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Forbidden
 from agentcms.ids import uuid7
 from agentcms.wire.timestamps import parse_timestamp
+from memory_app.api.json_columns import containing_json
 from memory_app.api.lookups import (
     BodyFields,
     agent_of_query,
@@ -52,7 +51,7 @@ class ThreadsView(JSONView):
             order = query.order_by([*COLUMN_BY_FIELD], OrderBy("createdAt"))
             resource = caller.resource_to_read(read_resource(query))
             metadata = query.json_object("metadata") or {}
-        threads = with_metadata(listed_threads(caller, resource), metadata)
+        threads = containing_json(listed_threads(caller, resource), "metadata", metadata)
         sign = "" if order.direction == "ASC" else "-"
         rows = threads.order_by(f"{sign}{COLUMN_BY_FIELD[order.field]}", f"{sign}pk")[paging.start : paging.stop]
         bodies = [thread_body(thread) for thread in rows]
@@ -75,16 +74,6 @@ def listed_threads(caller: MemoryCaller, resource: str) -> QuerySet[Thread]:
     """Return the threads of a resource of the caller's realm, or of the whole realm without one."""
     threads = Thread.objects.for_caller(caller).filter(realm=caller.realm, parent=None, experiment_id=None)
     return threads.filter(resource_key=resource) if resource else threads
-
-
-def with_metadata(threads: QuerySet[Thread], metadata: dict[str, Any]) -> QuerySet[Thread]:
-    """Filter to threads whose metadata has the same JSON value at each path of the given one."""
-    if not metadata:
-        return threads
-    if connection.vendor == "postgresql":
-        return threads.filter(metadata__contains=metadata)
-    condition = "json_holds(coalesce(runs_app_thread.metadata, '{}'), %s)"
-    return threads.extra(where=[condition], params=[json.dumps(metadata)])  # noqa: S610  the value is a parameter
 
 
 class ThreadView(JSONView):

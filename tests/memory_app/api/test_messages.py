@@ -89,6 +89,33 @@ def test_messages_are_filtered_and_others_included(caller, thread):
         assert caller.get(f"{PATH}?{quote(invalid, safe='=')}").status_code == 400
 
 
+def test_messages_are_filtered_by_their_metadata(caller, thread):
+    def content(text, **metadata):
+        return {"format": 2, "parts": [{"type": "text", "text": text}], "metadata": metadata}
+
+    tagged = [
+        content("One", colour="teal", place={"floor": 1, "room": "a"}),
+        content("Two", colour="teal", urgent=True, tags=["x"]),
+        content("Three", colour="red", urgent=1),
+    ]
+    assert caller.post(SAVE, {"messages": [message(item) for item in tagged]}).status_code == 200
+
+    def chosen(metadata, **others):
+        answer = caller.get(f"{PATH}?filter={quote(json.dumps({'metadata': metadata, **others}))}")
+        assert answer.status_code == 200
+        return texts(answer)
+
+    assert chosen({"colour": "teal"}) == ["One", "Two"]
+    assert chosen({"colour": "teal", "urgent": True}) == ["Two"]
+    assert chosen({"urgent": 1}) == ["Three"]
+    assert chosen({"tags": ["x"]}) == ["Two"]
+    assert chosen({"place": {"floor": 1}}) == ["One"]
+    assert chosen({"colour": "blue"}) == chosen({"missing": None}) == []
+    assert len(chosen({})) == 8
+    assert chosen({"colour": "teal"}, roles=["assistant"]) == []
+    assert caller.get(f"{PATH}?filter={quote(json.dumps({'metadata': 7}))}").status_code == 400
+
+
 def test_the_same_message_is_stored_once(caller, thread):
     first = caller.post(SAVE, {"messages": [message(id="m")]})
     again = caller.post(SAVE, {"messages": [message(id="m")]})

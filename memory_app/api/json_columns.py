@@ -1,0 +1,21 @@
+"""Filters by the content of JSON columns, on both databases."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from django.db import connection
+from django.db.models import Model, QuerySet
+
+Row = TypeVar("Row", bound=Model)
+
+
+def containing_json(rows: QuerySet[Row], column: str, value: dict[str, Any]) -> QuerySet[Row]:
+    """Filter to rows whose column has the same JSON value at each path of the given one. An empty one filters nothing."""
+    if not value:
+        return rows
+    if connection.vendor == "postgresql":
+        return rows.filter(**{f"{column}__contains": value})
+    condition = f"json_holds(coalesce({rows.model._meta.db_table}.{column}, '{{}}'), %s)"
+    return rows.extra(where=[condition], params=[json.dumps(value)])  # noqa: S610  the value is a parameter
