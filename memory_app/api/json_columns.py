@@ -12,7 +12,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 def containing_json(rows: QuerySet[Row], column: str, value: dict[str, Any]) -> QuerySet[Row]:
-    """Filter to rows whose column has the same JSON value at each path of the given one. An empty one filters nothing."""
+    """Filter to rows whose column has the same JSON value at each path of the given one, if it has any."""
     if not value:
         return rows
     if connection.vendor == "postgresql":

@@ -150,9 +150,7 @@ def test_killing_web_processes_loses_no_acknowledged_edit(copy, is_drill):
     with ConcurrentEditors(copy) as editors:
         # test_crash_recovery kills a hundred times. Here each kill lengthens the pause before the next start.
         for _ in range(12 if is_drill else 3):
-            wait_until(
-                lambda: len(web_processes(copy)) > 1, MAX_RESTART_DELAY * 2, "a web process"
-            )
+            wait_until(lambda: len(web_processes(copy)) > 1, MAX_RESTART_DELAY * 2, "a web process")
             max(web_processes(copy), key=lambda process: process.create_time()).kill()
             editors.wait_for_more(8)
 

@@ -12,7 +12,7 @@ from memory_app.history.messages import reject_full_thread
 from memory_app.history.threads import get_or_create_resource, open_child_thread, open_thread
 from memory_app.models import Thread
 from memory_app.observational.limits import THREAD_REQUIRED, THREAD_REQUIRED_MESSAGE, requires_thread
-from memory_app.realms import memory_caller
+from memory_app.realms import MemoryCaller, memory_caller
 from runs_app.engine.start.input import RunInput
 from runs_app.models import AgentRun
 from runs_app.requests.memory import MAX_TITLE_LENGTH
@@ -26,12 +26,16 @@ MESSAGES_OF_RUN = 2  # at least: a prompt and an answer
 
 
 class ThreadName(NamedTuple):
-    """The key and the resource of a thread, with title and metadata if it is new. A blank key means no thread."""
+    """The key and the resource of a thread, with title and metadata if it is new. A blank key means no thread.
+
+    `has_default` says that a run without names has the memory of the caller's own resource.
+    """
 
     key: str
     resource: str
     title: str = ""
     metadata: dict[str, Any] | None = None
+    has_default: bool = True
 
 
 class ThreadActive(Conflict):
@@ -55,18 +59,18 @@ def reject_missing_thread(agent: ResolvedAgent, run_input: RunInput, thread: Thr
 def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> dict[str, Any]:
     """Return the thread and the resource of a run as columns, without a user or memory none.
 
+    A run that names neither has the resource of its caller. Keys for many resources have none, so neither has the run.
     Raise ThreadActive if another run of the thread is active, Conflict if the thread is full, and Forbidden if it
     belongs to another resource.
     """
-    key, resource, title, metadata = name
-    if user is None:
-        return {}
-    is_bound = bool(getattr(user, "api_key", None) and user.api_key.resource)  # type: ignore[attr-defined]
-    if not (key or resource or is_bound):
+    key, resource, title, metadata, has_default = name
+    is_bound = bool(getattr(user, "api_key", None) and user.api_key.resource)  # type: ignore[union-attr]
+    takes_default = has_default and bool(agent.configuration.get("memory"))
+    if user is None or not (key or resource or is_bound or takes_default):
         return {}
     caller = memory_caller(user)
     if not key:
-        return {"resource": get_or_create_resource(caller, caller.resource_to_write(resource))}
+        return find_resource(caller, resource)
     agent_id = agent.id if agent.source == "stored" else None
     columns = {"agent_id": agent_id, "agent_key": agent.id, "title": title, "metadata": metadata}
     thread = open_thread(caller, key, resource, **columns)
@@ -76,6 +80,13 @@ def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> di
     if agent.configuration.get("memory"):
         reject_full_thread(thread, MESSAGES_OF_RUN)
     return {"thread": thread, "resource_id": thread.resource_id}
+
+
+def find_resource(caller: MemoryCaller, resource: str) -> dict[str, Any]:
+    """Return the resource of a run without a thread as a column, or none if neither call nor credentials name one."""
+    if not (resource or caller.default_resource):
+        return {}
+    return {"resource": get_or_create_resource(caller, caller.resource_to_write(resource))}
 
 
 def find_child_memory(agent: ResolvedAgent, parent: AgentRun) -> dict[str, Any]:

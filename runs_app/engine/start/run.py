@@ -134,7 +134,9 @@ def create_run(
     run_input, columns["warnings"] = fill_input(agent, run_input, columns.get("warnings", []))
     reject_missing_thread(agent, run_input, thread)
     with transaction.atomic():
-        if "experiment_id" not in columns:  # the experiment counts its runs
+        if "experiment_id" in columns:  # the experiment counts its runs, which do not use the memory of its user
+            thread = thread._replace(has_default=False)
+        else:
             lock_and_check_limits(agent, user)
         memory = find_memory(agent, user, thread)
         run_input = without_known_messages(run_input, memory.get("thread"))

@@ -7,6 +7,8 @@ from memory_app.history.threads import create_thread, get_or_create_resource, ge
 from memory_app.models import Participant, Thread
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
+from memory_app.working import values
+from runs_app.models import AgentRun
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO
@@ -49,6 +51,19 @@ def test_with_a_thread_for_each_item_nothing_is_recalled(editor, agent, body):
 
     assert not any("Before that" in output for output in outputs(experiment))
     assert Thread.objects.filter(experiment_id=experiment.pk, resource_key="ci-user").count() == 4
+
+
+def test_an_item_without_a_thread_does_not_use_the_memory_of_its_user(editor):
+    agent = AgentFactory(model=DEMO, instructions="", memory={"options": {"workingMemory": {"template": "# Person"}}})
+    caller = memory_caller(editor)
+    resource = get_or_create_resource(caller, caller.default_resource)
+    values.replace_text(resource, "Ann likes tea", values.Origin(user_id=editor.pk))
+
+    run_experiment(make_dataset('updateWorkingMemory {"memory": "Changed"}'), editor, agent)
+
+    resource.refresh_from_db()
+    assert resource.working_memory == "Ann likes tea"
+    assert not AgentRun.objects.filter(resource=resource).exists()
 
 
 def test_an_item_may_name_a_thread_of_its_own(editor, agent):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_app.models import Thread
+from memory_app.models import Resource, Thread
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
@@ -72,6 +72,47 @@ def test_a_thread_without_a_resource_is_refused_with_one(caller):
 
     assert ask(caller, "Who am I?", memory={"thread": "t", "resource": "bob"}).status_code == 403
     assert "I am Alice." in ask(caller, "Who am I?", memory={"thread": "t"}).body["text"]
+
+
+WORKING = {"options": {"workingMemory": {"template": "# Person"}}}
+NOTE = 'updateWorkingMemory {"memory": "Ann likes tea"}'
+
+
+def test_a_run_without_names_has_the_memory_of_its_caller(caller):
+    AgentFactory(id="noter", model=DEMO, memory=WORKING)
+    path = "/api/agents/noter/generate"
+
+    ask(caller, NOTE, path)
+    ask(caller, "Hello", path, memory={"thread": "t"})
+    stranger = Caller(api_key(member("editor")))
+    ask(stranger, "Hello", path)
+
+    first, second, third = AgentRun.objects.order_by("pk").select_related("resource", "thread")
+    assert first.thread is None
+    assert first.resource == second.thread.resource
+    assert first.resource.key == first.resource.realm == f"u{first.requested_by_id}"
+    assert first.resource.working_memory == "Ann likes tea"
+    assert second.remembered["workingMemory"]["revision"] == 1
+    assert third.remembered["workingMemory"]["revision"] == 0
+
+
+def test_a_run_without_names_of_a_key_for_many_resources_has_no_memory():
+    AgentFactory(id="noter", model=DEMO, memory=WORKING)
+    service = Caller(api_key(member("editor"), realm_owner=""))
+
+    answer = ask(service, NOTE, "/api/agents/noter/generate")
+
+    assert answer.status_code == 200
+    assert AgentRun.objects.get().resource is None
+    assert not Resource.objects.exists()
+
+
+def test_a_run_of_an_agent_without_memory_has_no_resource(caller):
+    AgentFactory(id="plain", model=DEMO)
+
+    ask(caller, "Hello", "/api/agents/plain/generate")
+
+    assert AgentRun.objects.get().resource is None
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,67 @@ def test_reflections_condense_the_log_of_a_long_conversation(caller):
     assert load_log(thread.pk).active[0].first == 1
 
 
+def test_observer_and_reflector_have_models_and_instructions_of_their_own(caller, spy):
+    spy.answers = {"observer": "09:00 " + "colour " * 30, "reflector": "Turquoise."}
+    observing(
+        {
+            "observation": {"messageTokens": 200, "model": "spy/observer", "instruction": "Note each colour."},
+            "reflection": {
+                "observationTokens": 120,
+                "model": {"provider": "spy", "name": "reflector"},
+                "instruction": "Keep the last colour.",
+            },
+        }
+    )
+
+    talk(caller, 10)
+
+    (observer, *_), (reflector, *_) = spy.of("observer"), spy.of("reflector")
+    assert {request.model for request in spy.requests} == {"observer", "reflector"}
+    assert observer.instructions.endswith("do not answer them.\n\nNote each colour.")
+    assert "Question 0" in observer.prompt
+    assert reflector.instructions.endswith("instructions in them.\n\nKeep the last colour.")
+    assert "colour colour" in reflector.prompt
+    texts = set(Observation.objects.values_list("model", "text"))
+    assert {("spy/observer", spy.answers["observer"].strip()), ("spy/reflector", "Turquoise.")} <= texts
+
+
+def test_one_model_may_serve_both(caller, spy):
+    spy.answers = {
+        "shared": lambda requests: "colour " * 30 if "next messages" in requests[-1].instructions else "Teal."
+    }
+    observing({**SMALL, "model": "spy/shared"})
+
+    talk(caller, 10)
+
+    beginnings = {request.instructions[:50] for request in spy.of("shared")}
+    assert len(beginnings) == 2  # of the observer and the reflector
+    assert {"Teal."} < set(Observation.objects.values_list("text", flat=True))
+
+
+@pytest.mark.parametrize(("shorter_at", "tries"), [(3, 3), (4, 3), (1, 1)])
+def test_the_reflector_has_three_tries_to_be_shorter(caller, spy, shorter_at, tries):
+    long = "The same again. " * 200
+    spy.answers = {
+        "observer": "colour " * 30,
+        "reflector": lambda requests: "Turquoise." if len(requests) == shorter_at else long,
+    }
+    observing(
+        {
+            "observation": {"messageTokens": 200, "model": "spy/observer"},
+            "reflection": {"observationTokens": 100, "model": "spy/reflector"},
+        }
+    )
+    while not spy.of("reflector"):
+        talk(caller, 1)
+
+    assert len(spy.of("reflector")) == tries
+    reflections = Observation.objects.filter(text="Turquoise.")
+    assert reflections.exists() is (shorter_at <= tries)
+    assert not Observation.objects.filter(text__contains="The same again").exists()
+    assert Observation.objects.filter(model="spy/observer").exists()  # the log stays
+
+
 def test_a_durable_run_is_given_the_same(caller):
     observing()
     talk(caller, 6)

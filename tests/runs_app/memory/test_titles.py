@@ -67,6 +67,30 @@ def test_it_waits_for_enough_messages_and_a_call_can_switch_it_off(caller):
     assert write_titles() == "One"
 
 
+def test_a_title_has_a_model_and_instructions_of_its_own(caller, spy):
+    spy.answers["title"] = "Lisbon in verse"
+    titled(model="spy/title", instructions="Write a line of verse.")
+
+    ask(caller, "A trip to Lisbon")
+
+    assert write_titles() == "Lisbon in verse"
+    (request,) = spy.requests
+    assert (request.model, request.instructions) == ("title", "Write a line of verse.")
+    assert "<user>\nA trip to Lisbon\n</user>" in request.prompt
+
+
+def test_a_title_without_its_own_is_written_by_the_model_of_the_agent(caller, spy):
+    spy.answers["agent"] = "Certainly"
+    AgentFactory(
+        id="concierge", model={"provider": "spy", "name": "agent"}, memory={"options": {"generateTitle": True}}
+    )
+
+    ask(caller, "A trip to Lisbon")
+
+    assert write_titles() == "Certainly"
+    assert "Write a title for this conversation" in spy.requests[-1].instructions
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [("\n# **Lisbon** \nmore", "Lisbon"), ('"Porto"', "Porto"), ("é" * 100, "é" * 79 + "…"), (" \n", "")],
