@@ -16,10 +16,11 @@ MAX_AGE = timedelta(days=90)
 
 
 class OnlineScores(NamedTuple):
-    """The mean of a scorer over the answers of a version, with a 95 % interval."""
+    """The mean of a version of a scorer over the answers of a version, with a 95 % interval."""
 
     scorer: str
     version_number: int
+    scorer_version: int | None  # None for a scorer in code
     answer_count: int
     mean: float
     low: float
@@ -36,12 +37,15 @@ def find_online_scores(agent: Agent) -> list[OnlineScores]:
         score__isnull=False,
         created_at__gte=timezone.now() - MAX_AGE,
     )
-    rows = scores.order_by().values_list("scorer", "run__version_number")
+    columns = ("scorer", "run__version_number", "scorer_version")
+    rows = scores.order_by().values_list(*columns)
     figures = rows.annotate(Count("pk"), Avg("score"), square=Avg(F("score") * F("score")))
-    return [with_interval(*row) for row in figures.order_by("scorer", "run__version_number")]
+    return [with_interval(*row) for row in figures.order_by(*columns)]
 
 
-def with_interval(scorer: str, version_number: int, count: int, mean: float, mean_square: float) -> OnlineScores:
+def with_interval(
+    scorer: str, version_number: int, scorer_version: int | None, count: int, mean: float, mean_square: float
+) -> OnlineScores:
     variance = max(0.0, mean_square - mean * mean) * count / max(count - 1, 1)
     spread = 1.96 * math.sqrt(variance / count)
-    return OnlineScores(scorer, version_number, count, mean, mean - spread, mean + spread)
+    return OnlineScores(scorer, version_number, scorer_version, count, mean, mean - spread, mean + spread)

@@ -11,6 +11,7 @@ from evals_app.quality.online import OnlineScores
 from runs_app.display.formats import format_duration
 
 WIDTH, HEIGHT, MARGIN = 480, 160, 24
+STYLES = 4  # of lines; the newest version of a scorer has the first
 
 
 class PlotValue(NamedTuple):
@@ -22,6 +23,13 @@ class PlotValue(NamedTuple):
     high: float
     answer_count: int
     experiment: Experiment | None = None
+    scorer_version: int | None = None  # None for a scorer in code
+
+    @property
+    def cost(self) -> float | None:
+        """The cost of the runs of the experiment, without that of its scorers."""
+        summary = self.experiment.summary if self.experiment else {}
+        return summary["cost"] - summary.get("scorersCost", 0) if summary.get("cost") is not None else None
 
     @property
     def p95_text(self) -> str:
@@ -47,8 +55,20 @@ class PlotLine(NamedTuple):
     y: float
 
 
+class PlotSeries(NamedTuple):
+    """The points of one source and one version of the scorer, which a line connects. `style` is its number."""
+
+    scorer_version: int | None
+    is_online: bool
+    style: int
+    path: str
+
+
 class ScorePlot(NamedTuple):
-    """The points of one scorer over one dataset, the oldest version first. Without a dataset, only answers in use."""
+    """The points of one scorer over one dataset, the oldest version first. Without a dataset, only answers in use.
+
+    A new version of the scorer is another line: its scores are not comparable with those of the one before.
+    """
 
     scorer: str
     name: str
@@ -57,8 +77,15 @@ class ScorePlot(NamedTuple):
     lines: list[PlotLine]
     bars: list[PlotLine]
     has_online: bool
+    series: list[PlotSeries]
     width: int = WIDTH
     height: int = HEIGHT
+
+    @property
+    def legend(self) -> list[PlotSeries]:
+        """One series of each version of the scorer, or none if there is only one version."""
+        by_version = {series.scorer_version: series for series in self.series}
+        return list(by_version.values()) if len(by_version) > 1 else []
 
 
 def build_plots(
@@ -78,11 +105,11 @@ def build_plots(
         for key, figures in experiment.summary.get("scorers", {}).items():
             if figures.get("mean") is not None and experiment.version_number:
                 names[key] = figures.get("name") or key
-                groups.setdefault((key, experiment.dataset_id), []).append(value_of(experiment, figures))
+                groups.setdefault((key, experiment.dataset_id), []).append(value_of(experiment, key, figures))
     in_use: dict[str, list[PlotValue]] = {}
     for row in online:
         in_use.setdefault(row.scorer, []).append(
-            PlotValue(row.version_number, row.mean, row.low, row.high, row.answer_count)
+            PlotValue(row.version_number, row.mean, row.low, row.high, row.answer_count, None, row.scorer_version)
         )
     for key in in_use.keys() - {key for key, _ in groups}:
         groups[key, ""] = []
@@ -92,13 +119,28 @@ def build_plots(
     ]
 
 
-def value_of(experiment: Experiment, figures: dict[str, Any]) -> PlotValue:
+def value_of(experiment: Experiment, key: str, figures: dict[str, Any]) -> PlotValue:
     bounds = (figures["mean"], figures["low"], figures["high"])
-    return PlotValue(experiment.version_number or 0, *bounds, figures.get("count") or 0, experiment)
+    scorer_version = experiment.scorer_versions.get(key)
+    return PlotValue(experiment.version_number or 0, *bounds, figures.get("count") or 0, experiment, scorer_version)
+
+
+def series_of(points: Sequence[PlotPoint]) -> list[PlotSeries]:
+    """Return the lines of a plot: for each version of the scorer one of experiments and one of answers in use."""
+    groups: dict[tuple[bool, int], list[PlotPoint]] = {}
+    for point in points:
+        groups.setdefault((point.value.experiment is None, point.value.scorer_version or 0), []).append(point)
+    styles = {
+        version: number for number, version in enumerate(sorted({version for _, version in groups}, reverse=True))
+    }
+    return [
+        PlotSeries(version or None, is_online, styles[version] % STYLES, " ".join(f"{p.x},{p.y}" for p in group))
+        for (is_online, version), group in sorted(groups.items())
+    ]
 
 
 def build_plot(key: str, name: str, values: list[PlotValue], bars: list[float]) -> ScorePlot:
-    values = sorted(values, key=lambda value: (value.version_number, value.experiment is None))
+    values = sorted(values, key=position_of)
     bounds = [*bars, *(bound for value in values for bound in (value.low, value.high))]
     lowest, highest = min(0.0, *bounds), max(1.0, *bounds)
 
@@ -118,4 +160,10 @@ def build_plot(key: str, name: str, values: list[PlotValue], bars: list[float]) 
     lines = [PlotLine(value, height_of(value)) for value in (lowest, (lowest + highest) / 2, highest)]
     dataset = next((value.experiment.dataset for value in values if value.experiment), None)
     has_online = any(value.experiment is None for value in values)
-    return ScorePlot(key, name, dataset, points, lines, [PlotLine(bar, height_of(bar)) for bar in bars], has_online)
+    gates = [PlotLine(bar, height_of(bar)) for bar in bars]
+    return ScorePlot(key, name, dataset, points, lines, gates, has_online, series_of(points))
+
+
+def position_of(value: PlotValue) -> tuple[int, bool, int]:
+    """Return the key by which the points of a plot are sorted."""
+    return value.version_number, value.experiment is None, value.scorer_version or 0

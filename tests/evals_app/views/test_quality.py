@@ -1,5 +1,7 @@
 """The tab Quality: scores of experiments and of answers in use as two series, in a constant number of queries."""
 
+import re
+
 import pytest
 
 from evals_app.models import Experiment
@@ -38,8 +40,45 @@ def test_answers_in_use_are_a_second_series(client, agent):
 
     assert (page.count('class="score-point"'), page.count('class="score-square"')) == (1, 2)
     assert page.count('<td data-label="Source">Answers in use</td>') == 2
-    assert find_online_scores(agent)[0][:4] == ("exact", 1, 2, 0.5)
+    assert find_online_scores(agent)[0][:5] == ("exact", 1, None, 2, 0.5)
     assert "squares the answers in use" in page
+    assert "Each version of the scorer" not in page
+
+
+def test_a_new_version_of_a_scorer_is_another_line(client, agent):
+    dataset = make_dataset("One", owner_id="support")
+    figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 1}
+    for number, scorer_version in ((1, 1), (2, 1), (2, 2), (3, 2)):
+        row = ended(dataset, [0.5], number=number)
+        Experiment.objects.filter(pk=row.pk).update(
+            target_type="agent",
+            target_id="clerk",
+            summary={"scorers": {"exact": figures}},
+            scorer_versions={"exact": scorer_version},
+        )
+        score_answers(agent, number, 0.25, scorer_version=scorer_version)
+    client.force_login(member("viewer", "support"))
+
+    page = client.get("/agents/clerk/quality").content.decode()
+
+    lines = re.findall(r'<polyline class="([^"]+)" points="([^"]+)"', page)
+    assert [(name, len(points.split())) for name, points in lines] == [
+        ("score-trend score-trend-1", 2),
+        ("score-trend score-trend-0", 2),
+        ("score-trend score-trend-1 score-trend-online", 2),
+        ("score-trend score-trend-0 score-trend-online", 2),
+    ]
+    assert re.findall(r'<td data-label="Scorer">(v\d)</td>', page) == ["v1", "v1", "v1", "v2", "v1", "v2", "v2", "v2"]
+    legend = page.partition("Each version of the scorer has a line of its own:")[2].partition("</p>")[0]
+    assert re.findall(r"v\d", legend) == ["v1", "v2"]
+
+
+def test_answers_in_use_are_averaged_by_version_of_the_scorer(agent):
+    score_answers(agent, 1, 1.0, 0.5, scorer_version=1)
+    score_answers(agent, 1, 0.0, scorer_version=2)
+
+    rows = [(row.version_number, row.scorer_version, row.answer_count, row.mean) for row in find_online_scores(agent)]
+    assert rows == [(1, 1, 2, 0.75), (1, 2, 1, 0.0)]
 
 
 def test_quality_without_experiments_leads_to_the_datasets(client, agent):
