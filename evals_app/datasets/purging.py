@@ -68,7 +68,8 @@ def redact(result: ExperimentResult) -> None:
     if result.error is not None:
         result.error = {**result.error, "message": REDACTED}
     result.scores = [
-        {**entry, "reason": None, "error": REDACTED if entry.get("error") else None} for entry in result.scores
+        {**entry, "reason": None, "details": None, "error": REDACTED if entry.get("error") else None}
+        for entry in result.scores
     ]
     result.save(update_fields=[*texts, "output", "error", "scores"])
 

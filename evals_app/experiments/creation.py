@@ -20,6 +20,7 @@ from evals_app.experiments.jobs import enqueue_walk
 from evals_app.experiments.memory import shares_thread
 from evals_app.experiments.scoring import find_scorer, live_scorer_versions
 from evals_app.models import Dataset, Experiment, ItemVersion
+from evals_app.models.item import ItemVersionQuerySet
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -60,12 +61,19 @@ def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Expe
         message = f"Dataset '{dataset.pk}' has no items at version {version}. Add an item first."
         raise ApiError(409, message, "EXPERIMENT_NO_ITEMS")
     experiment = build_experiment(dataset, options, user, version)
-    keys = dataset.scorer_keys if experiment.scorer_keys is None else experiment.scorer_keys
-    experiment.scorer_versions = live_scorer_versions(keys)
+    experiment.scorer_versions = live_scorer_versions(used_scorers(experiment, items.filter(dataset=dataset)))
     experiment.is_external = options.get("start") is False
     experiment.total_items = count * experiment.repeats
     experiment.save(force_insert=True)
     return experiment
+
+
+def used_scorers(experiment: Experiment, items: ItemVersionQuerySet) -> set[str]:
+    """Return the scorers that an experiment uses: its own, else those of the dataset and of its items."""
+    if experiment.scorer_keys is not None:
+        return {*experiment.scorer_keys}
+    rows = items.filter(scorer_keys__isnull=False).order_by().values_list("scorer_keys", flat=True).distinct()
+    return {*experiment.dataset.scorer_keys, *(key for keys in rows for key in keys or ())}
 
 
 def _find_same(dataset: Dataset, options: JSONObject) -> Experiment | None:

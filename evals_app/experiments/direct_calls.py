@@ -23,7 +23,7 @@ from evals_app.experiments.direct_targets import Callee
 from evals_app.experiments.ending import stop_reason
 from evals_app.experiments.items import require_runnable, save_failure
 from evals_app.experiments.results import LOST_CODE, MAX_RETRIES, store_result
-from evals_app.experiments.scoring import score_result, scorer_keys
+from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def perform(result: ExperimentResult, callee: Callee) -> bool:
     for name, value in values.items():
         setattr(result, name, value)
     if result.error is None:
-        result.scores = score_result(result, scorer_keys(result.experiment, result.item_version))
+        add_scores(result, scorer_keys(result.experiment, result.item_version))
     result.completed_at = timezone.now()
     return store_result(result, retry_count=result.retry_count)
 

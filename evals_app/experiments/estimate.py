@@ -1,27 +1,69 @@
-"""The estimated cost of an experiment, from the last runs of an agent."""
+"""The estimated cost of an experiment, from the last runs of an agent and the last scores of judges."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
-from evals_app.models import Dataset
-from runs_app.models import AgentRun
+from django.db.models import Sum
+
+from evals_app.models import Dataset, ExperimentResult, Scorer
+from runs_app.models import AgentRun, Score
 
 LAST_RUNS = 20
+KINDS_WITHOUT_COST = ("check", "trajectory")  # of stored scorers: they ask no model
 
 
 class Estimate(NamedTuple):
-    """The cost of one pass over a dataset in dollars. `run_count` is the number of runs behind it."""
+    """The cost of an experiment in dollars. `run_count` is the number of runs behind it.
+
+    The cost is None if no run of the agent has one. `scorer_cost` is the part of the scorers, and `unknown_scorers`
+    has the names of those that ask a model and have no known cost.
+    """
 
     agent_id: str
     cost: float | None
     run_count: int
+    scorer_cost: float = 0.0
+    unknown_scorers: tuple[str, ...] = ()
 
 
-def estimate_cost(agent_id: str, dataset: Dataset, repeats: int = 1) -> Estimate:
-    """Return the estimated cost. It is None if no run of the agent has a cost."""
+def estimate_cost(agent_id: str, dataset: Dataset, repeats: int = 1, scorers: Collection[str] = ()) -> Estimate:
+    """Return the estimated cost of an experiment with these scorers."""
     runs = AgentRun.objects.filter(agent_id=agent_id, cost__isnull=False).order_by("-created_at")
-    costs = [float(cost) for cost in runs.values_list("cost", flat=True)[:LAST_RUNS] if cost is not None]
-    mean = sum(costs) / len(costs) if costs else None
-    total = None if mean is None else mean * dataset.item_count * repeats
-    return Estimate(agent_id, total, len(costs))
+    costs = dict(runs.values_list("pk", "cost")[:LAST_RUNS])
+    by_scorer = costs_of_scorers(dataset, scorers, [*costs])
+    count = dataset.item_count * repeats
+    scorer_cost = count * sum(_mean(values) for values in by_scorer.values())
+    unknown = unknown_scorers([key for key in scorers if key not in by_scorer])
+    if not costs:
+        return Estimate(agent_id, None, 0, scorer_cost, unknown)
+    children = AgentRun.objects.filter(root_id__in=[*costs]).exclude(pk__in=[*costs])
+    below = children.aggregate(cost=Sum("cost"))["cost"] or 0
+    of_runs = count * float(sum(cost or 0 for cost in costs.values()) + below) / len(costs)
+    return Estimate(agent_id, of_runs + scorer_cost, len(costs), scorer_cost, unknown)
+
+
+def costs_of_scorers(dataset: Dataset, scorers: Collection[str], runs: Sequence[UUID]) -> dict[str, list[float]]:
+    """Return the costs of the last scores over a dataset and over some runs, by the key of the scorer."""
+    results = ExperimentResult.objects.filter(experiment__dataset=dataset, scores_cost__isnull=False)
+    entries = [entry for row in results.order_by("-pk").values_list("scores", flat=True)[:LAST_RUNS] for entry in row]
+    scores = Score.objects.filter(run__in=runs, scorer__in=scorers, cost__isnull=False)
+    pairs = [(entry["scorerId"], entry.get("cost")) for entry in entries] + [*scores.values_list("scorer", "cost")]
+    costs: dict[str, list[float]] = {}
+    for key, cost in pairs:
+        if key in scorers and cost is not None:
+            costs.setdefault(key, []).append(float(cost))
+    return costs
+
+
+def unknown_scorers(keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the stored scorers among these that ask a model."""
+    rows = Scorer.objects.filter(pk__in=keys, live__isnull=False).select_related("live").order_by("pk")
+    snapshots = [row.live.snapshot for row in rows if row.live is not None]
+    return tuple(snapshot["name"] for snapshot in snapshots if snapshot["type"] not in KINDS_WITHOUT_COST)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

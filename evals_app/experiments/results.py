@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, TypeVar
 
 from django.utils import timezone
 
 from agents_app.configuration.schema import JSONObject
 from evals_app.datasets.purging import purge_results
-from evals_app.experiments.scoring import score_result, scorer_keys
+from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.models import DatasetItem, ExperimentResult
 from evals_app.reports.tool_mocks import find_mock_failure, mock_report
 from runs_app.engine.leases import LOST_MESSAGE
 from runs_app.experiments.mocks import NO_PERSON_MESSAGE
 from runs_app.models import AgentRun
 
+Number = TypeVar("Number", int, Decimal)
+
 MAX_RETRIES = 5
+SCORE_COLUMNS = ("scores", "scores_tokens", "scores_cost")
 STOPPED_CODE, LOST_CODE = "stopped", "lost"
 
 
@@ -30,13 +35,13 @@ def save_result(result: ExperimentResult, run: AgentRun | None) -> bool:
     result.run = run
     fill_from_run(result, run)
     if result.error is None:
-        result.scores = score_result(result, scorer_keys(result.experiment, result.item_version))
+        add_scores(result, scorer_keys(result.experiment, result.item_version))
     return store_result(result)
 
 
 def store_result(result: ExperimentResult, **unchanged: Any) -> bool:
     """Store the end of a running result. Return False if another process did so, or changed these columns."""
-    names = ("output", "error", "duration_ms", "tokens", "cost", "scores", "tool_mock_report", "completed_at")
+    names = ("output", "error", "duration_ms", "tokens", "cost", "tool_mock_report", "completed_at", *SCORE_COLUMNS)
     rows = ExperimentResult.objects.filter(pk=result.pk, state=ExperimentResult.State.RUNNING, **unchanged)
     values = {name: getattr(result, name) for name in names}
     is_stored = bool(rows.update(state=ExperimentResult.State.DONE, run_id=result.run_id, **values))
@@ -53,23 +58,31 @@ def fill_from_run(result: ExperimentResult, run: AgentRun | None) -> None:
         return
     duration = run.duration
     result.duration_ms = int(duration.total_seconds() * 1000) if duration else None
-    result.tokens, result.cost = run.usage.get("totalTokens"), run.cost
+    children = AgentRun.objects.filter(root_id=run.pk).exclude(pk=run.pk).order_by("finished_at")
+    tree = [run, *children.only("usage", "cost", "status", "error")]
+    result.tokens, result.cost = sum_of(row.usage.get("totalTokens") for row in tree), sum_of(row.cost for row in tree)
     result.completed_at = run.finished_at or result.completed_at
     result.error = run_error(run)
-    add_mock_report(result, run)
+    add_mock_report(result, run, tree)
     if result.error is None:
         result.output = output_of(run)
 
 
-def add_mock_report(result: ExperimentResult, run: AgentRun) -> None:
+def add_mock_report(result: ExperimentResult, run: AgentRun, tree: Sequence[AgentRun]) -> None:
     """Set what mocks did, and the error of a call that needed one, also if a sub-agent made it."""
-    failed = find_mock_failure(run)
+    failed = find_mock_failure(tree)
     if failed is not None:
         message, failure = failed
         result.error = {"message": message, "code": failure.code}
     item = result.item_version
     if item.tool_mocks or failed or item.unmocked_tool_policy == item.Policy.DENY:
         result.tool_mock_report = mock_report(run, item.tool_mocks or [], failed[1] if failed else None)
+
+
+def sum_of(values: Iterable[Number | None]) -> Number | None:
+    """Return the sum of the values that are there, or None if there are none."""
+    numbers = [value for value in values if value is not None]
+    return sum(numbers[1:], numbers[0]) if numbers else None
 
 
 def output_of(run: AgentRun) -> Any:

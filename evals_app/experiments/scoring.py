@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Collection
+from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from agents_app.configuration.schema import JSONObject
@@ -35,15 +38,19 @@ def scorer_keys(experiment: Experiment, version: ItemVersion) -> list[str]:
     return list(experiment.dataset.scorer_keys)
 
 
-def live_scorer_versions(keys: list[str]) -> JSONObject:
+def live_scorer_versions(keys: Collection[str]) -> JSONObject:
     """Return the numbers of the live versions of stored scorers, by key. An experiment scores by them to its end."""
     rows = Scorer.objects.filter(pk__in=keys, live__isnull=False)
     return dict(rows.values_list("pk", "live__version_number"))
 
 
-def score_result(result: ExperimentResult, keys: list[str]) -> list[JSONObject]:
-    """Return the scores of a result, as its row stores them."""
-    return asyncio.run(_score_all(result, keys)) if keys else []
+def add_scores(result: ExperimentResult, keys: list[str]) -> None:
+    """Set the scores of a result by these scorers, with the tokens and the cost of the judges among them."""
+    result.scores = asyncio.run(_score_all(result, keys)) if keys else []
+    tokens = [entry["usage"]["totalTokens"] for entry in result.scores if (entry["usage"] or {}).get("totalTokens")]
+    costs = [entry["cost"] for entry in result.scores if entry["cost"] is not None]
+    result.scores_tokens = sum(tokens) if tokens else None
+    result.scores_cost = sum(Decimal(str(cost)) for cost in costs) if costs else None
 
 
 async def _score_all(result: ExperimentResult, keys: list[str]) -> list[JSONObject]:
@@ -66,10 +73,11 @@ async def _score_all(result: ExperimentResult, keys: list[str]) -> list[JSONObje
 def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:
     """Return a score as a result stores it. A score that is no finite number is an error."""
     if score.score is not None and not math.isfinite(score.score):
-        return score_entry(key, name, error="The score is not a finite number.")
-    more = {"label": score.label or None, "version": score.version_number}
+        return _entry(key, name, replace(score, score=None, error="The score is not a finite number."))
+    more: dict[str, Any] = {"label": score.label or None, "version": score.version_number}
     cost = None if score.cost is None else float(score.cost)
-    return score_entry(key, name, score.score, score.reason, score.error, **more, cost=cost)
+    more |= {"details": score.details or None, "usage": score.usage or None, "cost": cost}
+    return score_entry(key, name, score.score, score.reason, score.error, **more)
 
 
 def score_entry(

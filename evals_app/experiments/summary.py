@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Q, Sum
@@ -14,17 +16,17 @@ from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.results import FAILED, PASSED
 
 PASS = 1.0
-SUMMARY_COLUMNS = ("scores", "error", "duration_ms", "tokens", "cost")
+SUMMARY_COLUMNS = ("scores", "duration_ms", "tokens", "cost", "scores_tokens", "scores_cost")
 
 
 def count_results(experiment: Experiment) -> dict[str, Any]:
-    """Return the numbers of finished items, and the cost and tokens so far."""
+    """Return the numbers of finished items, and the cost and tokens so far of their runs and scorers."""
     done = experiment.results.filter(state=ExperimentResult.State.DONE)
     return done.aggregate(
         succeeded=Count("pk", filter=Q(error__isnull=True)),
         failed=Count("pk", filter=Q(error__isnull=False)),
-        cost=Sum("cost"),
-        tokens=Sum("tokens"),
+        cost=Sum("cost", default=Decimal(0)) + Sum("scores_cost", default=Decimal(0)),
+        tokens=Sum("tokens", default=0) + Sum("scores_tokens", default=0),
     )
 
 
@@ -54,19 +56,24 @@ class ScorerTally:
 
 
 def summarize(experiment: Experiment) -> JSONObject:
-    """Return the figures of each scorer over all results, with cost, tokens and durations."""
+    """Return the figures of each scorer over all results, with cost, tokens and durations.
+
+    The cost and tokens are those of the runs and of the scorers together. `scorersCost` and `scorersTokens` are the
+    part of the scorers.
+    """
     tallies: dict[str, ScorerTally] = {}
-    durations, cost, tokens = [], 0.0, 0
+    durations, spent = [], Counter({"cost": 0.0, "tokens": 0, "scorersCost": 0.0, "scorersTokens": 0})
     rows = experiment.results.filter(state=ExperimentResult.State.DONE).values_list(*SUMMARY_COLUMNS)
-    for entries, _, duration, used, price in rows.iterator(500):
+    for entries, duration, *used in rows.iterator(500):
         for entry in entries:
             tallies.setdefault(entry["scorerId"], ScorerTally()).add(entry)
         durations += [duration] if duration else []
-        cost, tokens = cost + float(price or 0), tokens + (used or 0)
+        tokens, cost, scorers_tokens, scorers_cost = (float(value or 0) for value in used)
+        spent.update({"cost": cost + scorers_cost, "tokens": int(tokens + scorers_tokens)})
+        spent.update({"scorersCost": scorers_cost, "scorersTokens": int(scorers_tokens)})
     return {
         "scorers": {key: tally.figures for key, tally in tallies.items()},
-        "cost": cost,
-        "tokens": tokens,
+        **spent,
         "medianMs": percentile(durations, 0.5),
         "p95Ms": percentile(durations, 0.95),
     }

@@ -12,12 +12,11 @@ from runs_app.experiments.mocks import NO_PERSON_MESSAGE, MockFailure, find_fail
 from runs_app.models import AgentRun
 
 
-def find_mock_failure(run: AgentRun) -> tuple[str, MockFailure] | None:
-    """Return the error of the run, or of a sub-agent's run in it, that a call without a mock has ended."""
-    rows = AgentRun.objects.filter(root_id=run.pk, status=AgentRun.Status.FAILED).order_by("finished_at")
-    for message in (run.error, *rows.exclude(pk=run.pk).values_list("error", flat=True)):
-        if (failure := find_failure(message)) is not None:
-            return message, failure
+def find_mock_failure(tree: Sequence[AgentRun]) -> tuple[str, MockFailure] | None:
+    """Return the error of the first run of a tree that a call without a mock has ended, or None."""
+    for run in tree:
+        if (failure := find_failure(run.error)) is not None:
+            return run.error, failure
     return None
 
 

@@ -13,6 +13,7 @@ from evals_app.scorers.kinds.judges import score_by_judge
 from evals_app.scorers.kinds.pipelines import score_by_pipeline
 from evals_app.scorers.kinds.trajectory import score_trajectory
 from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
+from evals_app.scorers.spending import Spending, current_spending
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ async def score_by_snapshot(
     """Return the score of an answer by a configuration."""
     values = {**snapshot, **(snapshot.get("presetConfig") or {})}
     config = {name: value for name, value in values.items() if value is not None}
+    spending = Spending()
+    current_spending.set(spending)
     try:
         result = await score_by_kind(snapshot["type"], config, answer)
     except NotScorable as error:
@@ -42,6 +45,8 @@ async def score_by_snapshot(
     except Exception as error:  # a provider or a registered step failed
         log.warning("A scorer of type %s failed: %s.", snapshot["type"], type(error).__name__)
         result = ScoreResult(error=f"{type(error).__name__}: {error}"[:2000])
+    if not result.usage:  # the scorer failed after its requests
+        result = replace(result, usage=spending.tokens, cost=spending.cost)
     return replace(result, version_number=version_number)
 
 

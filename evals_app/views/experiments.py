@@ -99,6 +99,8 @@ def result_row(result: ExperimentResult, may_review: bool) -> dict[str, Any]:
         "output": text_of_json(result.output),
         "ground_truth": text_of_json(result.effective_ground_truth),
         "error": (result.error or {}).get("message", ""),
+        "scores": [{**entry, "details_text": text_of_json(entry.get("details"))} for entry in result.scores],
+        "tool_mock_report": text_of_json(result.tool_mock_report),
         "form": form,
     }
 

@@ -33,7 +33,11 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     choices = [*agents.values_list("pk", "name")[:MAX_AGENTS]]
     defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
     defaults["target"] = default_target(dataset, dict(choices))
-    given = {name: value for name, value in request.GET.dict().items() if name in StartForm.base_fields}
+    given: dict[str, Any] = {
+        name: request.GET.getlist(name) if name == "scorers" else request.GET[name]
+        for name in request.GET
+        if name in StartForm.base_fields
+    }
     form = StartForm(request.POST or None, initial=defaults | given, dataset=dataset, agents=choices)
     if request.method == "POST" and "estimate" not in request.POST and form.is_valid():
         try:
@@ -66,11 +70,12 @@ def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> Http
     kind, _, key = target.partition(":")
     is_agent = kind == Experiment.Target.AGENT
     repeats_count = min(max(count, 1), MAX_REPEATS)
+    scorers = form["scorers"].value() or dataset.scorer_keys
     context: dict[str, Any] = {
         "nav": "evals",
         "dataset": dataset,
         "form": form,
-        "estimate": estimate_cost(key, dataset, repeats_count) if is_known and is_agent else None,
+        "estimate": estimate_cost(key, dataset, repeats_count, scorers) if is_known and is_agent else None,
         "is_call": is_known and not is_agent,
         "run_count": dataset.item_count * repeats_count,
     }

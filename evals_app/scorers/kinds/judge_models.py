@@ -12,6 +12,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.usage import RequestUsage
 
+from evals_app.scorers.spending import current_spending
+
 
 class CountingModel(WrapperModel):
     """A model that counts what its requests used."""
@@ -24,11 +26,11 @@ class CountingModel(WrapperModel):
     async def request(self, *arguments: Any, **options: Any) -> ModelResponse:
         response = await self.wrapped.request(*arguments, **options)
         self.usage = self.usage + response.usage
-        try:
-            price = float(response.cost().total_price)
-        except (LookupError, AssertionError):  # the price of this model is not known
-            return response
-        self.total_cost = (self.total_cost or 0.0) + price
+        price = price_of(response)
+        if price is not None:
+            self.total_cost = (self.total_cost or 0.0) + price
+        if (spending := current_spending.get()) is not None:
+            spending.add(response.usage.input_tokens, response.usage.output_tokens, price)
         return response
 
     @property
@@ -36,3 +38,11 @@ class CountingModel(WrapperModel):
         """The tokens used so far, under wire names."""
         given, made = self.usage.input_tokens, self.usage.output_tokens
         return {"inputTokens": given, "outputTokens": made, "totalTokens": given + made}
+
+
+def price_of(response: ModelResponse) -> float | None:
+    """Return the cost of a request in dollars, or None if the price of its model is not known."""
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, AssertionError):
+        return None

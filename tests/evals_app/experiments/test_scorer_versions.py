@@ -23,3 +23,31 @@ def test_a_scorer_that_changes_meanwhile_scores_by_its_earlier_version():
     (result,) = experiment.results.all()
     assert experiment.scorer_versions == {"says": 1}
     assert [(entry["score"], entry["version"]) for entry in result.scores] == [(1.0, 1)]
+
+
+def test_a_scorer_that_only_an_item_names_is_pinned_too():
+    for key in ("says", "ends"):
+        snapshot = {"name": key, "type": "check", "presetConfig": {"check": "includes", "value": "You said"}}
+        create_scorer(snapshot, owner_id="", author="ann", id=key)
+    dataset = make_dataset({"input": "One", "scorer_keys": ["says"]}, "Two", scorer_keys=["ends"])
+
+    experiment = new_experiment(dataset, member("editor"), AgentFactory(model=DEMO, instructions=""))
+    change_scorer("says", {"presetConfig": {"check": "includes", "value": "Never said"}}, author="ann")
+    work()
+
+    scores = {entry["scorerId"]: entry for result in experiment.results.all() for entry in result.scores}
+    assert experiment.scorer_versions == {"says": 1, "ends": 1}
+    assert (scores["says"]["score"], scores["says"]["version"]) == (1.0, 1)
+
+
+def test_an_experiment_with_scorers_of_its_own_pins_only_those():
+    for key in ("says", "ends"):
+        snapshot = {"name": key, "type": "check", "presetConfig": {"check": "includes", "value": "You said"}}
+        create_scorer(snapshot, owner_id="", author="ann", id=key)
+    dataset = make_dataset({"input": "One", "scorer_keys": ["says"]})
+
+    experiment = new_experiment(
+        dataset, member("editor"), AgentFactory(model=DEMO, instructions=""), scorerIds=["ends"]
+    )
+
+    assert experiment.scorer_versions == {"ends": 1}

@@ -1,0 +1,168 @@
+"""The tokens and the cost of scorers and sub-agents in experiments: in results, summaries, budgets and estimates."""
+
+import pytest
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.usage import RequestUsage
+
+from agents_app.registry import Entry, Kind, registry
+from evals_app.datasets.purging import purge_item
+from evals_app.experiments.estimate import estimate_cost
+from evals_app.models import ExperimentResult
+from evals_app.scorers.records import create_scorer
+from runs_app.models import AgentRun
+from runs_app.providers import table
+from tests.evals_app.experiment_runs import make_dataset, run_experiment
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO
+
+PRICE = 0.0125  # dollars: 1,000 tokens in and 1,000 out of gpt-4o
+SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}, "claims": {"type": "array"}}}
+
+
+@pytest.fixture
+def judge(idle_engine):
+    """Register a judge whose requests cost the same, and return what it answers."""
+    answer = {"score": 0.5, "claims": ["Xylophone7391"]}
+
+    def respond(messages, info):
+        usage = RequestUsage(input_tokens=1000, output_tokens=1000)
+        parts = [ToolCallPart(info.output_tools[0].name, answer)]
+        return ModelResponse(parts, usage=usage, model_name="gpt-4o", provider_name="openai")
+
+    make_model = lambda name, choice: FunctionModel(respond, model_name="gpt-4o")  # noqa: E731
+    registry.add(Entry(Kind.MODEL_PROVIDER, "paid", "Paid", target=make_model))
+    table.invalidate()
+    snapshot = {
+        "name": "Paid",
+        "type": "llm-judge",
+        "model": {"provider": "paid", "name": "gpt-4o"},
+        "instructions": "Be strict.",
+        "outputSchema": SCHEMA,
+    }
+    create_scorer(snapshot, owner_id="", author="ann", id="paid-judge")
+    return answer
+
+
+@pytest.fixture
+def agent(idle_engine):
+    return AgentFactory(model=DEMO, instructions="")
+
+
+def test_the_cost_of_judges_is_in_the_result_and_the_summary(judge, agent):
+    experiment = run_experiment(make_dataset("One", "Two"), member("editor"), agent, scorerIds=["paid-judge"])
+
+    first, second = experiment.results.all()
+    runs = first.tokens + second.tokens
+    assert [float(row.scores_cost) for row in (first, second)] == pytest.approx([PRICE, PRICE])
+    assert (first.scores_tokens, second.scores_tokens) == (2000, 2000)
+    summary = experiment.summary
+    assert (summary["cost"], summary["scorersCost"]) == pytest.approx((2 * PRICE, 2 * PRICE))
+    assert (summary["tokens"], summary["scorersTokens"]) == (runs + 4000, 4000)
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        ({"maxCost": 0.02}, "The budget of $0.02 is spent."),
+        ({"maxTokens": 3000}, "The budget of 3,000 tokens is spent."),
+    ],
+)
+def test_judges_spend_the_budget(judge, agent, budget, reason):
+    dataset = make_dataset(*map(str, range(6)), scorer_keys=["paid-judge"])
+
+    experiment = run_experiment(dataset, member("editor"), agent, budget=budget, maxConcurrency=1)
+
+    assert (experiment.status, experiment.stop_reason, experiment.done_count) == ("cancelled", reason, 2)
+
+
+def test_a_judge_that_fails_after_its_request_counts_too(judge, agent):
+    judge["score"] = 7
+
+    experiment = run_experiment(make_dataset("One"), member("editor"), agent, scorerIds=["paid-judge"])
+
+    (entry,) = experiment.results.get().scores
+    assert (entry["score"], entry["usage"]["totalTokens"]) == (None, 2000)
+    assert experiment.summary["scorersCost"] == pytest.approx(PRICE)
+
+
+def test_a_result_keeps_the_details_and_the_usage_of_a_score(judge, agent):
+    experiment = run_experiment(make_dataset("One"), member("editor"), agent, scorerIds=["paid-judge"])
+
+    (entry,) = experiment.results.get().scores
+    assert entry["details"] == {"score": 0.5, "claims": ["Xylophone7391"]}
+    assert entry["usage"] == {"inputTokens": 1000, "outputTokens": 1000, "totalTokens": 2000}
+    assert entry["cost"] == pytest.approx(PRICE)
+
+
+def test_a_purge_removes_the_details_and_leaves_the_numbers(judge, agent):
+    editor = member("editor")
+    dataset = make_dataset("One")
+    experiment = run_experiment(dataset, editor, agent, scorerIds=["paid-judge"])
+
+    purge_item(dataset, experiment.results.get().item, editor)
+
+    result = ExperimentResult.objects.get()
+    assert "Xylophone7391" not in str(result.scores)
+    assert (result.scores[0]["score"], result.scores[0]["usage"]["totalTokens"]) == (0.5, 2000)
+
+
+def test_the_tokens_of_sub_agents_count(agent):
+    AgentFactory(id="child", model=DEMO, instructions="")
+    parent = AgentFactory(model=DEMO, instructions="", agents=["child"])
+
+    experiment = run_experiment(make_dataset('Use agent-child {"prompt": "Hello"}'), member("editor"), parent)
+
+    result = experiment.results.get()
+    usages = [run.usage["totalTokens"] for run in AgentRun.objects.filter(experiment_id=experiment.pk)]
+    assert (len(usages), result.tokens) == (2, sum(usages))
+
+
+def test_the_estimate_has_the_cost_of_runs_sub_agents_and_judges(judge, agent):
+    dataset = make_dataset("One", "Two")
+    run_experiment(dataset, member("editor"), agent, scorerIds=["paid-judge"])
+    run = AgentRun.objects.order_by("pk").first()
+    AgentRun.objects.filter(pk=run.pk).update(cost=0.25)
+    AgentRun.objects.exclude(pk=run.pk).update(cost=0.5, root_id=run.pk, agent_id=None)
+
+    estimate = estimate_cost(agent.pk, dataset, repeats=3, scorers=["paid-judge", "exact"])
+
+    assert (estimate.scorer_cost, estimate.unknown_scorers) == (pytest.approx(6 * PRICE), ())
+    assert (estimate.cost, estimate.run_count) == (pytest.approx(6 * (0.75 + PRICE)), 1)
+
+
+def test_the_estimate_names_judges_without_a_known_cost(judge, agent):
+    dataset = make_dataset("One")
+
+    estimate = estimate_cost(agent.pk, dataset, scorers=["paid-judge", "exact"])
+
+    assert (estimate.cost, estimate.scorer_cost, estimate.unknown_scorers) == (None, 0, ("Paid",))
+
+
+def test_the_page_that_starts_an_experiment_says_what_judges_cost(judge, agent, client):
+    editor = member("editor")
+    dataset = make_dataset("One")
+    client.force_login(editor)
+    address = f"/datasets/{dataset.pk}/experiments/start"
+
+    before = client.get(address, {"target": f"agent:{agent.pk}", "scorers": ["paid-judge"]}).content.decode()
+    run_experiment(dataset, editor, agent, scorerIds=["paid-judge"])
+    AgentRun.objects.update(cost=0.25)
+    after = client.get(address, {"target": f"agent:{agent.pk}", "scorers": ["paid-judge"]}).content.decode()
+    without = client.get(address, {"target": f"agent:{agent.pk}", "scorers": ["exact"]}).content.decode()
+
+    assert "The cost of Paid comes on top." in before
+    assert "1 run, about $0.2625, from the last 1 run of this agent. Of that, the scorers cost about $0.0125." in after
+    assert "1 run, about $0.2500, from the last 1 run of this agent." in without
+
+
+def test_the_page_of_an_experiment_shows_the_details_of_a_score(judge, agent, client):
+    editor = member("editor")
+    experiment = run_experiment(make_dataset("One"), editor, agent, scorerIds=["paid-judge"])
+    client.force_login(editor)
+
+    page = client.get(f"/experiments/{experiment.pk}").content.decode()
+
+    details = page.partition("<summary>Details</summary>")[2].partition("</details>")[0]
+    assert "Xylophone7391" in details
+    assert "scores $0.0125" in page
