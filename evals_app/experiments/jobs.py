@@ -6,6 +6,7 @@ It works for a minute at most and queues itself again. All it knows is in rows, 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import time
 from collections import Counter
@@ -24,12 +25,12 @@ from agentcms.errors import ApiError
 from evals_app.experiments import targets
 from evals_app.experiments.direct_calls import Calls
 from evals_app.experiments.direct_targets import Callee
-from evals_app.experiments.ending import count_so_far, finish, stop_reason
+from evals_app.experiments.ending import CANCELLED_MESSAGE, count_so_far, finish, stop_reason
 from evals_app.experiments.items import MustWait, start_item
-from evals_app.experiments.results import MAX_RETRIES, save_result, was_lost
+from evals_app.experiments.results import MAX_RETRIES, STOPPED_ERROR, save_result, was_lost
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
-from jobs_app.models import Job
+from jobs_app.models import Job, LeaseLost
 from runs_app.engine import leases
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
@@ -37,9 +38,15 @@ from runs_app.resolution import ResolvedAgent
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
+log = logging.getLogger(__name__)
+
 WALK = "run_experiment"
 SLICE = 60.0  # seconds
 POLL_INTERVAL = 0.1  # seconds
+UNEXPECTED_MESSAGE = (
+    "The experiment stopped after an unexpected error ({error}), which the log of the server has. Results stay. "
+    "Retry the failed items."
+)
 RENEWAL_INTERVAL = 3.0  # seconds between two renewals of the lease of the job
 
 
@@ -57,7 +64,12 @@ def walk_job(job: Job) -> dict[str, Any]:
     if experiment is None or experiment.is_finished:
         return {"done": 0}
     if job.attempts == 1:
-        Walk(experiment, job).work(SLICE)
+        try:
+            Walk(experiment, job).work(SLICE)
+        except Exception as error:
+            if not (isinstance(error, LeaseLost) or runner.is_transient(error)):
+                fail_after_error(experiment, error)
+            raise
     if not experiment.is_finished:
         # A job has a limited number of attempts. After each death of a worker, the experiment gets a new job.
         enqueue_walk(experiment)
@@ -65,8 +77,38 @@ def walk_job(job: Job) -> dict[str, Any]:
 
 
 def run_to_end(experiment: Experiment) -> None:
-    """Run an experiment in this process until it ends, for commands."""
-    Walk(experiment, None).work(math.inf)
+    """Run an experiment in this process until it ends, for commands. An interruption cancels it."""
+    try:
+        Walk(experiment, None).work(math.inf)
+    except KeyboardInterrupt:
+        end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+        raise
+    except Exception as error:
+        fail_after_error(experiment, error)
+        raise
+
+
+def fail_after_error(experiment: Experiment, error: Exception) -> None:
+    """End an experiment after an error of this application, or nothing would ever end it."""
+    reason = UNEXPECTED_MESSAGE.format(error=type(error).__name__)
+    try:
+        end_early(experiment, Experiment.Status.FAILED, reason)
+    except Exception:  # the figures of its results may be what failed
+        log.exception("The figures of experiment %s could not be stored.", experiment.pk)
+        rows = Experiment.objects.filter(pk=experiment.pk)
+        rows.update(status=Experiment.Status.FAILED, error=reason, completed_at=timezone.now())
+
+
+def end_early(experiment: Experiment, status: str, reason: str) -> None:
+    """End an experiment whose runs may not have ended. They are stopped, and their items count as failed."""
+    stop_runs(experiment)
+    open_results = experiment.results.filter(state=ExperimentResult.State.RUNNING)
+    open_results.update(
+        state=ExperimentResult.State.DONE, error=dict(STOPPED_ERROR), duration_ms=0, completed_at=timezone.now()
+    )
+    experiment.refresh_from_db()
+    if not experiment.is_finished:
+        finish(experiment, status, reason)
 
 
 class Walk:
@@ -103,7 +145,7 @@ class Walk:
         try:
             target = targets.resolve(experiment, self.user)
         except (ApiError, PermissionDenied) as error:
-            finish(experiment, Experiment.Status.FAILED, str(error))
+            end_early(experiment, Experiment.Status.FAILED, str(error))
             return False
         if isinstance(target, Callee):
             self.calls = self.calls or Calls(experiment, target)

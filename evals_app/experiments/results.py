@@ -22,7 +22,8 @@ Number = TypeVar("Number", int, Decimal)
 
 MAX_RETRIES = 5
 SCORE_COLUMNS = ("scores", "scores_tokens", "scores_cost")
-STOPPED_CODE, LOST_CODE = "stopped", "lost"
+LOST_CODE = "lost"
+STOPPED_ERROR = {"message": "The run was stopped.", "code": "stopped"}
 
 
 def was_lost(run: AgentRun | None) -> bool:
@@ -100,7 +101,7 @@ def run_error(run: AgentRun) -> JSONObject | None:
     if run.status == AgentRun.Status.SUCCEEDED:
         return None
     if run.status == AgentRun.Status.CANCELLED:
-        return {"message": "The run was stopped.", "code": STOPPED_CODE}
+        return dict(STOPPED_ERROR)
     if run.status == AgentRun.Status.SUSPENDED:
         return {"message": NO_PERSON_MESSAGE, "code": "approval_required"}
     if run.error == LOST_MESSAGE:

@@ -38,7 +38,9 @@ def worse_scorers(experiment: Experiment, baseline: Experiment, margin: float) -
     sentences = []
     for key, entry in statistics.get("scorers", {}).items():
         lowest = entry["low"] if entry["low"] is not None else entry["difference"]
-        if lowest is not None and lowest < -margin:
+        if lowest is None:
+            sentences.append(f"'{key}' cannot be compared with the baseline: no item has a score in both.")
+        elif lowest < -margin:
             sentences.append(f"'{key}' may be worse by {-lowest:.3f} than the baseline. The margin is {margin:g}.")
     return sentences
 

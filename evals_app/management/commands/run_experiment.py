@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,12 @@ from evals_app.models import Dataset, Experiment
 from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
 from evals_app.reports.files import json_report, junit_report
 
+log = logging.getLogger(__name__)
+
+BASELINE_MESSAGE = (
+    "The experiment of '{version}', with which this one is compared, did not end: {reason} It is not known whether "
+    "this version is worse. Run the command again, with a larger --max-cost if the budget was spent."
+)
 TARGETS = ("agent", "workflow", "scorer")
 
 
@@ -61,14 +72,24 @@ class Command(BaseCommand):
         bars = dict(map(parse_bar, options["fail_under"]))
         experiment = self.run(options, options["version_of_target"])
         missed = missed_bars(experiment, bars)
+        baseline = None
         if options["not_worse_than"] and experiment.status == Experiment.Status.COMPLETED:
             baseline = self.run(options, options["not_worse_than"])
-            if baseline.is_finished:
-                missed += worse_scorers(experiment, baseline, options["margin"])
+            missed += self.compare(experiment, baseline, options)
         self.report(experiment, missed, options)
         code = exit_code(experiment, missed)
+        if code == ExitCode.PASSED and baseline is not None and baseline.status != Experiment.Status.COMPLETED:
+            code = exit_code(baseline, [])
         if code != ExitCode.PASSED:
             sys.exit(code)
+
+    def compare(self, experiment: Experiment, baseline: Experiment, options: dict[str, Any]) -> list[str]:
+        """Return a sentence for each scorer that is worse than the baseline. Say if the baseline has no scores."""
+        if baseline.status == Experiment.Status.COMPLETED:
+            return worse_scorers(experiment, baseline, options["margin"])
+        reason = baseline.stop_reason or baseline.error
+        self.stderr.write(BASELINE_MESSAGE.format(version=options["not_worse_than"], reason=reason))
+        return []
 
     def run(self, options: dict[str, Any], version: str) -> Experiment:
         """Run an experiment to its end. Raise CommandError, which exits with 2, for what is unknown."""
@@ -81,7 +102,13 @@ class Command(BaseCommand):
         except (ApiError, ValidationError, PermissionDenied) as error:
             messages = error.messages if isinstance(error, ValidationError) else [str(error)]
             raise CommandError(" ".join(messages), returncode=ExitCode.WRONG_USE) from None
-        run_to_end(experiment)
+        try:
+            with interrupted_by_sigterm():
+                run_to_end(experiment)
+        except KeyboardInterrupt:
+            pass  # the experiment is cancelled, which the exit code says
+        except Exception:  # the experiment has failed; the exit code of an exception would mean a missed bar
+            log.exception("The experiment stopped after an unexpected error.")
         experiment.refresh_from_db()
         return experiment
 
@@ -100,6 +127,19 @@ class Command(BaseCommand):
             options["json"].write_text(f"{report}\n")
         if options["junit"]:
             options["junit"].write_text(junit_report(experiment, missed))
+
+
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Treat a SIGTERM, with which CI ends jobs, as Ctrl+C, so that the experiment is cancelled."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def request_body(options: dict[str, Any], version: str) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import signal
+import time
 from xml.etree import ElementTree
 
 import pytest
@@ -9,9 +12,11 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from agents_app.editing.change_context import change
+from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
 from evals_app.models import Dataset, Experiment
+from runs_app.models import AgentRun
 from runs_app.providers import table
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, UserFactory
@@ -153,3 +158,59 @@ def test_items_that_fail_exit_with_4(agent):
     add_items(Dataset.objects.get(), [{"input": "Two", "scorer_keys": ["missing"]}])
 
     assert run()[0] == 4
+
+
+# --- Experiments that do not end as they should
+
+
+def test_a_baseline_that_spent_its_budget_is_no_pass(agent):
+    """The agent of the baseline is dear, the draft costs nothing."""
+    registry.add(Entry(Kind.MODEL_PROVIDER, "priced", "Priced", target=priced_model))
+    table.invalidate()
+    AgentFactory(id="dear", model={"provider": "priced", "name": "gpt-4o"}, instructions="")
+    with change(publish=False):
+        Agent.objects.get(pk="dear").edit({"model": DEMO})
+    add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
+    options = ["--version", "draft", "--not-worse-than", "live", "--concurrency", "1", "--max-cost", "0.00001"]
+
+    code, text = run("--agent", "dear", *options)
+
+    assert [*Experiment.objects.order_by("pk").values_list("status", flat=True)] == ["completed", "cancelled"]
+    assert (code, "The budget of $1e-05 is spent." in text) == (3, True)
+    assert "Run the command again, with a larger --max-cost" in text
+
+
+def test_a_scorer_without_a_score_in_both_versions_is_no_pass(agent):
+    with change(publish=False):
+        agent.edit({"model": {"provider": "demo", "name": "fail"}})
+    code, text = run("--version", "live", "--not-worse-than", "draft")
+
+    assert (code, "'exact' cannot be compared with the baseline" in text) == (1, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_cancels_the_experiment(agent, number):
+    def interrupt(answer):
+        os.kill(os.getpid(), number)
+        time.sleep(1)
+        return 1.0
+
+    add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
+    registry.add(Entry(Kind.SCORER, "interrupts", "Interrupts", target=interrupt))
+
+    code, text = run("--scorers", "interrupts", "--concurrency", "2")
+
+    experiment = Experiment.objects.get()
+    assert (code, experiment.status, "Cancelled." in text) == (3, "cancelled", True)
+    assert not experiment.results.filter(state="running").exists()
+    assert not AgentRun.objects.unfinished().exists()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_an_unexpected_error_is_not_a_missed_bar(agent, settings):
+    settings.EXPERIMENT_RUNS = None
+
+    code, text = run()
+
+    assert (code, Experiment.objects.get().status) == (4, "failed")
+    assert "unexpected error (TypeError)" in text

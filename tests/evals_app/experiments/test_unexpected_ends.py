@@ -1,0 +1,94 @@
+"""Experiments that end by an error of the application: they are failed, and may be retried."""
+
+import pytest
+
+from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.retrying import retry_failed
+from evals_app.models import Experiment
+from jobs_app import runner
+from jobs_app.models import Job
+from runs_app.models import AgentRun
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, LONG, SLOW
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+def run_job():
+    """Run the waiting job of an experiment, and return it."""
+    job = Job.objects.get(kind=WALK, state=Job.State.QUEUED)
+    return runner.run_claimed(str(job.pk))
+
+
+def begin(experiment):
+    """Start the first items as a worker does."""
+    walk = Walk(experiment, None)
+    walk.begin()
+    walk.step()
+    wait_until(lambda: AgentRun.objects.filter(status="running").exists(), 20, "a running run")
+
+
+def test_an_unexpected_error_fails_the_experiment_and_stops_its_runs(editor, settings):
+    experiment = new_experiment(make_dataset(LONG, LONG), editor, AgentFactory(model=SLOW), maxConcurrency=1)
+    begin(experiment)
+    settings.EXPERIMENT_RUNS = None  # a mistake in the settings: the worker cannot count with it
+    Experiment.objects.update(concurrency=2)
+
+    job = run_job()
+
+    experiment.refresh_from_db()
+    assert (job.state, experiment.status, experiment.failed_count) == (Job.State.FAILED, "failed", 1)
+    assert "unexpected error (TypeError)" in experiment.error
+    assert experiment.results.get().error["code"] == "stopped"
+    wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the run")
+    assert not Job.objects.filter(kind=WALK, state=Job.State.QUEUED).exists()
+
+
+def test_a_failed_experiment_is_retried(editor, settings):
+    places = settings.EXPERIMENT_RUNS
+    experiment = new_experiment(make_dataset("One", "Two"), editor, AgentFactory(model=DEMO, instructions=""))
+    settings.EXPERIMENT_RUNS = None
+    run_job()
+    settings.EXPERIMENT_RUNS = places
+    experiment.refresh_from_db()
+
+    count = retry_failed(experiment, editor)
+    work()
+
+    experiment.refresh_from_db()
+    assert (count, experiment.status, experiment.succeeded_count, experiment.error) == (2, "completed", 2, "")
+
+
+def test_results_that_cannot_be_summarized_fail_the_experiment_too(editor):
+    experiment = new_experiment(make_dataset("One", "Two"), editor, AgentFactory(model=DEMO, instructions=""))
+    walk = Walk(experiment, None)
+    walk.begin()
+    walk.step()
+    wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the runs")
+    walk.collect()
+    experiment.results.update(scores=[{"score": 1.0}])  # of a release that wrote another shape
+
+    run_job()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.completed_at is not None) == ("failed", True)
+    assert "unexpected error (KeyError)" in experiment.error
+
+
+def test_the_loss_of_rights_stops_the_open_runs(editor):
+    experiment = new_experiment(make_dataset(LONG, LONG), editor, AgentFactory(model=SLOW), maxConcurrency=1)
+    begin(experiment)
+    editor.memberships.all().delete()
+
+    run_job()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.failed_count) == ("failed", 1)
+    wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the run")
