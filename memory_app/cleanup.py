@@ -24,9 +24,12 @@ def expired_threads() -> QuerySet[Any]:
 
 @expired_rows("resources")
 def unused_resources() -> QuerySet[Any]:
-    """Return resources without threads that nobody used for THREAD_DAYS, with their working memory."""
+    """Return resources without threads that nobody used for THREAD_DAYS, with their working memory.
+
+    Those with runs stay: without the row, nobody finds the runs to export or delete the data of the resource.
+    """
     limit = timezone.now() - timedelta(days=settings.THREAD_DAYS)
-    return Resource.objects.filter(~Exists(Thread.objects.filter(resource=OuterRef("pk"))), updated_at__lt=limit)
+    return Resource.objects.filter(threads=None, runs=None, updated_at__lt=limit)
 
 
 @expired_rows("vectors")

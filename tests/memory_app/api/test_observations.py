@@ -1,5 +1,7 @@
 """The routes of observational memory."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from jobs_app.models import Job
@@ -104,6 +106,20 @@ def test_the_buffer_status_waits_for_the_job_of_the_thread(caller, thread, monke
 
     assert answer.body["record"]["bufferedObservations"] == "done"
     assert waits == [0.5]
+
+
+def test_the_buffer_status_waits_for_a_limited_time(caller, thread, monkeypatch):
+    enqueue(OBSERVE_THREAD, {"thread": thread.pk, "run": None})  # no worker takes it
+    now, limit = [0.0], observations.WAIT_SECONDS
+    monkeypatch.setattr(observations, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda s: pass_time(s)))
+
+    def pass_time(seconds):
+        now[0] += seconds
+
+    answer = caller.post(f"{ROUTE}/buffer-status", {"agentId": "concierge", "threadId": "t", "resourceId": "alice"})
+
+    assert (answer.status_code, answer.body["record"]) == (200, None)
+    assert (limit, now) == (30, [30])
 
 
 def test_a_stranger_finds_nothing(thread):

@@ -102,6 +102,20 @@ def test_invalid_options_of_the_request_are_refused_with_their_path(caller, edit
     assert (refused.status_code, [issue["field"] for issue in refused.body["issues"]]) == (400, [field])
 
 
+@pytest.mark.parametrize("text", [None, "", " \n"])
+@pytest.mark.parametrize("working", [{"template": "# Person"}, {"schema": SCHEMA}, {"scope": "thread"}], ids=str)
+def test_null_and_a_blank_text_clear_it(caller, editor, agent, working, text):
+    add_thread(editor, agent=noting(agent, **working))
+    caller.post(PATH, {"workingMemory": '{"age": 9}'})
+
+    cleared = caller.post(PATH, {"workingMemory": text})
+
+    answer = caller.get(PATH)
+    assert (cleared.status_code, cleared.body) == (200, {"success": True})
+    assert (answer.body["workingMemory"], answer.headers["ETag"]) == (None, '"w2"')
+    assert [*WorkingRevision.objects.order_by("revision").values_list("value", flat=True)][1] is None
+
+
 def test_a_thread_that_does_not_exist_yet_has_that_of_its_resource(caller, editor, agent):
     add_thread(editor, agent=agent)
     caller.post(PATH, {"workingMemory": "Ann"})

@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from django.urls import reverse
 
 from memory_app.models import Message, Participant, Thread
+from runs_app.events import thread_streams
+from runs_app.events.streams import KEEP_ALIVE
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
@@ -259,6 +262,57 @@ def test_the_stream_of_a_removed_participant_ends_before_what_comes_next(caller,
     caller.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": {"behavior": "persist"}})
 
     assert b"Late" not in b"".join(stream.streaming_content)
+
+
+def test_a_quiet_stream_sends_heartbeats_and_ends_for_a_removed_participant(caller, editor, agent, monkeypatch):
+    assert thread_streams.THREAD_HEARTBEAT == 25
+    monkeypatch.setattr(thread_streams, "THREAD_HEARTBEAT", 0.05)
+    monkeypatch.setattr(thread_streams.streams, "EVENT_POLL_INTERVAL", 0.01)
+    caller.post("/api/memory/threads?agentId=concierge", TARGET)
+    participant = Participant.objects.create(thread=Thread.objects.get(), user=member("viewer", OWNER), name="Bo")
+    blocks = iter(subscribe(Caller(api_key(participant.user)), {"threadId": "t"}).streaming_content)
+
+    quiet = [next(blocks) for _ in range(3)]
+    participant.delete()
+
+    assert quiet == [KEEP_ALIVE] * 3
+    assert len([*blocks]) <= 1  # the stream ends; one heartbeat may have been on its way
+
+
+@pytest.mark.parametrize("is_suspended", [False, True])
+def test_the_deletion_of_a_thread_stops_its_run(caller, agent, is_suspended):
+    agent.edit({"model": DEMO if is_suspended else SLOW, "tools": ["calculator"]})
+    text = 'calculator {"expression": "1 + 1"}' if is_suspended else LONG
+    sent = caller.post(f"{AT}/send-message", {"message": text, **TARGET, **APPROVAL})
+    run = AgentRun.objects.get(pk=sent.body["runId"])
+    wait_until(lambda: is_waiting(run) if is_suspended else wait_for_text(run), 30, "the run")
+
+    deleted = caller.delete("/api/memory/threads/t?resourceId=alice")
+
+    assert (deleted.status_code, deleted.body) == (200, {"result": "Thread deleted"})
+    assert wait_for_end(run).status == "cancelled"
+    assert run.thread is None
+    assert not Message.objects.exists()
+
+
+APPROVAL = {"ifIdle": {"behavior": "wake", "streamOptions": {"requireToolApproval": True}}}
+
+
+def is_waiting(run):
+    run.refresh_from_db()
+    return run.status == "suspended"
+
+
+def test_the_page_of_a_thread_stops_its_run_too(client, caller, agent, editor):
+    agent.edit({"model": SLOW})
+    sent = caller.post(f"{AT}/send-message", {"message": LONG, **TARGET})
+    run = wait_for_text(AgentRun.objects.get(pk=sent.body["runId"]))
+    client.force_login(editor)
+
+    assert client.post(reverse("threads:delete", args=["t"])).status_code == 302
+
+    assert wait_for_end(run).status == "cancelled"
+    assert not Thread.objects.exists()
 
 
 def test_a_former_user_has_no_thread(agent):

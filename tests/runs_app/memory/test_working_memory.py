@@ -1,8 +1,14 @@
 """Working memory in runs: what the model is given, and the tool that changes it."""
 
-import pytest
+import json
 
+import pytest
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+
+from agents_app.registry import Entry, Kind, registry
 from memory_app.models import Participant, Resource, Thread, WorkingRevision
+from memory_app.working import values
+from runs_app.engine.threads import run_db
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -111,13 +117,69 @@ def test_a_read_only_call_has_no_tool(caller, memory):
     assert Resource.objects.get(key="alice").working_memory is None
 
 
-def test_null_clears(caller):
-    note()
-    ask(caller, 'updateWorkingMemory {"memory": "Ann"}')
+@pytest.mark.parametrize(
+    ("options", "note_text", "nothing"),
+    [
+        ({}, '"Ann"', "null"),
+        ({}, '"Ann"', '""'),
+        ({}, '"Ann"', '" \\n"'),
+        ({"schema": SCHEMA}, '{"name": "Ann"}', "null"),
+        ({"schema": SCHEMA, "scope": "thread"}, '{"name": "Ann"}', "null"),
+        ({"scope": "thread"}, '"Ann"', "null"),
+    ],
+)
+def test_the_tool_clears_with_null_or_a_blank_text(caller, options, note_text, nothing):
+    note(**options)
+    ask(caller, f'updateWorkingMemory {{"memory": {note_text}}}')
+    assert "Ann" in WorkingRevision.objects.get().value
 
-    ask(caller, 'updateWorkingMemory {"memory": null}')
+    answer = ask(caller, f'updateWorkingMemory {{"memory": {nothing}}}')
 
-    assert Resource.objects.get(key="alice").working_memory is None
+    place = Thread.objects.get() if options.get("scope") == "thread" else Resource.objects.get(key="alice")
+    assert results(answer) == [{"success": True}]
+    assert (place.working_memory, place.working_revision) == (None, 2)
+    assert [revision.value for revision in place.working_revisions.order_by("revision")][1] is None
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_the_model_repeats_a_note_that_another_one_overtook(caller, is_durable):
+    """Somebody changes the text after the run was given it, and before its tool is called."""
+    contents = []
+
+    def overtake():
+        values.replace_text(Resource.objects.get(key="alice"), "Ann likes cake", values.Origin())
+
+    async def answer(messages, info):
+        parts = [part for message in messages for part in message.parts]
+        contents[:] = [part.content for part in parts if part.part_kind == "tool-return"]
+        if not contents:
+            await run_db(overtake)
+        text = f"{contents[0]['memory']}\nAnn likes tea" if contents else "Ann likes tea"
+        if len(contents) == 2:
+            yield "Noted."
+        else:
+            call = DeltaToolCall("updateWorkingMemory", json.dumps({"memory": text}), tool_call_id=f"c{len(contents)}")
+            yield {0: call}
+
+    target = lambda name, settings: FunctionModel(stream_function=answer)  # noqa: E731
+    registry.add(Entry(Kind.MODEL_PROVIDER, "spy", "Spy", names=("agent",), target=target))
+    AgentFactory(
+        id="concierge",
+        model={"provider": "spy", "name": "agent"},
+        memory={"options": {"workingMemory": {"template": "# Person"}}},
+    )
+
+    body = {"messages": "I like tea.", "memory": {"thread": "t", "resource": "alice"}, "durable": is_durable}
+    response = caller.post(GENERATE, body)
+
+    assert (response.status_code, response.body["text"]) == (200, "Noted.")
+    assert contents == [{"success": False, "memory": "Ann likes cake"}, {"success": True}]
+    resource = Resource.objects.get(key="alice")
+    assert resource.working_memory == "Ann likes cake\nAnn likes tea"
+    assert [*resource.working_revisions.order_by("revision").values_list("value", flat=True)] == [
+        "Ann likes cake",
+        "Ann likes cake\nAnn likes tea",
+    ]
 
 
 def test_a_client_tool_may_not_have_its_name(caller):
