@@ -24,6 +24,9 @@ def notes(tmp_path, monkeypatch):
     return lambda: path.read_text().splitlines() if path.exists() else []
 
 
+AGENT_FIELDS = ("agents", "mcp_clients", "owner_id")
+
+
 class Tasks:
     """Background tasks of new agents whose model follows a plan."""
 
@@ -34,7 +37,7 @@ class Tasks:
     def start(self, calls, *, config=None, tools=("count",), text="Begin", answer="Done.", agent=None, **options):
         """Start a run whose first answer makes these calls."""
         model = {"provider": "planned", "name": "plan", "plan": [calls, answer]}
-        fields = {name: options.pop(name) for name in ("agents",) if name in options}
+        fields = {name: options.pop(name) for name in AGENT_FIELDS if name in options}
         agent = agent or AgentFactory(model=model, tools=[*tools], background_tasks=config, **fields)
         return start_run(agent, self.user, text, **options)
 
@@ -42,7 +45,7 @@ class Tasks:
         """Start a run and wait for its end."""
         return wait_for_end(self.start(calls, **options))
 
-    def wait(self, run, *statuses):
+    def wait(self, run, *statuses, seconds=15):
         """Wait until the tasks of a run have these statuses, and return them in the order of their calls."""
         tasks = BackgroundTask.objects.filter(run=run).order_by("number")
         expected = list(statuses) or None
@@ -52,7 +55,7 @@ class Tasks:
             is_ended = bool(rows) and all(task.is_finished for task in rows)
             return [task.status for task in rows] == expected if expected else is_ended
 
-        wait_until(are_there, 15, f"the tasks {expected}; there are {[*tasks.values_list('status', 'error')]}")
+        wait_until(are_there, seconds, f"the tasks {expected}; there are {[*tasks.values_list('status', 'error')]}")
         return [*tasks.all()]
 
 

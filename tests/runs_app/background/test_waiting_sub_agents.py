@@ -199,7 +199,7 @@ def test_a_run_that_awaits_the_task_waits_for_the_person_too(start, tasks):
 
 
 def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_the_upkeep(start, tasks):
-    run, task = start()
+    _, task = start()
     # What remains of a process that dies after it has committed the end of the child run.
     PendingCall.objects.update(state="cancelled")
     AgentRun.objects.filter(pk=task.child_run_id).update(
