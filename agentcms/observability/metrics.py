@@ -28,6 +28,7 @@ from access_app.throttling.limiter import counting_alone  # noqa: E402
 from agentcms.tracing.drop_signal import spans_dropped  # noqa: E402
 from memory_app.recall.recall_signal import messages_recalled  # noqa: E402
 from runs_app.approvals.approval_signals import approval_decided  # noqa: E402
+from runs_app.background.end_signal import task_ended  # noqa: E402
 from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
 from runs_app.models import PendingCall  # noqa: E402
 from runs_app.response_cache.store import answer_looked_up  # noqa: E402
@@ -55,6 +56,7 @@ RUNS = Counter("agentcms_runs_ended", "Runs that ended.", ["status"])
 TAKEN_OVER = Counter(
     "agentcms_runs_taken_over", "Durable runs that were queued again: their process was lost, or stopped.", ["reason"]
 )
+TASKS = Counter("agentcms_background_tasks_ended", "Background tasks that ended.", ["status"])
 CACHED_ANSWERS = Counter("agentcms_response_cache", "Lookups of answers in the response cache.", ["result"])
 APPROVALS = Counter("agentcms_approvals_decided", "Calls that waited for people and were decided.", ["state", "via"])
 MCP_CALLS = Counter("agentcms_mcp_calls", "Calls of tools of MCP servers.", ["server", "outcome"])
@@ -85,6 +87,10 @@ def count_unshared_throttle(throttle: str, **kwargs: Any) -> None:
 
 def count_run(status: str, **kwargs: Any) -> None:
     RUNS.labels(status).inc()
+
+
+def count_task(status: str, **kwargs: Any) -> None:
+    TASKS.labels(status).inc()
 
 
 def count_take_over(reason: str, **kwargs: Any) -> None:
@@ -129,6 +135,7 @@ def connect_signals() -> None:
     messages_recalled.connect(count_recall, dispatch_uid="count-recalls")
     acp_prompted.connect(count_acp_prompt, dispatch_uid="count-acp-prompts")
     run_ended.connect(count_run, dispatch_uid="count-runs")
+    task_ended.connect(count_task, dispatch_uid="count-tasks")
     approval_decided.connect(count_decision, dispatch_uid="count-decisions")
     run_requeued.connect(count_take_over, dispatch_uid="count-take-overs")
     answer_looked_up.connect(count_lookup, dispatch_uid="count-lookups")

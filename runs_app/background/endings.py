@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from runs_app.approvals.resuming import settle_task_call
+from runs_app.background.end_signal import task_ended
 from runs_app.background.slots import fill_places
 from runs_app.engine import leases
 from runs_app.models import AgentRun, BackgroundTask
@@ -40,6 +42,7 @@ def end_task(
         if task.is_awaited:
             settle_task_call(task.pk, task.run_id)
         transaction.on_commit(fill_places, robust=True)
+        transaction.on_commit(partial(task_ended.send, BackgroundTask, status=str(status)), robust=True)
     task.refresh_from_db()
     return True
 
