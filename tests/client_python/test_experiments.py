@@ -11,7 +11,9 @@ import uuid
 
 import pytest
 import yaml
-from agentcms_client import AsyncClient, BarMissed, Call, Client, ExperimentFailed
+from agentcms_client import AsyncClient, BarMissed, Call, Client, ExperimentFailed, ItemsFailed
+from agentcms_client.command import build_parser
+from django.core.management.base import BaseCommand
 
 from agentcms.settings import BASE_DIR
 from evals_app.management.commands.run_experiment import Command
@@ -52,6 +54,29 @@ def test_both_clients_run_experiments_and_name_what_misses_a_bar(served, exam):
     assert (outcome.mean("exact"), len(outcome.results), outcome.experiment["verdict"]) == (0.5, 2, "passed")
     assert (repeated.mean("exact"), len(repeated.results), repeated.failed) == (0.5, 4, [])
     assert outcome.worst(1)[0].startswith("exact 0.0 | Two -> ")
+
+
+def test_items_that_fail_raise_unless_they_are_allowed(served, exam):
+    with Client(served.base_url, served.keys["python"]) as cms:
+        key = cms.send(Call("POST", "/api/datasets", body={"name": f"Exam {uuid.uuid4().hex[:8]}"}))["id"]
+        items = [{"input": "One"}, {"input": "Two", "scorerIds": ["missing"]}]
+        cms.send(Call("POST", f"/api/datasets/{key}/items/batch", body={"items": items}))
+
+        with pytest.raises(ItemsFailed, match=r"1 item failed to run.\nfailed: Scorer .*missing.* \| Two") as raised:
+            cms.experiments.run(key, exam)
+        allowed = cms.experiments.run(key, exam, max_failed=1)
+
+    assert [len(outcome.failed) for outcome in (raised.value.outcome, allowed)] == [1, 1]
+
+
+def test_a_spent_budget_raises_with_the_results_so_far(served, exam):
+    with (
+        Client(served.base_url, served.keys["python"]) as cms,
+        pytest.raises(ExperimentFailed, match=r"The budget of 1 tokens is spent\.") as raised,
+    ):
+        cms.experiments.run(exam, exam, budget={"maxTokens": 1}, maxConcurrency=1)
+
+    assert (raised.value.outcome.status, len(raised.value.outcome.results)) == ("cancelled", 1)
 
 
 def run_pytest(served, folder, text, *options):
@@ -95,13 +120,29 @@ def test_the_example_for_github_actions_uses_what_exists():
     example = yaml.safe_load((BASE_DIR / "docs/examples/github-actions.yml").read_text())
     steps = [step for job in example["jobs"].values() for step in job["steps"]]
     commands = [step["run"] for step in steps if "run" in step]
-    (command,) = [shlex.split(run) for run in commands if "run_experiment" in run]
+    of_client, of_server = [shlex.split(run) for run in commands if "run_experiment" in run]
     variables = {name for step in steps for name in step.get("env", {})}
     extras = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
-    options = Command().create_parser("manage.py", "run_experiment").parse_args(command[3:])
+    options = Command().create_parser("manage.py", "run_experiment").parse_args(of_server[3:])
+    same = build_parser().parse_args(of_client[3:])
 
     assert (options.dataset, options.fail_under, options.max_cost) == ("support-questions", ["exact=0.8"], 1.0)
+    assert (same.dataset, same.fail_under, same.max_cost) == ("support-questions", [("exact", 0.8)], 1.0)
+    assert of_client[:2] == ["python", "-m"]
     assert variables == set(re.findall(r'"(AGENTCMS_\w+)"', (CLIENT / "agentcms_client/pytest_plugin.py").read_text()))
     assert 'pip install "agentcms-client[pytest]"' in commands
     assert "pytest" in extras
+
+
+def test_the_command_of_the_client_has_the_options_of_that_of_the_server():
+    def options_of(parser):
+        return {name for action in parser._actions for name in action.option_strings if name.startswith("--")}
+
+    ours = options_of(Command().create_parser("manage.py", "run_experiment"))
+    (commands,) = [action for action in build_parser()._actions if hasattr(action, "choices") and action.choices]
+    of_client = options_of(commands.choices["run_experiment"])
+    of_django = options_of(BaseCommand().create_parser("manage.py", "any"))
+
+    assert ours - of_client - of_django == {"--agent-version", "--user"}
+    assert of_client - ours == {"--timeout"}

@@ -2,7 +2,7 @@
 
 from agentcms_client.calls import CALLS
 from agentcms_client.clients import AsyncClient, Client
-from agentcms_client.experiments import BarMissed, ExperimentFailed, Outcome
+from agentcms_client.outcomes import BarMissed, ExperimentFailed, ItemsFailed, Outcome
 from agentcms_client.requests import Call
 from agentcms_client.responses import ApiError, Stale
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, DeletedAgent, Job, Page, Run, Version
@@ -21,6 +21,7 @@ __all__ = [
     "Comparison",
     "DeletedAgent",
     "ExperimentFailed",
+    "ItemsFailed",
     "Job",
     "Outcome",
     "Page",

@@ -1,14 +1,18 @@
-"""Experiments: a version of an agent over the items of a dataset, with bars for CI."""
+"""Experiments: a version of an agent over the items of a dataset, with bars for CI.
+
+The steps of an experiment are written once, as a generator of requests and pauses. Each client carries them out.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from agentcms_client.outcomes import ExperimentFailed, Outcome, worse_scorers
 from agentcms_client.requests import Call
 
 if TYPE_CHECKING:
@@ -16,134 +20,147 @@ if TYPE_CHECKING:
 
 UNFINISHED_STATUSES = ("pending", "running")
 POLL_SECONDS = 0.5
+SECONDS_TO_CANCEL = 30.0
 PAGE_SIZE = 100
+COMPLETED = "completed"
 
-
-class BarMissed(AssertionError):
-    """A scorer is below its bar. The message names the worst items."""
-
-
-class ExperimentFailed(Exception):
-    """The experiment was cancelled, its budget is spent, or it could not run."""
+Pause = float  # seconds
+Progress = Callable[[dict[str, Any]], None]
 
 
 @dataclass
-class Outcome:
-    """An experiment that has ended, with its results as the API returns them."""
+class Request:
+    """An experiment that is to run, and what it must reach.
 
-    experiment: dict[str, Any]
-    results: list[dict[str, Any]] = field(default_factory=list)
+    Args:
+        dataset_id: The ID of the dataset.
+        agent_id: The ID of the agent, or of another target with the field `targetType`.
+        version: `live`, `draft`, or the number or ID of a version.
+        scorers: The keys of scorers. By default those of the items and the dataset.
+        fail_under: The lowest mean that passes, by scorer.
+        not_worse_than: A version that runs too. Each scorer is compared with it.
+        margin: How much worse than that version passes.
+        max_cost: Stop above so many dollars.
+        max_failed: How many items may fail to run. None allows any number.
+        timeout: Seconds after which the experiment is cancelled.
+        on_progress: Called with the experiment, as the API returns it, at each look.
+        fields: Further members of the API, such as `repeats` and `maxConcurrency`.
+    """
 
-    @property
-    def failed(self) -> list[dict[str, Any]]:
-        """The results of items that failed to run."""
-        return [result for result in self.results if result["error"]]
+    dataset_id: str
+    agent_id: str
+    version: str = "live"
+    scorers: Sequence[str] | None = None
+    fail_under: Mapping[str, float] | None = None
+    not_worse_than: str | None = None
+    margin: float = 0.0
+    max_cost: float | None = None
+    max_failed: int | None = 0
+    timeout: float = 3600.0  # seconds
+    on_progress: Progress | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
-    def scores(self, scorer: str) -> list[float]:
-        """Return the scores of a scorer, without answers that it could not score."""
-        return [score for result in self.results if (score := score_of(result, scorer)) is not None]
-
-    def mean(self, scorer: str) -> float:
-        """Return the mean of a scorer. Raise LookupError if it has scored no answer."""
-        scores = self.scores(scorer)
-        if not scores:
-            raise LookupError(f"'{scorer}' has scored no answer.")
-        return sum(scores) / len(scores)
-
-    def worst(self, count: int, scorer: str | None = None) -> list[str]:
-        """Return the worst items in words: those that failed, then those with the lowest score."""
-        ordered = sorted(self.results, key=lambda result: (not result["error"], lowest_score(result, scorer)))
-        return [describe_result(result, scorer) for result in ordered[:count]]
-
-    def missed(self, bars: Mapping[str, float]) -> list[str]:
-        """Return a sentence for each scorer whose mean is below its bar."""
-        sentences = []
-        for scorer, bar in bars.items():
-            scores = self.scores(scorer)
-            if not scores:
-                sentences.append(f"'{scorer}' has no score. The bar is {bar:g}.")
-            elif (mean := sum(scores) / len(scores)) < bar:
-                sentences.append(f"'{scorer}' scored {mean:.3f}. The bar is {bar:g}.")
-        return sentences
-
-    def of_item(self, item_id: str) -> Outcome:
-        """Return the same experiment with the results of one item."""
-        return replace(self, results=[result for result in self.results if result["itemId"] == item_id])
-
-    def check(self, fail_under: Mapping[str, float] | None) -> Outcome:
-        """Return the outcome. Raise ExperimentFailed if it did not run to its end, and BarMissed."""
-        if self.experiment["status"] != "completed":
-            raise ExperimentFailed(self.experiment.get("stopReason") or "The experiment did not run to its end.")
-        if sentences := self.missed(fail_under or {}):
-            raise BarMissed("\n".join([*sentences, "The worst items:", *self.worst(5)]))
-        return self
+    def start_call(self, version: str) -> Call:
+        """Return the request that starts the experiment over a version."""
+        body: dict[str, Any] = {"targetType": "agent", "targetId": self.agent_id, "agentVersion": version}
+        body |= {} if self.scorers is None else {"scorerIds": [*self.scorers]}
+        body |= {} if self.max_cost is None else {"budget": {"maxCost": self.max_cost}}
+        body |= {"bars": dict(self.fail_under)} if self.fail_under else {}
+        return Call("POST", dataset_path(self.dataset_id, "experiments"), body={**body, **self.fields})
 
 
-def score_of(result: Mapping[str, Any], scorer: str) -> float | None:
-    """Return the score of a scorer in a result, or None without one."""
-    return next((entry["score"] for entry in result["scores"] if entry["scorerId"] == scorer), None)
-
-
-def lowest_score(result: Mapping[str, Any], scorer: str | None) -> float:
-    """Return the lowest score of a result, of one scorer if it is given."""
-    entries = [entry for entry in result["scores"] if scorer in (None, entry["scorerId"])]
-    return min((entry["score"] for entry in entries if entry["score"] is not None), default=float("inf"))
-
-
-def describe_result(result: Mapping[str, Any], scorer: str | None) -> str:
-    """Return a result in one line: its scores or its error, the input and the answer."""
-    if result["error"]:
-        return f"failed: {result['error']['message']} | {shorten(result['input'])}"
-    entries = [entry for entry in result["scores"] if scorer in (None, entry["scorerId"])]
-    scores = ", ".join(f"{entry['scorerId']} {entry['score']}" for entry in entries)
-    return f"{scores} | {shorten(result['input'])} -> {shorten(result['output'])}"
-
-
-def shorten(value: Any) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= 80 else f"{text[:79]}…"
+OPTIONS = {option.name for option in fields(Request)} - {"dataset_id", "agent_id", "fields"}
 
 
 def dataset_path(dataset_id: str, *rest: str) -> str:
     return "/".join(["/api/datasets", quote(dataset_id, safe=""), *(quote(part, safe="") for part in rest)])
 
 
-def start_call(
-    dataset_id: str, agent_id: str, version: str, scorers: Sequence[str] | None, max_cost: float | None, **fields: Any
-) -> Call:
-    """Return the request that starts an experiment. `fields` are further members of its body."""
-    body: dict[str, Any] = {"targetType": "agent", "targetId": agent_id, "agentVersion": version, **fields}
-    body |= {} if scorers is None else {"scorerIds": [*scorers]}
-    body |= {} if max_cost is None else {"budget": {"maxCost": max_cost}}
-    return Call("POST", dataset_path(dataset_id, "experiments"), body=body)
-
-
-def experiment_call(started: Mapping[str, Any]) -> Call:
-    return Call("GET", dataset_path(started["datasetId"], "experiments", started["id"]))
-
-
-def results_call(started: Mapping[str, Any], page: int) -> Call:
-    path = dataset_path(started["datasetId"], "experiments", started["id"], "results")
-    return Call("GET", path, {"page": page, "perPage": PAGE_SIZE})
+def experiment_path(started: Mapping[str, Any], *rest: str) -> str:
+    return dataset_path(started["datasetId"], "experiments", started["id"], *rest)
 
 
 def cancel_call(started: Mapping[str, Any]) -> Call:
     return Call("POST", f"/api/experiments/{started['id']}/cancel", body={})
 
 
-class Deadline:
-    """The end of the time for an experiment."""
+def compare_call(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> Call:
+    body = {"experimentIdA": baseline["id"], "experimentIdB": candidate["id"]}
+    return Call("POST", dataset_path(candidate["datasetId"], "compare"), body=body)
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.at = seconds, time.monotonic() + seconds
 
-    @property
-    def is_over(self) -> bool:
-        return time.monotonic() > self.at
+Steps = Generator[Call | Pause, Any, Any]  # receives the answer to each request
 
-    @property
-    def error(self) -> ExperimentFailed:
-        return ExperimentFailed(f"The experiment took longer than {self.seconds:g} seconds. It was cancelled.")
+
+def run_steps(request: Request) -> Generator[Call | Pause, Any, Outcome]:
+    """Run an experiment, and that of its baseline. Return the outcome. Raise BarMissed and ExperimentFailed."""
+    outcome = yield from experiment_steps(request, request.version)
+    outcome.shortfalls = outcome.missed(request.fail_under or {})
+    if request.not_worse_than is not None and outcome.status == COMPLETED:
+        baseline = yield from experiment_steps(request, request.not_worse_than)
+        if baseline.status != COMPLETED:
+            raise ExperimentFailed(f"The baseline did not run to its end. {baseline.stop_reason}", baseline)
+        statistics = yield from compare_steps(baseline.experiment, outcome.experiment, request.timeout)
+        outcome.shortfalls += worse_scorers(statistics, request.margin)
+    return outcome.check(request.max_failed)
+
+
+def experiment_steps(request: Request, version: str) -> Generator[Call | Pause, Any, Outcome]:
+    """Run an experiment over a version to its end. Cancel it after the timeout, or if the caller is interrupted."""
+    started = yield request.start_call(version)
+    try:
+        experiment = yield from wait_steps(started, request)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        yield cancel_call(started)
+        raise
+    is_late = experiment["status"] in UNFINISHED_STATUSES
+    if is_late:
+        yield cancel_call(started)
+        experiment = yield from wait_steps(started, Request("", "", timeout=SECONDS_TO_CANCEL))
+    outcome = Outcome(experiment, (yield from results_steps(experiment)))
+    if is_late:
+        message = f"The experiment took longer than {request.timeout:g} seconds. It was cancelled."
+        raise ExperimentFailed(message, outcome)
+    return outcome
+
+
+def wait_steps(started: dict[str, Any], request: Request) -> Generator[Call | Pause, Any, dict[str, Any]]:
+    """Wait for the end of an experiment, at most for the timeout. Return it."""
+    end, experiment = time.monotonic() + request.timeout, started
+    while True:
+        if request.on_progress is not None:
+            request.on_progress(experiment)
+        if experiment["status"] not in UNFINISHED_STATUSES or time.monotonic() > end:
+            return experiment
+        yield POLL_SECONDS
+        experiment = yield Call("GET", experiment_path(started))
+
+
+def results_steps(experiment: Mapping[str, Any]) -> Generator[Call | Pause, Any, list[dict[str, Any]]]:
+    """Return the results of an experiment, which are read page by page."""
+    results: list[dict[str, Any]] = []
+    page, has_more = 0, True
+    while has_more:
+        query = {"page": page, "perPage": PAGE_SIZE}
+        body = yield Call("GET", experiment_path(experiment, "results"), query)
+        results += body["results"]
+        page, has_more = page + 1, body["pagination"]["hasMore"]
+    return results
+
+
+def compare_steps(
+    baseline: Mapping[str, Any], candidate: Mapping[str, Any], timeout: float
+) -> Generator[Call | Pause, Any, dict[str, Any]]:
+    """Return the statistics of two experiments. Raise ExperimentFailed if the server does not compute them in time."""
+    end = time.monotonic() + timeout
+    while True:
+        answer = yield compare_call(baseline, candidate)  # a new request each time: the same one is answered once
+        if answer["statistics"] is not None:
+            statistics: dict[str, Any] = answer["statistics"]
+            return statistics
+        if time.monotonic() > end:
+            raise ExperimentFailed(f"The comparison with the baseline took longer than {timeout:g} seconds.")
+        yield POLL_SECONDS
 
 
 class Experiments:
@@ -152,41 +169,44 @@ class Experiments:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    def run(
-        self,
-        dataset_id: str,
-        agent_id: str,
-        *,
-        version: str = "live",
-        scorers: Sequence[str] | None = None,
-        fail_under: Mapping[str, float] | None = None,
-        max_cost: float | None = None,
-        timeout: float = 3600.0,
-        **fields: Any,
-    ) -> Outcome:
+    def run(self, dataset_id: str, agent_id: str, **options: Any) -> Outcome:
         """Run an experiment to its end and return its results.
 
-        `fail_under` are the lowest means by scorer, `timeout` is in seconds, and `fields` are further members of the
-        API, such as `repeats` and `maxConcurrency`. Raise BarMissed, ExperimentFailed and ApiError.
-        """
-        fields = {**fields, "bars": dict(fail_under)} if fail_under else fields
-        started = self.client.send(start_call(dataset_id, agent_id, version, scorers, max_cost, **fields))
-        deadline, experiment = Deadline(timeout), started
-        while experiment["status"] in UNFINISHED_STATUSES:
-            if deadline.is_over:
-                self.client.send(cancel_call(started))
-                raise deadline.error
-            time.sleep(POLL_SECONDS)
-            experiment = self.client.send(experiment_call(started))
-        return Outcome(experiment, [*self.results(experiment)]).check(fail_under)
+        Args:
+            dataset_id: The ID of the dataset.
+            agent_id: The ID of the agent, or of another target with `targetType`.
+            options: Those of `Request` by name: `version`, `scorers`, `fail_under`, `not_worse_than` and others.
+                Further members of the API too, such as `repeats` and `maxConcurrency`.
 
-    def results(self, experiment: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the results of an experiment, page by page."""
-        page, has_more = 0, True
-        while has_more:
-            body = self.client.send(results_call(experiment, page))
-            yield from body["results"]
-            page, has_more = page + 1, body["pagination"]["hasMore"]
+        Raise BarMissed, ItemsFailed, ExperimentFailed and ApiError.
+        """
+        outcome: Outcome = self.carry_out(run_steps(build_request(dataset_id, agent_id, **options)))
+        return outcome
+
+    def results(self, experiment: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the results of an experiment."""
+        results: list[dict[str, Any]] = self.carry_out(results_steps(experiment))
+        return results
+
+    def carry_out(self, steps: Steps) -> Any:
+        """Send the requests of steps and wait for their pauses. Return what the steps return."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = self.carry_out_one(step)
+                except BaseException as error:  # an interruption too: the steps then cancel the experiment
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            return end.value
+
+    def carry_out_one(self, step: Call | Pause) -> Any:
+        if isinstance(step, Call):
+            return self.client.send(step)
+        time.sleep(step)
+        return None
 
 
 class AsyncExperiments:
@@ -195,35 +215,32 @@ class AsyncExperiments:
     def __init__(self, client: AsyncClient) -> None:
         self.client = client
 
-    async def run(
-        self,
-        dataset_id: str,
-        agent_id: str,
-        *,
-        version: str = "live",
-        scorers: Sequence[str] | None = None,
-        fail_under: Mapping[str, float] | None = None,
-        max_cost: float | None = None,
-        timeout: float = 3600.0,
-        **fields: Any,
-    ) -> Outcome:
+    async def run(self, dataset_id: str, agent_id: str, **options: Any) -> Outcome:
         """Run an experiment to its end, as `Experiments.run` does."""
-        fields = {**fields, "bars": dict(fail_under)} if fail_under else fields
-        started = await self.client.send(start_call(dataset_id, agent_id, version, scorers, max_cost, **fields))
-        deadline, experiment = Deadline(timeout), started
-        while experiment["status"] in UNFINISHED_STATUSES:
-            if deadline.is_over:
-                await self.client.send(cancel_call(started))
-                raise deadline.error
-            await asyncio.sleep(POLL_SECONDS)
-            experiment = await self.client.send(experiment_call(started))
-        return Outcome(experiment, [result async for result in self.results(experiment)]).check(fail_under)
+        outcome: Outcome = await self.carry_out(run_steps(build_request(dataset_id, agent_id, **options)))
+        return outcome
 
-    async def results(self, experiment: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        """Yield the results of an experiment, page by page."""
-        page, has_more = 0, True
-        while has_more:
-            body = await self.client.send(results_call(experiment, page))
-            for result in body["results"]:
-                yield result
-            page, has_more = page + 1, body["pagination"]["hasMore"]
+    async def results(self, experiment: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the results of an experiment."""
+        results: list[dict[str, Any]] = await self.carry_out(results_steps(experiment))
+        return results
+
+    async def carry_out(self, steps: Steps) -> Any:
+        """Send the requests of steps and wait for their pauses. Return what the steps return."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await (self.client.send(step) if isinstance(step, Call) else asyncio.sleep(step))
+                except BaseException as error:  # a cancellation too: the steps then cancel the experiment
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            return end.value
+
+
+def build_request(dataset_id: str, agent_id: str, **options: Any) -> Request:
+    """Return an experiment with the options of `Request`. Other options are members of its body."""
+    known = {name: options.pop(name) for name in OPTIONS if name in options}
+    return Request(dataset_id, agent_id, fields=options, **known)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from agentcms_client.clients import Client
-from agentcms_client.experiments import PAGE_SIZE, Outcome, dataset_path
+from agentcms_client.experiments import PAGE_SIZE, dataset_path
+from agentcms_client.outcomes import Outcome
 from agentcms_client.requests import Call
 
 MARK = "agent_eval"
@@ -74,22 +75,27 @@ def find_items(dataset_id: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def experiment(request: pytest.FixtureRequest) -> Outcome:
-    """The experiment of the mark, which runs once for all tests with equal marks. Per item, the results of one."""
+    """The experiment of the mark, which runs once for all tests with equal marks. Per item, the results of one.
+
+    Raise ItemsFailed if more items failed to run than the mark allows by `max_failed`, which is 0 by default.
+    """
     mark = request.node.get_closest_marker(MARK)
     if mark is None:
         raise pytest.UsageError("The fixture experiment needs @pytest.mark.agent_eval.")
     options = read_mark(mark)
     options.pop("per_item", None)
+    max_failed = options.pop("max_failed", 0)
     outcomes = request.config.stash[OUTCOMES]
     key = repr(sorted(options.items()))
     if key not in outcomes:
         outcomes[key] = run_experiment(options)
     item_id = getattr(request, "param", None)
-    return outcomes[key] if item_id is None else outcomes[key].of_item(item_id)
+    outcome = outcomes[key] if item_id is None else outcomes[key].of_item(item_id)
+    return outcome.check_items(max_failed)
 
 
 def run_experiment(options: dict[str, Any]) -> Outcome:
     named = {WIRE_NAMES.get(name, name): value for name, value in options.items()}
     dataset_id, agent_id = named.pop("dataset"), named.pop("agent")
     with connect() as client:
-        return client.experiments.run(dataset_id, agent_id, **named)
+        return client.experiments.run(dataset_id, agent_id, max_failed=None, **named)

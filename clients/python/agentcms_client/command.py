@@ -1,0 +1,173 @@
+"""The command `python -m agentcms_client run_experiment`, which runs an experiment on a server, for CI."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from agentcms_client.clients import Client
+from agentcms_client.outcomes import BarMissed, ExperimentFailed, ItemsFailed, Outcome
+from agentcms_client.reports import json_report, junit_report
+from agentcms_client.responses import ApiError
+
+TARGETS = ("agent", "workflow", "scorer")
+EXIT_CODES = (
+    "Exit codes: 0 passed, 1 a bar is missed, 2 wrong use, 3 cancelled, out of time or budget spent, "
+    "4 items failed to run or the server failed. Set AGENTCMS_URL and AGENTCMS_API_KEY (a key with the Editor role)."
+)
+
+
+class ExitCode(IntEnum):
+    """The exit codes, equal to those of the command of the server."""
+
+    PASSED = 0
+    BAR_MISSED = 1
+    WRONG_USE = 2
+    STOPPED = 3
+    ITEMS_FAILED = 4
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = build_parser().parse_args(arguments)
+    url, key = os.environ.get("AGENTCMS_URL"), os.environ.get("AGENTCMS_API_KEY")
+    if not url or not key:
+        return fail("Set AGENTCMS_URL and AGENTCMS_API_KEY.", ExitCode.WRONG_USE)
+    try:
+        with Client(url, key, timeout=60) as client:
+            return run_experiment(client, options)
+    except ApiError as error:
+        issues = [f"{issue['field']}: {issue['message']}" for issue in error.issues]
+        code = ExitCode.WRONG_USE if error.status < 500 else ExitCode.ITEMS_FAILED
+        return fail("\n".join([str(error), *issues]), code)
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        return fail(f"AGENTCMS_URL is no address: {error}", ExitCode.WRONG_USE)
+    except httpx.HTTPError as error:
+        return fail(f"The server cannot be reached: {error}", ExitCode.ITEMS_FAILED)
+    except KeyboardInterrupt:
+        return fail("Cancelled.", ExitCode.STOPPED)
+
+
+def run_experiment(client: Client, options: argparse.Namespace) -> int:
+    """Run an experiment to its end, and report it. Return the exit code."""
+    try:
+        outcome = client.experiments.run(**run_options(options), on_progress=ProgressLine().show)
+    except (BarMissed, ExperimentFailed) as error:
+        if error.outcome is not None:
+            report(error.outcome, options)
+        return fail(str(error), exit_code(error))
+    report(outcome, options)
+    return ExitCode.PASSED
+
+
+def exit_code(error: BarMissed | ExperimentFailed) -> ExitCode:
+    """Return the exit code for an experiment that did not pass."""
+    if isinstance(error, BarMissed):
+        return ExitCode.BAR_MISSED
+    if isinstance(error, ItemsFailed) or (error.outcome is not None and error.outcome.status == "failed"):
+        return ExitCode.ITEMS_FAILED
+    return ExitCode.STOPPED
+
+
+def run_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `experiments.run` for the options of the command."""
+    kind = next(kind for kind in TARGETS if getattr(options, kind) is not None)
+    keys = [key for key in (options.scorers or "").split(",") if key]
+    names = ("version", "not_worse_than", "margin", "max_cost", "timeout", "repeats", "seed")
+    return {
+        "dataset_id": options.dataset,
+        "agent_id": getattr(options, kind),
+        "targetType": kind,
+        "scorers": keys or None,
+        "fail_under": dict(options.fail_under),
+        "maxConcurrency": options.concurrency,
+        **{name: getattr(options, name) for name in names},
+    }
+
+
+def report(outcome: Outcome, options: argparse.Namespace) -> None:
+    """Print the scores, and write the requested files."""
+    failed = len(outcome.failed)
+    print(f"{outcome.title}: {len(outcome.results) - failed} answered, {failed} failed.")
+    for key, figures in outcome.experiment["summary"].get("scorers", {}).items():
+        if figures["mean"] is not None:
+            print(f"{key}: {figures['mean']:.3f}")
+    if options.json:
+        text = json.dumps(json_report(outcome), ensure_ascii=False, indent=2)
+        options.json.write_text(f"{text}\n", encoding="utf-8")
+    if options.junit:
+        options.junit.write_text(junit_report(outcome), encoding="utf-8")
+
+
+def fail(message: str, code: ExitCode) -> ExitCode:
+    print(message, file=sys.stderr)
+    return code
+
+
+class ProgressLine:
+    """The progress of an experiment on the standard error: a line whenever it changes."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def show(self, experiment: dict[str, Any]) -> None:
+        done = experiment["succeededCount"] + experiment["failedCount"]
+        parts = [f"{done} of {experiment['totalItems']} done", f"{experiment['failedCount']} failed"]
+        if cost := experiment["summary"].get("cost"):
+            parts.append(f"${cost:.4f}")
+        line = f"{experiment['targetId']} v{experiment['agentVersionNumber'] or '-'}: {', '.join(parts)}"
+        if line != self.last:
+            print(line, file=sys.stderr, flush=True)
+            self.last = line
+
+
+def parse_bar(text: str) -> tuple[str, float]:
+    """Return the scorer and the mean of SCORER=MEAN. Raise ArgumentTypeError."""
+    key, separator, value = text.rpartition("=")
+    try:
+        if not (key and separator):
+            raise ValueError
+        return key, float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"write SCORER=MEAN, such as exact=0.8, not '{text}'") from None
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m agentcms_client", description="Commands of Agent CMS.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser(
+        "run_experiment", help="Run an experiment over a dataset and exit with 0 if it passes.", epilog=EXIT_CODES
+    )
+    command.add_argument("dataset", help="The ID of a dataset.")
+    target = command.add_mutually_exclusive_group(required=True)
+    target.add_argument("--agent", help="The ID of an agent.")
+    target.add_argument("--workflow", help="The key of a workflow, in place of an agent.")
+    target.add_argument("--scorer", help="The key of a scorer that is tested, in place of an agent.")
+    add_options(command)
+    return parser
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options, which have the names of those of the command of the server."""
+    command.add_argument("--version", default="live", help="live, draft, or the number or ID of a version.")
+    command.add_argument("--scorers", help="Keys of scorers, separated by commas.")
+    command.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
+    command.add_argument("--seed", type=int, help="The seed that the model gets, plus 0, 1, 2 … for each repeat.")
+    command.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")
+    command.add_argument(
+        "--fail-under", action="append", default=[], type=parse_bar, metavar="SCORER=MEAN", help="The lowest mean."
+    )
+    command.add_argument("--not-worse-than", metavar="VERSION", help="Compare with this version, such as live.")
+    command.add_argument("--margin", type=float, default=0.0, help="How much worse is allowed.")
+    command.add_argument("--max-cost", type=float, help="Stop above so many dollars.")
+    command.add_argument("--timeout", type=float, default=3600.0, help="Cancel after so many seconds.")
+    command.add_argument("--json", type=Path, help="Write the results to this file.")
+    command.add_argument("--junit", type=Path, help="Write a JUnit report to this file.")

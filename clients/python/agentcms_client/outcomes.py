@@ -1,0 +1,151 @@
+"""Outcomes of experiments: their results, and whether they pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+class BarMissed(AssertionError):
+    """A scorer is below its bar, or worse than in the baseline. The message names the worst items."""
+
+    def __init__(self, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class ExperimentFailed(Exception):
+    """The experiment was cancelled, its budget is spent, it could not run, or too many of its items failed."""
+
+    def __init__(self, message: str, outcome: Outcome | None = None) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class ItemsFailed(ExperimentFailed):
+    """More items failed to run than allowed. The message names some of them."""
+
+
+@dataclass
+class Outcome:
+    """An experiment that has ended, with its results as the API returns them."""
+
+    experiment: dict[str, Any]
+    results: list[dict[str, Any]] = field(default_factory=list)
+    # A sentence for each bar that was missed, and for each scorer that is worse than in the baseline.
+    shortfalls: list[str] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """The name, or else the target with its version."""
+        number = self.experiment["agentVersionNumber"]
+        target = f"{self.experiment['targetId']}{f' v{number}' if number else ''}"
+        return str(self.experiment.get("name") or target)
+
+    @property
+    def status(self) -> str:
+        """One of completed, cancelled and failed."""
+        is_cancelled = (self.experiment.get("metadata") or {}).get("cancelled")
+        return "cancelled" if is_cancelled else str(self.experiment["status"])
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the experiment did not run to its end, or a blank text."""
+        if self.status == "completed":
+            return ""
+        return self.experiment.get("stopReason") or "The experiment did not run to its end."
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The results of items that failed to run."""
+        return [result for result in self.results if result["error"]]
+
+    def scores(self, scorer: str) -> list[float]:
+        """Return the scores of a scorer, without answers that it could not score."""
+        return [score for result in self.results if (score := score_of(result, scorer)) is not None]
+
+    def mean(self, scorer: str) -> float:
+        """Return the mean of a scorer. Raise LookupError if it has scored no answer."""
+        scores = self.scores(scorer)
+        if not scores:
+            raise LookupError(f"'{scorer}' has scored no answer.")
+        return sum(scores) / len(scores)
+
+    def worst(self, count: int, scorer: str | None = None) -> list[str]:
+        """Return the worst items in words: those that failed, then those with the lowest score."""
+        ordered = sorted(self.results, key=lambda result: (not result["error"], lowest_score(result, scorer)))
+        return [describe_result(result, scorer) for result in ordered[:count]]
+
+    def missed(self, bars: Mapping[str, float]) -> list[str]:
+        """Return a sentence for each scorer whose mean is below its bar."""
+        sentences = []
+        for scorer, bar in bars.items():
+            scores = self.scores(scorer)
+            if not scores:
+                sentences.append(f"'{scorer}' has no score. The bar is {bar:g}.")
+            elif (mean := sum(scores) / len(scores)) < bar:
+                sentences.append(f"'{scorer}' scored {mean:.3f}. The bar is {bar:g}.")
+        return sentences
+
+    def of_item(self, item_id: str) -> Outcome:
+        """Return the same experiment with the results of one item."""
+        return replace(self, results=[result for result in self.results if result["itemId"] == item_id])
+
+    def check(self, max_failed: int | None = 0) -> Outcome:
+        """Return the outcome. Raise ExperimentFailed if it did not run to its end, BarMissed and ItemsFailed."""
+        if self.stop_reason:
+            raise ExperimentFailed(self.stop_reason, self)
+        if self.shortfalls:
+            raise BarMissed("\n".join([*self.shortfalls, "The worst items:", *self.worst(5)]), self)
+        return self.check_items(max_failed)
+
+    def check_items(self, max_failed: int | None = 0) -> Outcome:
+        """Return the outcome. Raise ItemsFailed if more items failed than allowed; None allows any number."""
+        count = len(self.failed)
+        if max_failed is not None and count > max_failed:
+            summary = f"{count} {'item' if count == 1 else 'items'} failed to run."
+            raise ItemsFailed("\n".join([summary, *self.worst(min(count, 5))]), self)
+        return self
+
+
+def score_of(result: Mapping[str, Any], scorer: str) -> float | None:
+    """Return the score of a scorer in a result, or None without one."""
+    return next((entry["score"] for entry in result["scores"] if entry["scorerId"] == scorer), None)
+
+
+def lowest_score(result: Mapping[str, Any], scorer: str | None) -> float:
+    """Return the lowest score of a result, of one scorer if it is given."""
+    entries = [entry for entry in result["scores"] if scorer in (None, entry["scorerId"])]
+    return min((entry["score"] for entry in entries if entry["score"] is not None), default=float("inf"))
+
+
+def describe_result(result: Mapping[str, Any], scorer: str | None) -> str:
+    """Return a result in one line: its scores or its error, the input and the answer."""
+    if result["error"]:
+        return f"failed: {result['error']['message']} | {shorten(result['input'])}"
+    entries = [entry for entry in result["scores"] if scorer in (None, entry["scorerId"])]
+    scores = ", ".join(f"{entry['scorerId']} {entry['score']}" for entry in entries)
+    return f"{scores} | {shorten(result['input'])} -> {shorten(result['output'])}"
+
+
+def shorten(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def worse_scorers(statistics: Mapping[str, Any], margin: float) -> list[str]:
+    """Return a sentence for each scorer of a comparison that may be worse than the baseline by more than a margin.
+
+    A scorer without a pair of scores cannot be compared, which is a shortfall too.
+    """
+    if not statistics["scorers"]:
+        return ["No item has a score in both experiments, so nothing can be compared with the baseline."]
+    sentences = []
+    for key, entry in statistics["scorers"].items():
+        lowest = entry["low"] if entry["low"] is not None else entry["difference"]
+        if lowest is None:
+            sentences.append(f"'{key}' scored no item in both experiments, so it cannot be compared.")
+        elif lowest < -margin:
+            sentences.append(f"'{key}' may be worse by {-lowest:.3f} than the baseline. The margin is {margin:g}.")
+    return sentences
