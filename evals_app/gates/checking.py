@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -38,16 +38,73 @@ def gates_for(agent: Agent) -> QuerySet[ReleaseGate]:
     return gates.filter(Q(agent=agent) | Q(agent=None, owner_id=agent.owner_id))
 
 
+class Evidence:
+    """The experiments that the gates of an agent look at for a version, read once for all of them."""
+
+    def __init__(self, agent: Agent, version: AgentVersion, gates: Sequence[ReleaseGate]) -> None:
+        needs_live = any(gate.statistic == Statistic.DIFFERENCE for gate in gates)
+        live = agent.active_version if needs_live else None
+        self.version_hash, self.live_hash = version.snapshot_hash, live.snapshot_hash if live is not None else ""
+        hashes = {self.version_hash, self.live_hash} - {""}
+        rows = whole_experiments(agent).filter(
+            snapshot_hash__in=hashes, dataset__in={gate.dataset_id for gate in gates}
+        )
+        self.experiments = list(rows.order_by("-completed_at", "-pk")) if gates else []
+        tested = {key for row in self.experiments for key in row.sub_agent_versions}
+        self.live_sub_agents = live_versions([*tested], agent.owner_id) if tested else {}
+
+    def find(self, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
+        """Return the last experiment over the dataset of a gate with a configuration and the scorer, or None."""
+        version = gate.dataset_version if gate.dataset_version is not None else gate.dataset.version
+        place = (snapshot_hash, gate.dataset_id, version)
+        of_place = (
+            row for row in self.experiments if (row.snapshot_hash, row.dataset_id, row.dataset_version) == place
+        )
+        return next((row for row in of_place if gate.scorer in row.summary.get("scorers", {})), None)
+
+    def statistic(self, experiment: Experiment, gate: ReleaseGate) -> float | None:
+        """Return the statistic of a gate in an experiment, or None if it has no such score."""
+        own = figure_of(experiment, gate.scorer, FIGURES.get(Statistic(gate.statistic), "mean"))
+        if gate.statistic != Statistic.DIFFERENCE or own is None:
+            return own
+        before = self.find(self.live_hash, gate) if self.live_hash else None
+        base = figure_of(before, gate.scorer, "mean") if before is not None else None
+        return own - base if base is not None else None
+
+    def moved_sub_agents(self, experiment: Experiment) -> str:
+        """Return a warning if sub-agents have other live versions than in the experiment, or a blank text."""
+        tested = experiment.sub_agent_versions
+        moved = sorted(key for key, version in tested.items() if self.live_sub_agents.get(key) != version)
+        return f"Sub-agents changed since the experiment: {', '.join(moved)}." if moved else ""
+
+
+def whole_experiments(agent: Agent) -> QuerySet[Experiment]:
+    """Return the completed experiments of an agent without items that were left out.
+
+    Experiments that a program outside drives do not count: it could invent results, or choose among attempts.
+    """
+    return Experiment.objects.filter(
+        total_items=F("succeeded_count") + F("failed_count"),
+        target_type="agent",
+        target_id=agent.pk,
+        status=Experiment.Status.COMPLETED,
+        is_external=False,
+        has_submitted_results=False,
+    )
+
+
 def check_gates(agent: Agent, version: AgentVersion, gates: Iterable[ReleaseGate]) -> list[GateState]:
-    """Return the states of gates for a version."""
-    return [check_gate(agent, version, gate) for gate in gates]
+    """Return whether the last experiments of a version meet gates, by few queries for any number of gates."""
+    rows = list(gates)
+    evidence = Evidence(agent, version, rows)
+    return [check_gate(agent, version, gate, evidence) for gate in rows]
 
 
-def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate) -> GateState:
+def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence: Evidence) -> GateState:
     """Return whether the last experiment of a version meets a gate."""
     name = f"Version {version.version_number}"
     need = describe_need(gate, agent.owner_id)
-    experiment = find_experiment(agent, version.snapshot_hash, gate)
+    experiment = evidence.find(version.snapshot_hash, gate)
     if experiment is None:
         return GateState(gate, False, f"{name} needs {need}; no experiment has tested it.")
     if is_too_old(experiment, gate):
@@ -56,7 +113,7 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate) -> GateSt
     if experiment.failed_count > gate.max_failed:
         message = f"{name} needs {need}; {experiment.failed_count} items of its last experiment failed."
         return GateState(gate, False, message, experiment)
-    value = statistic_of(agent, experiment, gate)
+    value = evidence.statistic(experiment, gate)
     if (
         value is None
         and gate.statistic == Statistic.DIFFERENCE
@@ -68,7 +125,7 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate) -> GateSt
         return GateState(gate, False, f"{name} needs {need}; its last experiment has no such score.", experiment)
     is_met = (gate.minimum is None or value >= gate.minimum) and (gate.maximum is None or value <= gate.maximum)
     message = f"{name} needs {need}; its last experiment scored {value:.2f}."
-    return GateState(gate, is_met, message, experiment, value, moved_sub_agents(agent, experiment))
+    return GateState(gate, is_met, message, experiment, value, evidence.moved_sub_agents(experiment))
 
 
 def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:
@@ -84,50 +141,7 @@ def describe_need(gate: ReleaseGate, owner_id: str) -> str:
     return f"{' and '.join(bars)} on '{scorer_title(gate.scorer, owner_id)}'{statistic} over '{gate.dataset.name}'"
 
 
-def find_experiment(agent: Agent, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
-    """Return the last whole experiment over the dataset of a gate with a configuration and the scorer, or None.
-
-    Experiments that a program outside drives do not count: it could invent results, or choose among attempts.
-    """
-    version = gate.dataset_version if gate.dataset_version is not None else gate.dataset.version
-    whole = Experiment.objects.filter(total_items=F("succeeded_count") + F("failed_count"))
-    return (
-        whole.filter(
-            target_type="agent",
-            target_id=agent.pk,
-            snapshot_hash=snapshot_hash,
-            dataset=gate.dataset_id,
-            dataset_version=version,
-            status=Experiment.Status.COMPLETED,
-            is_external=False,
-            has_submitted_results=False,
-            summary__scorers__has_key=gate.scorer,
-        )
-        .order_by("-completed_at")
-        .first()
-    )
-
-
-def statistic_of(agent: Agent, experiment: Experiment, gate: ReleaseGate) -> float | None:
-    """Return the statistic of a gate in an experiment, or None if it has no such score."""
-    own = figure_of(experiment, gate.scorer, FIGURES.get(Statistic(gate.statistic), "mean"))
-    if gate.statistic != Statistic.DIFFERENCE or own is None:
-        return own
-    live = agent.active_version
-    before = find_experiment(agent, live.snapshot_hash, gate) if live is not None else None
-    base = figure_of(before, gate.scorer, "mean") if before is not None else None
-    return own - base if base is not None else None
-
-
 def figure_of(experiment: Experiment, scorer: str, name: str) -> float | None:
     figures = experiment.summary.get("scorers", {}).get(scorer) or {}
     value = figures.get(name)
     return float(value) if value is not None else None
-
-
-def moved_sub_agents(agent: Agent, experiment: Experiment) -> str:
-    """Return a warning if sub-agents have other live versions than in the experiment, or a blank text."""
-    tested = experiment.sub_agent_versions
-    now = live_versions([*tested], agent.owner_id) if tested else {}
-    moved = sorted(key for key, version in tested.items() if now.get(key) != version)
-    return f"Sub-agents changed since the experiment: {', '.join(moved)}." if moved else ""

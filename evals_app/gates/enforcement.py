@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Model
 
 from agents_app.models import Agent
-from evals_app.gates.checking import check_gate, gates_for
+from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Dataset, ReleaseGate
 from versions_app.models import Activation, AgentVersion
 from versions_app.trash import RestoreRefused
@@ -16,14 +16,13 @@ def refuse_unmet_gates(row: Agent, version: AgentVersion) -> str:
     gates = list(gates_for(row).filter(mode=ReleaseGate.Mode.ENFORCE))
     if not gates or was_live(row, version):
         return ""
-    states = [check_gate(row, version, gate) for gate in gates]
+    states = check_gates(row, version, gates)
     return " ".join(state.message for state in states if not state.is_met)
 
 
 def warn_of_gates(row: Agent, version: AgentVersion) -> str:
     """Return which gates that only warn a version misses, and what has changed since its experiments."""
-    gates = list(gates_for(row))
-    states = [check_gate(row, version, gate) for gate in gates]
+    states = check_gates(row, version, gates_for(row))
     missed = [state.message for state in states if not state.is_met and state.gate.mode == ReleaseGate.Mode.WARN]
     return " ".join([*missed, *(state.warning for state in states if state.warning)])
 

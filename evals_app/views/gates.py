@@ -22,7 +22,7 @@ from agents_app.views.header import AgentTab, header_context, render_agent_dialo
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.options import parse_experiment
 from evals_app.forms.gates import GateForm
-from evals_app.gates.checking import check_gate, describe_need, gates_for
+from evals_app.gates.checking import check_gates, describe_need, gates_for
 from evals_app.models import Dataset, ReleaseGate
 from evals_app.views.lookups import get_page_dataset
 from versions_app.models.version import get_head_version, get_live_version
@@ -95,7 +95,7 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
     gate = get_object_or_404(gates, pk=gate_id)
     dataset = get_page_dataset(request, gate.dataset_id, Role.EDITOR)
     head = get_head_version(agent)
-    version = get_live_version(agent) if check_gate(agent, head, gate).needs_live else head
+    version = get_live_version(agent) if check_gates(agent, head, [gate])[0].needs_live else head
     same = gates.filter(dataset=gate.dataset_id, dataset_version=gate.dataset_version)
     body: dict[str, Any] = {
         "targetType": "agent",

@@ -13,6 +13,7 @@ from agentcms.openapi.json_schema import (
     STRING,
     UUID_STRING,
     array_of,
+    body_of,
     nullable,
     object_of,
     order_query,
@@ -201,7 +202,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "itemId": "The ID of the item.",
     "itemDatasetVersion": "The version of the dataset with which the item got this content.",
     "output": "The answer.",
-    "tokens": "The tokens that the run used.",
+    "tokens": "The tokens that the run and its sub-agents used, without those of judges.",
     "durationMs": "How long the run took, in milliseconds.",
     "retryCount": "How often the item ran again because its process died.",
     "attempt": "The number of the repeat, from 0.",
@@ -302,8 +303,20 @@ def experiment_schema() -> JSON:
 
 
 def score_schema() -> JSON:
-    return object_of(
-        scorerId=STRING, scorerName=STRING, score=nullable(SCORE), reason=nullable(STRING), error=nullable(STRING)
+    required = {
+        "scorerId": STRING,
+        "scorerName": STRING,
+        "score": nullable(SCORE),
+        "reason": nullable(STRING),
+        "error": nullable(STRING),
+    }
+    return body_of(
+        required,
+        label=nullable(STRING),
+        version=nullable(INTEGER),
+        details=nullable(OBJECT),
+        usage=nullable(OBJECT),
+        cost=nullable(SCORE),
     )
 
 
