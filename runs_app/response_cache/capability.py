@@ -127,7 +127,7 @@ class Lookup:
         async with flight.lock:
             answer, turn = await self.wait_for_answer(flight)
             answer_looked_up.send(CachedModel, result="miss" if answer is None else "hit")
-            if turn in (Turn.FIRST, Turn.ALONE):
+            if turn in (Turn.FIRST, Turn.UNCACHED):
                 try:
                     yield None
                 finally:
@@ -152,7 +152,7 @@ class Lookup:
 
     async def end_turn(self, flight: Flight, turn: Turn) -> None:
         """Let the requests that wait for the answer have it, or ask the model themselves."""
-        if turn is Turn.ALONE:
+        if turn is Turn.UNCACHED:
             flight.land(self.stored, self.options.seconds)
         else:
             await run_blocking(release_lock, self.key, is_stored=bool(self.stored))

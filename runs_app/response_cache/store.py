@@ -30,7 +30,7 @@ class Turn(Enum):
     """The next act of a request whose answer is not stored."""
 
     FIRST = "first"  # ask the model, while equal requests wait
-    ALONE = "alone"  # the same without the cache: only equal requests of this process wait
+    UNCACHED = "uncached"  # the same without the cache: only equal requests of this process wait
     OWN = "own"  # ask the model beside others: the last answer could not be stored
     WAIT = "wait"
 
@@ -63,7 +63,7 @@ def take_turn(key: str) -> Turn:
             return Turn.OWN
         return Turn.FIRST if cache.add(f"response-cache-lock:{key}", 1, LOCK_SECONDS) else Turn.WAIT
     except CACHE_ERRORS:
-        return Turn.ALONE
+        return Turn.UNCACHED
 
 
 def release_lock(key: str, *, is_stored: bool) -> None:
