@@ -17,6 +17,8 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agents_app.api.unknown_keys import warning_payloads
 from jobs_app.api.representation import job_response
+from runs_app.engine.start.concurrency_limits import reject_limit_of_user
+from runs_app.events.streams import StreamSlot
 from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_editor
 from tools_app.api.representation import client_body, directory_entry, tool_body
 from tools_app.mcp.accepted_definitions import Definition
@@ -80,7 +82,7 @@ class ToolView(JSONView):
 
 
 class ExecuteView(JSONView):
-    """A call of a tool by an editor."""
+    """A call of a tool by an editor. The limits of the runs of a user apply to it, and the metrics count it."""
 
     def post(self, request: Request, server_id: str, tool_id: str) -> HttpResponse:
         row = get_server(request, server_id)
@@ -91,7 +93,9 @@ class ExecuteView(JSONView):
             raise BadRequest("request body", [("data", "This must be an object with the arguments of the tool.")])
         reject_call(row, definition)
         caller = CallerNames(str(request.user.pk), row.owner_id)
-        return json_response({"result": execute(server_from_row(row), tool_id, arguments or {}, caller)})
+        with StreamSlot(request.user):  # a call blocks a thread for as long as its tool works
+            reject_limit_of_user(request.user)
+            return json_response({"result": execute(server_from_row(row), tool_id, arguments or {}, caller)})
 
 
 def reject_call(row: McpServer, definition: Definition) -> None:

@@ -149,7 +149,7 @@ MCP_DESCRIPTIONS: dict[str, str] = {
     "getMcpServer": "In the form of the registry protocol of MCP.",
     "listMcpTools": "As the server listed them last. No request is sent to the server.",
     "getMcpTool": "With the difference from the accepted definition, if it changed.",
-    "executeMcpTool": "Only tools that need no approval, and whose definition is accepted.",
+    "executeMcpTool": "Only tools that need no approval, and whose definition is accepted. Limits of runs apply.",
     "acceptMcpTool": "Agents get the tool with its new definition.",
     "refreshMcpServer": "Starts a job. Its result names what was added, removed and changed.",
     "listMcpResources": "Resources of MCP servers are not supported.",

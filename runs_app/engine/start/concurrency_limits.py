@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from access_app.caller import Caller
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError
 from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent
 from runs_app.frequent_queries import leased_runs_of, locked_agent_of_run, suspended_runs
+from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
 
 if TYPE_CHECKING:
@@ -60,6 +62,18 @@ def id_or_zero(user: User | None) -> int:
     return 0 if user is None else user.pk
 
 
+def reject_limit_of_user(user: Caller) -> None:
+    """Raise TooManyRuns if a user, who is about to call a tool without a run, has too many unfinished runs."""
+    if AgentRun.objects.leased().filter(requested_by=user.pk).count() >= settings.RUNS_PER_USER:
+        raise too_many_runs_of_user()
+
+
+def too_many_runs_of_user() -> TooManyRuns:
+    return TooManyRuns(
+        f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
+    )
+
+
 def reject_limits(agent: ResolvedAgent, user: User | None, has_many_suspended: bool) -> None:
     """Raise TooManyRuns if the user or the agent has too many unfinished runs, or the user too many that wait."""
     leased = leased_runs_of(user_id=id_or_zero(user), agent_id=agent.id)
@@ -69,9 +83,7 @@ def reject_limits(agent: ResolvedAgent, user: User | None, has_many_suspended: b
             "Decide the calls that they wait for, or stop some of them."
         )
     if user is not None and sum(user_id == user.pk for user_id, _ in leased) >= settings.RUNS_PER_USER:
-        raise TooManyRuns(
-            f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
-        )
+        raise too_many_runs_of_user()
     if sum(key == agent.id for _, key in leased) >= settings.RUNS_PER_AGENT:
         raise TooManyRuns(
             f"This agent has reached its limit of {settings.RUNS_PER_AGENT} unfinished runs. Try again shortly."

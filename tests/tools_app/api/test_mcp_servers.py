@@ -1,12 +1,16 @@
 """MCP servers in the API: create, change, list, call, and who may."""
 
 import pytest
+from django.utils import timezone
 
 from access_app.role import Role
 from agentcms.logs import FaultFilter
 from jobs_app.models import Job
+from runs_app.events.streams import StreamSlot
+from tests.agentcms.observability.test_metrics import read_metric
 from tests.api_client import Caller
 from tests.factories import UserFactory, api_key, member
+from tests.runs_app.factories import RunFactory
 from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
@@ -196,6 +200,44 @@ def test_an_editor_calls_a_tool(http_server):
     assert (failed.status_code, failed.body["code"]) == (424, "tool_failed")
     assert (dangerous.status_code, dangerous.body["code"]) == (409, "approval_required")
     assert invalid.status_code == 400
+
+
+def test_a_call_without_a_run_has_the_limits_of_a_run(http_server, settings):
+    settings.RUN_STREAMS_PER_USER = settings.RUNS_PER_USER = 1
+    store_listing(http_server.pk, listing(add="Add."))
+    user = member(Role.EDITOR)
+    editor, other = Caller(api_key(user)), caller(Role.EDITOR)
+
+    def call(who):
+        answer = who.post("/api/mcp/office/tools/add/execute", {"data": {"a": 2, "b": 3}})
+        return answer.status_code, answer.body.get("code") or answer.body["result"]
+
+    with StreamSlot(user):
+        with_a_stream = call(editor)
+        of_another = call(other)
+    run = RunFactory(requested_by=user, status="running", finished_at=None, lease_until=timezone.now())
+    with_a_run = call(editor)
+    run.delete()
+
+    assert (with_a_stream, with_a_run) == ((429, "too_many_streams"), (429, "too_many_runs"))
+    assert of_another == call(editor) == call(editor) == (200, 5)
+
+
+def test_calls_without_a_run_are_counted_with_those_of_runs(http_server, client):
+    tools = {name: Definition(name, "", {}) for name in ("add", "fail")}
+    store_listing(http_server.pk, Listing(tools, []))
+    client.force_login(UserFactory(is_staff=True))
+
+    def counts():
+        name = "agentcms_mcp_calls_total"
+        return [read_metric(client, name, server="office", outcome=outcome) for outcome in ("succeeded", "failed")]
+
+    before = counts()
+    editor = caller(Role.EDITOR)
+    editor.post("/api/mcp/office/tools/add/execute", {"data": {"a": 2, "b": 3}})
+    editor.post("/api/mcp/office/tools/fail/execute", {})
+
+    assert [after - count for after, count in zip(counts(), before, strict=True)] == [1, 1]
 
 
 def test_a_refresh_is_a_job_and_resources_are_not_supported(manager, office, caplog):
