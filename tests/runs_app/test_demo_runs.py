@@ -5,12 +5,17 @@ from io import StringIO
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
+from django.urls import reverse
 
 from agents_app.models import Agent
-from memory_app.models import Thread
+from jobs_app.models import Job
+from jobs_app.runner import run_claimed
+from memory_app.models import Message, Thread
+from memory_app.recall.indexing import INDEX_MESSAGES
 from runs_app.models import AgentRun, PendingCall
 from runs_app.usage.aggregation import UsageFigures
 from runs_app.usage.report import build_report
+from tests.runs import start_run, wait_for_end
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -93,3 +98,23 @@ def test_an_assistant_remembers_a_conversation_of_three_weeks():
     assert "shellfish" in trip.resource.working_memory
     assert {*meeting.messages.exclude(author=None).values_list("author_name", flat=True)} == {"tom", "maya"}
     assert [participant.user.username for participant in meeting.participants.all()] == ["maya"]
+
+
+def test_its_recall_can_be_tried_at_once(client):
+    """On the page of the conversation, and by asking the assistant in a new one."""
+    seed()
+    for job in Job.objects.filter(kind=INDEX_MESSAGES):
+        run_claimed(str(job.pk))
+    tom = get_user_model().objects.get(username="tom")
+    client.force_login(tom)
+    question = "Which food makes him ill?"
+
+    recalled = client.get(reverse("threads:view", args=["lisbon"]), {"recall": question}).context["recalled"]
+    run = start_run(Agent.objects.get(pk="travel-assistant"), tom, question, thread="new")
+
+    assert "I am allergic to shellfish, so please no seafood restaurants." in [row["text"] for row in recalled]
+    assert recalled[0]["url"].startswith("/threads/lisbon")
+    hits = wait_for_end(run).remembered["recall"]
+    allergy = Message.objects.get(text__startswith="I am allergic to shellfish")
+    assert allergy.pk in {hit["message"] for hit in hits}
+    assert run.remembered["workingMemory"]["revision"] == 1

@@ -1,13 +1,18 @@
 """The page of a run."""
 
+from html import unescape
+
 from django.urls import reverse
 
+from access_app.models import Membership
 from access_app.role import Role
 from agents_app.models import Agent
 from memory_app.models import Thread
 from runs_app.models import AgentRun, Score
-from tests.factories import member
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
 from tests.page_client import browser
+from tests.runs import DEMO
 from tests.runs_app.factories import RunFactory
 from tests.runs_app.views.conftest import page_text
 
@@ -175,3 +180,38 @@ def test_deleting_the_agent_deletes_its_runs(editor, ann, agent):
     Agent.objects.get(pk=agent.pk).delete()
 
     assert page(editor, run).status_code == 404
+
+
+BY_TIER = {
+    "model": [
+        {
+            "value": {"provider": "demo", "name": "storyteller", "delay": 0},
+            "rules": {"operator": "AND", "conditions": [{"field": "tier", "operator": "equals", "value": "pro"}]},
+        }
+    ]
+}
+
+
+def test_it_shows_facts_claims_and_the_variants_that_they_chose(idle_engine):
+    AgentFactory(
+        id="tiered", owner_id="support", model=DEMO, conditional=BY_TIER, instructions="For {{name || 'all'}}."
+    )
+    user = member(Role.EDITOR, "support")
+    key = Caller(api_key(user, context={"tier": "pro"}))
+
+    answer = key.post(
+        "/api/agents/tiered/generate", {"messages": "Hello", "requestContext": {"name": "<b>Ann</b>", "tier": "basic"}}
+    )
+
+    run = AgentRun.objects.get(pk=answer.body["runId"])
+    whole = unescape(page_text(page(browser(user), run)))
+    Membership.objects.filter(user=user).delete()
+    outside = page_text(page(browser(user), run))
+    facts, _, rest = whole.partition("Facts about the caller")[2].partition("Variants")
+    variants, _, claims = rest.partition("Variables")
+    assert "tier pro" in facts
+    assert f"userId u{user.pk}" in facts
+    assert "Model Variant 1" in variants
+    assert "name <b>Ann</b> tier basic" in claims
+    assert "For <b>Ann</b>." in claims
+    assert not any(word in outside for word in ("Facts about the caller", "Variants"))
