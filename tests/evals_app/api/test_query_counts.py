@@ -35,12 +35,17 @@ def caller(user):
 
 
 def count_queries(call):
-    """Return the number of queries of a call, after one that fills the caches."""
-    call()
-    with CaptureQueriesContext(connection) as queries:
-        answer = call()
-    assert answer.status_code == 200, answer.content
-    return len(queries), answer
+    """Return the number of queries of a call, and its answer.
+
+    It is the smallest of several: tables in the cache are read again after a second.
+    """
+    numbers = []
+    for _ in range(4):
+        with CaptureQueriesContext(connection) as queries:
+            answer = call()
+        assert answer.status_code == 200, answer.content
+        numbers.append(len(queries))
+    return min(numbers), answer
 
 
 def test_datasets(agent, caller):
