@@ -27,7 +27,7 @@ def editor_form(agent: Agent, **changed: Any) -> dict[str, Any]:
         sent[f"scorers-{scorer['key']}-amount"] = scorer["amount"]
     for section in form.memory_sections:
         rows = [*section.rows, *filter(None, [section.switch])]
-        sent |= {row.input.name: row.text for row in rows}
+        sent |= {row.name: row.text for row in rows}
     del sent["memory_options"]
     sent["scorers"] = [scorer["key"] for scorer in form.scorer_rows if scorer["checked"]]
     sent = {name: "" if value is None else value for name, value in {**sent, **changed}.items()}

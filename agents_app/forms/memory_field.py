@@ -15,7 +15,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration.memory_options import DEFAULT_EMBEDDER
-from agents_app.forms.members import format_json, normalize_lines, parse_json
+from agents_app.forms.members import format_json, normalize_line, normalize_lines, parse_json
 
 PREFIX = "memory-"
 KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))
@@ -36,14 +36,6 @@ class MemoryInput:
     help: str = ""
     choices: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def name(self) -> str:
-        return f"{PREFIX}{self.path}"
-
-    @property
-    def id(self) -> str:
-        return f"id_{self.name.replace('.', '-')}"
-
     def format(self, value: Any) -> str:
         """Return the text of a stored value."""
         if self.kind == "switch":
@@ -55,6 +47,10 @@ class MemoryInput:
         if self.kind == "model" and isinstance(value, dict):
             return f"{value.get('provider')}/{value.get('name')}"
         return format_json(value)
+
+    def as_sent(self, text: str) -> str:
+        """Return a text as its input sends it back."""
+        return normalize_lines(text) if self.kind in ("area", "json") else normalize_line(text)
 
     def parse(self, text: str) -> Any:
         """Return the value of a text. Raise ValidationError."""
@@ -182,7 +178,7 @@ class MemoryOptionsWidget(forms.Widget):
     """A widget that reads the texts of the options by path. A template renders them."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, str]:
-        return {item.path: normalize_lines(data.get(item.name) or "") for item in ALL_INPUTS}
+        return {item.path: normalize_lines(data.get(f"{PREFIX}{item.path}") or "") for item in ALL_INPUTS}
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
         return False
@@ -210,7 +206,7 @@ def compose(stored: Any, texts: Mapping[str, str]) -> Options:
                 continue
         for item in group.inputs:
             text = texts.get(item.path, "")
-            if text == normalize_lines(stored_texts[item.path]):
+            if text == item.as_sent(stored_texts[item.path]):
                 continue
             try:
                 write(memory, item.path, item.parse(text) if text.strip() else None)
@@ -254,8 +250,17 @@ class MemoryRow:
     """An input with its text and its error, for the template."""
 
     input: MemoryInput
+    prefix: str  # of its name
     text: str
     error: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.prefix}{self.input.path}"
+
+    @property
+    def id(self) -> str:
+        return f"id_{self.name.replace('.', '-')}"
 
 
 @dataclass(frozen=True)
@@ -271,12 +276,12 @@ class MemorySection:
         return self.switch is None or bool(self.switch.text)
 
 
-def build_sections(texts: Mapping[str, str], errors: list[str]) -> list[MemorySection]:
+def build_sections(texts: Mapping[str, str], errors: list[str], prefix: str = PREFIX) -> list[MemorySection]:
     """Return the groups with their texts, and each error at the input that it names."""
 
     def build_row(item: MemoryInput) -> MemoryRow:
         messages = [error.removeprefix(f"{item.path}: ") for error in errors if error.startswith(f"{item.path}: ")]
-        return MemoryRow(item, texts.get(item.path, ""), " ".join(messages))
+        return MemoryRow(item, prefix, texts.get(item.path, ""), " ".join(messages))
 
     return [
         MemorySection(group, [*map(build_row, group.inputs)], build_row(group.switch) if group.switch else None)

@@ -7,17 +7,11 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agents_app.configuration.conditional import JOINS
-from agents_app.forms.members import normalize_lines, parse_json, parse_number, parse_tags
-from agents_app.forms.object_field import get_list
-from agents_app.forms.tools.knowledge import parse_input
-from agents_app.forms.variants.rows import (
-    LIST_OPERATORS,
-    VALUE_INPUTS,
-    VALUELESS_OPERATORS,
-    VARIANT_FIELDS,
-    VariantRow,
-)
+from agents_app.forms import memory_field
+from agents_app.forms.members import normalize_line, normalize_lines, parse_json, parse_number, parse_tags
+from agents_app.forms.object_field import ObjectInputs, get_list
+from agents_app.forms.variants.conditions import ConditionGroup
+from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
 
 EXAMPLES = {"temperature": "0.7", "topP": "0.9", "maxTokens": "1000"}
 
@@ -34,20 +28,20 @@ def submitted_rows(data: Any) -> list[VariantRow]:
 
 def read_row(data: Any, name: str, row: str) -> VariantRow:
     prefix = f"variant-{name}-{row}"
-    columns = [get_list(data, f"{prefix}-{column}") for column in ("field", "operator", "expected")]
 
     def text(part: str) -> str:
-        return normalize_lines(str(data.get(f"{prefix}-{part}") or "")).strip()
+        return normalize_lines(str(data.get(f"{prefix}-{part}") or ""))
 
     return VariantRow(
         name,
         row,
         {part: text(part) for part in VALUE_INPUTS[name]},
+        text("kind"),
+        ObjectInputs.from_data((), data, f"{prefix}-rest"),
         [key for key in dict.fromkeys(get_list(data, f"{prefix}-keys")) if key],
-        text("join") or "AND",
-        [(item[0].strip(), item[1], item[2].strip()) for item in zip(*columns, strict=False) if item[0].strip()],
-        text("json"),
-        text("rules"),
+        ConditionGroup.from_data(data, prefix),
+        text("json").strip(),
+        text("rules").strip(),
     )
 
 
@@ -62,11 +56,13 @@ def compose_variants(rows: Sequence[VariantRow], stored: Any) -> tuple[Any, list
     for name, label in VARIANT_FIELDS.items():
         composed = []
         for position, row in enumerate((row for row in rows if row.field == name), 1):
+            variant = stored_variant(before, row)
+            row.stored = variant.get("value")
             try:
-                composed.append(merge_variant(stored_variant(before, row), compose_variant(row)))
+                composed.append(merge_variant(variant, compose_variant(row)))
             except ValidationError as error:
-                row.error = " ".join(error.messages)
-                errors.append(f"{label}, variant {position}: {row.error}")
+                row.errors = error.messages
+                errors.append(f"{label}, variant {position}: {' '.join(error.messages)}")
         if composed:
             value[name] = composed
         elif name in before and not before[name]:
@@ -106,21 +102,26 @@ def compose_value(row: VariantRow) -> Any:
         return parse_json(row.json)
     if row.field == "tools":
         return row.keys
-    if row.field == "memory":
-        if not row.texts.get("key"):
-            raise ValidationError("Choose a memory.", code="required")
-        return row.texts["key"]
-    return compose_model(row)
+    return compose_memory(row) if row.field == "memory" else compose_model(row)
+
+
+def compose_memory(row: VariantRow) -> Any:
+    if row.kind == OPTIONS:
+        return memory_field.compose(row.stored, row.texts)
+    if not row.texts.get("key"):
+        raise ValidationError("Choose a memory.", code="required")
+    return row.texts["key"]
 
 
 def compose_model(row: VariantRow) -> dict[str, Any]:
-    provider, name, rest = (row.texts.get(part, "") for part in ("provider", "name", "rest"))
+    provider, name = (normalize_line(row.texts.get(part, "")).strip() for part in ("provider", "name"))
     if not (provider and name):
         raise ValidationError("Enter the provider and the model.", code="required")
-    settings = parse_json(rest) if rest else {}
-    if not isinstance(settings, dict):
-        raise ValidationError('Other settings must be an object, such as {"temperature": 0}.', code="invalid")
-    return {"provider": provider, "name": name, **settings, **compose_settings(row)}
+    model = {"provider": provider, "name": name, **compose_settings(row)}
+    rest = row.rest.compose()
+    if messages := [f"“{name}” is set twice. Remove one of them." for name in rest if name in model]:
+        raise ValidationError(messages, code="invalid")
+    return {**model, **rest}
 
 
 def compose_settings(row: VariantRow) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def compose_settings(row: VariantRow) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, label, text in row.setting_inputs:
         try:
-            settings |= {name: parse_number(text)} if text else {}
+            settings |= {name: parse_number(text)} if text.strip() else {}
         except ValidationError:
             raise ValidationError(f"{label} must be a number, such as {EXAMPLES[name]}.", code="invalid") from None
     return settings
@@ -138,20 +139,9 @@ def compose_rules(row: VariantRow) -> dict[str, Any]:
     if row.rules:
         rules: dict[str, Any] = parse_json(row.rules)
         return rules
-    if not row.conditions:
+    if not row.conditions.items:
         raise ValidationError("Add a condition, so that the variant holds for some callers.", code="required")
-    return {
-        "operator": row.join if row.join in JOINS else "AND",
-        "conditions": [compose_condition(*condition) for condition in row.conditions],
-    }
-
-
-def compose_condition(name: str, operator: str, text: str) -> dict[str, Any]:
-    condition: dict[str, Any] = {"field": name, "operator": operator}
-    if operator in VALUELESS_OPERATORS:
-        return condition
-    value: Any = [parse_input(item) for item in parse_tags(text)] if operator in LIST_OPERATORS else parse_input(text)
-    return {**condition, "value": value}
+    return row.conditions.compose()
 
 
 def compose_context_keys(text: str, stored: Sequence[str] | None) -> list[str] | None:

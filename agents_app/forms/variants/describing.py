@@ -9,18 +9,12 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
-from agents_app.forms.members import format_json, is_number
-from agents_app.forms.tools.knowledge import parse_input
+from agents_app.forms.members import format_json, is_number, normalize_line
+from agents_app.forms.memory_field import texts_of
+from agents_app.forms.object_field import ObjectInputs
 from agents_app.forms.variants.composing import compose_rules, compose_value
-from agents_app.forms.variants.rows import (
-    LIST_OPERATORS,
-    NO_RULES,
-    SETTING_LABELS,
-    VALUELESS_OPERATORS,
-    VARIANT_FIELDS,
-    ConditionTexts,
-    VariantRow,
-)
+from agents_app.forms.variants.conditions import ConditionGroup
+from agents_app.forms.variants.rows import NO_RULES, OPTIONS, SETTING_LABELS, VARIANT_FIELDS, VariantRow
 
 
 def describe(value: Any) -> list[VariantRow]:
@@ -33,41 +27,36 @@ def describe(value: Any) -> list[VariantRow]:
 
 
 def describe_variant(name: str, row: str, variant: Mapping[str, Any]) -> VariantRow:
-    described = VariantRow(name, row)
-    describe_value(described, variant.get("value"))
-    rules = variant.get("rules") or NO_RULES
-    described.join = str(rules.get("operator", "AND"))
-    described.conditions = [*map(describe_condition, rules.get("conditions", ()))]
+    value, rules = variant.get("value"), variant.get("rules") or NO_RULES
+    described = VariantRow(name, row, stored=value)
+    describe_value(described, value)
+    described.conditions = ConditionGroup.describe(rules, described.prefix)
     if not is_same(compose_rules, described, rules):
-        described.join, described.conditions, described.rules = "AND", [], format_json(rules)
+        described.conditions, described.rules = ConditionGroup(described.prefix), format_json(rules)
     return described
 
 
 def describe_value(row: VariantRow, value: Any) -> None:
     """Fill the inputs of a value, or the one with its JSON."""
     if row.field == "model" and isinstance(value, dict):
-        settings = {name: value[name] for name in SETTING_LABELS if is_number(value.get(name))}
-        rest = {name: item for name, item in value.items() if name not in ("provider", "name", *settings)}
-        row.texts = {name: str(value.get(name) or "") for name in ("provider", "name")}
-        row.texts |= {name: json.dumps(number) for name, number in settings.items()}
-        row.texts["rest"] = json.dumps(rest, ensure_ascii=False) if rest else ""
+        describe_model(row, value)
+    elif row.field == "memory" and isinstance(value, dict):
+        row.kind, row.texts = OPTIONS, texts_of(value)
     elif row.field == "memory" and isinstance(value, str):
-        row.texts = {"key": value}
+        row.texts = {"key": normalize_line(value)}
     elif row.field == "tools" and isinstance(value, list):
-        row.keys = [str(key) for key in value]
+        row.keys = [text for key in value if (text := normalize_line(str(key)))]
     if not is_same(compose_value, row, value):
-        row.texts, row.keys, row.json = {}, [], format_json(value)
+        row.texts, row.kind, row.rest, row.keys = {}, "", ObjectInputs(()), []
+        row.json = format_json(value)
 
 
-def describe_condition(condition: Any) -> ConditionTexts:
-    if not isinstance(condition, dict) or "conditions" in condition:
-        return "", "", ""  # which gives nothing back, so that the rules are shown as JSON
-    value, operator = condition.get("value"), str(condition.get("operator"))
-    if operator in LIST_OPERATORS and isinstance(value, list):
-        text = ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value)
-    else:
-        text = value if isinstance(value, str) and parse_input(value) == value else json.dumps(value)
-    return str(condition.get("field")), operator, "" if operator in VALUELESS_OPERATORS else text
+def describe_model(row: VariantRow, value: Mapping[str, Any]) -> None:
+    settings = {name: value[name] for name in SETTING_LABELS if is_number(value.get(name))}
+    row.texts = {name: str(value.get(name) or "") for name in ("provider", "name")}
+    row.texts |= {name: json.dumps(number) for name, number in settings.items()}
+    rest = {name: item for name, item in value.items() if name not in row.texts}
+    row.rest = ObjectInputs.describe((), rest) or ObjectInputs(())
 
 
 def is_same(compose: Any, row: VariantRow, value: Any) -> bool:

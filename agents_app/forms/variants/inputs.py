@@ -54,7 +54,7 @@ class VariantInputs:
     @property
     def fact_names(self) -> list[str]:
         """Return the names of facts and claims to suggest for a condition."""
-        used = (name for row in self.rows for name, _, _ in row.conditions)
+        used = (name for row in self.rows for name in row.conditions.fields)
         return [*dict.fromkeys([*KNOWN_FACTS, *parse_tags(self.context_keys), *used])]
 
     @property

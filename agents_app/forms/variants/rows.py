@@ -5,63 +5,60 @@ The names of the inputs, for the variants of a field such as `model`; `row` is a
     conditional                     sent by every page that has the variants
     context_keys                    the claims that count, separated by commas
     variant-model                   the name of each variant, in order
-    variant-model-<row>-provider, -name, -temperature, -topP, -maxTokens, -rest
-                                    the value: a model, its usual settings, and the others as JSON
-    variant-memory-<row>-key, variant-tools-<row>-keys
-                                    the value: a registered memory, the chosen tools
+    variant-model-<row>-provider, -name, -temperature, -topP, -maxTokens
+                                    the value: a model and its usual settings
+    variant-model-<row>-rest-row-name, …
+                                    its other settings, as in `object_field`
+    variant-memory-<row>-kind       "registered", with the memory in -key, or "options", with an input for each option
+    variant-tools-<row>-keys        the chosen tools
     variant-model-<row>-json        the value as JSON, if the inputs cannot show it
-    variant-model-<row>-join        AND or OR
-    variant-model-<row>-field, -operator, -expected
-                                    each condition; one without a field is ignored
-    variant-model-<row>-rules       the rules as JSON, if they have groups
+    variant-model-<row>-join, …     the conditions, as in `conditions`
+    variant-model-<row>-rules       the rules as JSON, if the inputs cannot show them
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from typing import Any
 
-from agents_app.configuration.conditional import RULE_OPERATORS
+from agents_app.forms.memory_field import ALL_INPUTS, MemorySection, build_sections
+from agents_app.forms.object_field import ObjectInputs
+from agents_app.forms.variants.conditions import ConditionGroup
 
 VARIANT_FIELDS = {"model": "Model", "memory": "Memory", "tools": "Tools"}
 SETTING_LABELS = {"temperature": "Temperature", "topP": "Top P", "maxTokens": "Max tokens"}
-VALUE_INPUTS = {"model": ("provider", "name", *SETTING_LABELS, "rest"), "memory": ("key",), "tools": ()}
-OPERATOR_LABELS = {
-    "equals": "is",
-    "not_equals": "is not",
-    "contains": "contains",
-    "not_contains": "does not contain",
-    "greater_than": "more than",
-    "less_than": "less than",
-    "greater_than_or_equal": "at least",
-    "less_than_or_equal": "at most",
-    "in": "is one of",
-    "not_in": "is none of",
-    "exists": "is known",
-    "not_exists": "is not known",
+OPTIONS = "options"  # the kind of a memory with options of its own
+VALUE_INPUTS = {
+    "model": ("provider", "name", *SETTING_LABELS),
+    "memory": ("key", *(item.path for item in ALL_INPUTS)),
+    "tools": (),
 }
-LIST_OPERATORS = ("in", "not_in")
-VALUELESS_OPERATORS = ("exists", "not_exists")
 NO_RULES = {"operator": "AND", "conditions": []}
-NEW_CONDITIONS = 2  # inputs for further conditions
 KNOWN_FACTS = ("userId", "roles", "owner")
-
-ConditionTexts = tuple[str, str, str]  # field, operator, text of the value
 
 
 @dataclass
 class VariantRow:
-    """A variant as texts of inputs. `json` and `rules` are blank if the other inputs show them."""
+    """A variant as texts of inputs. `json` and `rules` are blank if the other inputs show them.
+
+    `stored` is the value before the change. Options of a memory that have no input stay as they are in it.
+    """
 
     field: str
     row: str
     texts: dict[str, str] = dataclass_field(default_factory=dict)
+    kind: str = ""  # of a memory
+    rest: ObjectInputs = dataclass_field(default_factory=lambda: ObjectInputs(()))
     keys: list[str] = dataclass_field(default_factory=list)
-    join: str = "AND"
-    conditions: list[ConditionTexts] = dataclass_field(default_factory=list)
+    conditions: ConditionGroup = dataclass_field(default_factory=lambda: ConditionGroup(""))
     json: str = ""
     rules: str = ""
-    error: str = ""
+    stored: Any = None
+    errors: list[str] = dataclass_field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.conditions.prefix = self.conditions.prefix or self.prefix
 
     @property
     def prefix(self) -> str:
@@ -69,7 +66,8 @@ class VariantRow:
 
     @property
     def is_blank(self) -> bool:
-        return not (any(self.texts.values()) or self.keys or self.conditions or self.json or self.rules)
+        has_value = any(self.texts.values()) or self.rest.rows or self.keys or self.json
+        return not (has_value or self.conditions.items or self.rules)
 
     @property
     def setting_inputs(self) -> list[tuple[str, str, str]]:
@@ -77,13 +75,8 @@ class VariantRow:
         return [(name, label, self.texts.get(name, "")) for name, label in SETTING_LABELS.items()]
 
     @property
-    def condition_inputs(self) -> list[ConditionTexts]:
-        """Return the conditions, and inputs for further ones."""
-        return [*self.conditions, *([("", "equals", "")] * NEW_CONDITIONS)]
-
-    @property
-    def operators(self) -> list[tuple[str, str]]:
-        return [(name, OPERATOR_LABELS[name]) for name in RULE_OPERATORS]
+    def memory_sections(self) -> list[MemorySection]:
+        return build_sections(self.texts, self.errors, f"{self.prefix}-")
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,20 @@
 
 import pytest
 from django.http import QueryDict
+from django.template.loader import render_to_string
 from django.urls import reverse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from agents_app.configuration.conditional import RULE_OPERATORS
+from agentcms.wire.canonical import canonical
+from agents_app.configuration.conditional import JOINS, RULE_OPERATORS
 from agents_app.forms.pickers import OptionSource
 from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent
+from tests.agents_app.forms.test_round_trips import PHASES, keys, objects, texts, values
+from tests.conftest import DRILL
 from tests.factories import AgentFactory
+from tests.form_submission import form_data
 from tests.page_client import agent, editor, editor_form, publisher
 
 __all__ = ["agent", "editor", "publisher"]
@@ -47,18 +54,9 @@ def inputs(agent_row, value, keys=None):
     return VariantInputs.stored(value, keys, OptionSource("tools", None, agent_row))
 
 
-def sent(variants):
+def sent(variants, scripts=True):
     """Return the form that a browser sends for these inputs, without changes."""
-    data = QueryDict(mutable=True)
-    data["conditional"], data["context_keys"] = "shown", variants.context_keys
-    for row in [row for group in variants.groups for row in (*group.rows, group.blank)]:
-        data.appendlist(f"variant-{row.field}", row.row)
-        for part, text in {**row.texts, "json": row.json, "rules": row.rules, "join": row.join}.items():
-            data[f"{row.prefix}-{part}"] = text.replace("\n", "\r\n")
-        data.setlist(f"{row.prefix}-keys", [tool.key for tool in variants.tools if tool.key in row.keys])
-        for column, name in enumerate(("field", "operator", "expected")):
-            data.setlist(f"{row.prefix}-{name}", [item[column] for item in row.condition_inputs])
-    return data
+    return form_data(render_to_string("agents/_variants.html", {"variants": variants, "url": "/"}), scripts)
 
 
 @pytest.mark.parametrize("value", [None, {}, {"model": []}, STORED, {"tools": STORED["tools"], "model": None}])
@@ -72,6 +70,152 @@ def test_unchanged_inputs_give_the_stored_variants_back(agent, value):
     assert submitted.errors == []
 
 
+conditions = st.builds(
+    lambda field, operator, value: {
+        "field": field,
+        "operator": operator,
+        **({} if operator.endswith("exists") else {"value": [value] if operator.endswith("in") else value}),
+    },
+    keys,
+    st.sampled_from(RULE_OPERATORS),
+    values,
+)
+
+
+def groups(inner):
+    """Return groups of these conditions."""
+    return st.fixed_dictionaries(
+        {"operator": st.sampled_from(JOINS), "conditions": st.lists(inner, min_size=1, max_size=3)}
+    )
+
+
+nested = groups(conditions | groups(conditions | groups(conditions)))
+models = st.builds(
+    lambda more, provider, name: {**more, "provider": provider, "name": name},
+    objects("temperature", "topP", "maxTokens", "seed"),
+    keys,
+    keys,
+)
+recalls = st.none() | st.booleans() | objects("topK", "messageRange")
+memories = keys | st.fixed_dictionaries(
+    {
+        "options": st.fixed_dictionaries(
+            {},
+            optional={"lastMessages": st.integers(1, 99) | st.just(False), "semanticRecall": recalls, "more": values},
+        )
+    },
+    optional={"embedder": texts},
+)
+tools = st.lists(st.sampled_from(["word-count", "calculator", "gone", "a b"]), max_size=3, unique=True)
+conditionals = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.lists(st.fixed_dictionaries({"value": value, "rules": nested}), min_size=1, max_size=2)
+        for name, value in (("model", models), ("memory", memories), ("tools", tools))
+    },
+)
+
+
+@settings(
+    max_examples=300 if DRILL else 15,
+    deadline=None,
+    phases=PHASES,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(value=conditionals, scripts=st.booleans())
+def test_any_variants_come_back_from_their_inputs(agent, value, scripts):
+    data = sent(inputs(agent, value), scripts)
+
+    submitted = VariantInputs.submitted(data, OptionSource("tools", None, agent))
+
+    composed, _ = submitted.compose(value, None)
+    assert submitted.errors == []
+    assert canonical(composed) == canonical(value)
+
+
+def test_groups_of_conditions_are_inputs(agent):
+    inner = rules(("seats", "greater_than", 5), ("beta", "exists"), join="OR")
+    deep = {"operator": "OR", "conditions": [rules(("a", "equals", 1)), *inner["conditions"]]}
+    several = {"operator": "AND", "conditions": [inner, *ENTERPRISE["conditions"], deep]}
+    stored = {"tools": [{"value": ["add"], "rules": several}]}
+
+    (row,) = inputs(agent, stored).rows
+
+    assert row.rules == ""
+    data = sent(inputs(agent, stored))
+    prefix = "variant-tools-0"
+    assert data.getlist(f"{prefix}-operator")[:3] == ["group:g0", "equals", "group:g2"]
+    assert data.getlist(f"{prefix}-g2-g0-field")[0] == "a"
+    assert not [name for name in data if name.endswith(("-rules", "-json"))]
+    data[f"{prefix}-new0-join"] = "OR"
+    data.setlist(f"{prefix}-new0-field", ["locale", ""])
+    data.setlist(f"{prefix}-new0-expected", ["de", ""])
+    value, _ = VariantInputs.submitted(data, OptionSource("tools", None, agent)).compose(stored, None)
+    assert value["tools"][0]["rules"]["conditions"] == [
+        *several["conditions"],
+        rules(("locale", "equals", "de"), join="OR"),
+    ]
+
+
+def test_groups_that_name_themselves_are_read_once(agent):
+    data = QueryDict(mutable=True)
+    data["variant-tools"] = "n1"
+    for prefix in ("variant-tools-n1", "variant-tools-n1-x", "variant-tools-n1-x-x", "variant-tools-n1-x-x-x"):
+        data.setlist(f"{prefix}-field", ["", "", "a"])
+        data.setlist(f"{prefix}-operator", ["group:x", "group:x", "exists"])
+        data.setlist(f"{prefix}-expected", ["", "", ""])
+
+    value, _ = VariantInputs.submitted(data, OptionSource("tools", None, agent)).compose(None, None)
+
+    known = rules(("a", "exists"))["conditions"]
+    third = {"operator": "AND", "conditions": known}
+    second = {"operator": "AND", "conditions": [third, *known]}
+    assert value["tools"][0]["rules"] == {"operator": "AND", "conditions": [second, *known]}
+
+
+def test_options_of_a_memory_are_fields_of_its_variant(publisher, agent):
+    new = {
+        "variant-memory": ["n1"],
+        "variant-memory-n1-kind": "options",
+        "variant-memory-n1-options.lastMessages": "few",
+        "variant-memory-n1-field": ["tier"],
+        "variant-memory-n1-operator": ["equals"],
+        "variant-memory-n1-expected": ["pro"],
+    }
+
+    refused = save(publisher, agent, **new)
+    saved = save(publisher, agent, **new | {"variant-memory-n1-options.lastMessages": "20"})
+
+    assert refused.status_code == 422
+    assert 'name="variant-memory-n1-options.lastMessages" value="few"' in refused.content.decode()
+    assert saved.status_code == 302
+    stored = Agent.objects.get(pk=agent.pk)
+    assert stored.conditional["memory"][0]["value"] == {"options": {"lastMessages": 20}}
+
+
+def test_other_settings_of_a_model_are_rows(publisher, agent):
+    new = {
+        "variant-model": ["n1"],
+        "variant-model-n1-provider": "demo",
+        "variant-model-n1-name": "echo",
+        "variant-model-n1-maxTokens": "9",
+        "variant-model-n1-rest-row-name": ["seed", "maxTokens"],
+        "variant-model-n1-rest-row-kind": ["number", "number"],
+        "variant-model-n1-rest-row-value": ["7", "8"],
+        "variant-model-n1-field": ["beta"],
+        "variant-model-n1-operator": ["exists"],
+        "variant-model-n1-expected": [""],
+    }
+
+    refused = save(publisher, agent, **new)
+    saved = save(publisher, agent, **new | {"variant-model-n1-maxTokens": ""})
+
+    assert "“maxTokens” is set twice. Remove one of them." in refused.content.decode()
+    assert saved.status_code == 302
+    value = Agent.objects.get(pk=agent.pk).conditional["model"][0]["value"]
+    assert value == {"provider": "demo", "name": "echo", "seed": 7, "maxTokens": 8}
+
+
 @pytest.mark.parametrize("operator", RULE_OPERATORS)
 def test_every_operator_is_a_choice(agent, operator):
     value = ["a", 2, True] if operator.endswith("in") else "x"
@@ -80,8 +224,8 @@ def test_every_operator_is_a_choice(agent, operator):
 
     (row,) = inputs(agent, stored).rows
 
-    assert (row.rules, len(row.conditions)) == ("", 1)
-    assert operator in dict(row.operators)
+    assert (row.rules, len(row.conditions.items)) == ("", 1)
+    assert operator in dict(row.conditions.operators)
 
 
 def save(client, row, **changed):
@@ -118,7 +262,7 @@ def test_usual_settings_of_a_model_are_fields(publisher, agent):
     (row,) = inputs(agent, stored).rows
 
     assert [text for _, _, text in row.setting_inputs] == ["0", "", "2000"]
-    assert (row.json, row.texts["rest"]) == ("", '{"seed": 7, "topP": null}')
+    assert (row.json, row.rest.compose()) == ("", {"seed": 7, "topP": None})
     submitted = VariantInputs.submitted(sent(inputs(agent, stored)), OptionSource("tools", None, agent))
     assert submitted.compose(stored, None) == (stored, None)
 
