@@ -10,6 +10,7 @@ from knowledge_app.documents import extraction
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.extraction import extract_text
 from knowledge_app.documents.media_types import HTML, MARKDOWN, PDF, media_type_of
+from tools_app.programs.sandbox import is_sandbox_available
 
 MEGABYTE = 1024 * 1024
 
@@ -112,3 +113,27 @@ def test_a_text_of_headings_has_a_limited_number_of_places():
 def test_archives_and_unknown_files_are_refused(name):
     with pytest.raises(DocumentError, match="cannot be read"):
         media_type_of(name, b"PK\x03\x04" + b"\0" * 100)
+
+
+ESCAPED = """
+import json, os, sys
+try:
+    text = open(sys.argv[0].rpartition("/")[0] + "/../secret.txt").read()
+except OSError as error:
+    text = type(error).__name__
+print(json.dumps({"pages": [text, " ".join(os.environ)]}))
+"""
+
+
+def test_a_document_that_takes_over_its_reader_sees_neither_files_nor_secrets(settings, tmp_path, monkeypatch):
+    """A program in place of the reader does what a fault in a library for PDF would allow."""
+    monkeypatch.setenv("SECRET_KEY", "hush")
+    monkeypatch.setattr(extraction, "PROGRAM", tmp_path / "reader" / "reader.py")
+    extraction.PROGRAM.parent.mkdir()
+    extraction.PROGRAM.write_text(ESCAPED)
+    (tmp_path / "secret.txt").write_text("hush")
+
+    file, environment = extraction.run_program("pdf", b"")
+
+    assert file == ("FileNotFoundError" if is_sandbox_available() else "hush")
+    assert "SECRET_KEY" not in environment.split()
