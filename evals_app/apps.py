@@ -9,6 +9,7 @@ class EvalsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents_app.registry import Kind, registry
+        from evals_app import signals  # noqa: F401  connects the receivers
         from evals_app.gates.enforcement import refuse_unmet_gates, reject_gate_without_dataset, warn_of_gates
         from evals_app.models import ReleaseGate
         from evals_app.scorers.table import scorer_entries, scorer_table

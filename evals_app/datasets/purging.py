@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -24,12 +25,7 @@ REDACTED = "[purged]"
 @transaction.atomic
 def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
     """Redact an item in all its versions and results. This makes no version and stands in the log of the admin."""
-    ItemsChange(dataset)
-    empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
-    ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", **empty)
-    item.purged_at = item.purged_at or timezone.now()
-    item.save(update_fields=["purged_at"])
-    purge_results(item.pk)
+    redact_item(dataset, item)
     LogEntry.objects.create(
         user_id=user.pk,  # type: ignore[misc]  # anonymous users do not come here
         content_type=ContentType.objects.get_for_model(Dataset),
@@ -38,6 +34,27 @@ def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
         action_flag=CHANGE,
         change_message=f"Item {item.pk} purged ({current_change().source}).",
     )
+
+
+@transaction.atomic
+def redact_item(dataset: Dataset, item: DatasetItem) -> None:
+    """Redact an item in all its versions and results."""
+    ItemsChange(dataset)
+    empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
+    ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", **empty)
+    item.purged_at = item.purged_at or timezone.now()
+    item.save(update_fields=["purged_at"])
+    purge_results(item.pk)
+
+
+def redact_copies_of_runs(run_ids: Collection[UUID]) -> None:
+    """Redact the items that were made of runs, and the results that experiments have of them."""
+    references = [str(run_id) for run_id in run_ids]
+    copies = ItemVersion.objects.filter(source__type="trace", source__referenceId__in=references)
+    for item in DatasetItem.objects.filter(pk__in=copies.values("item")).select_related("dataset"):
+        redact_item(item.dataset, item)
+    for result in ExperimentResult.objects.filter(run_key__in=run_ids):
+        redact(result)
 
 
 @transaction.atomic

@@ -103,9 +103,7 @@ def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int
     )
     columns = {"suspended_at": now, "holder": "", "lease_until": None, "attempts": 0}
     AgentRun.objects.filter(pk=run_id).update(**columns, worked_ms=F("worked_ms") + worked_ms, **values)
-    for call in calls:
-        if call.kind != PendingCall.Kind.CHILD:
-            transaction.on_commit(partial(approval_requested.send, PendingCall, call=call), robust=True)
+    announce_after_commit(calls)
     run = AgentRun.objects.without_large_columns().get(pk=run_id)
     if run.cancel_requested_at is not None:
         leases.end_suspended(run)
@@ -120,6 +118,13 @@ def database_time(run_id: Any) -> datetime:
     """Return the time by the clock of the database: those of two processes may differ by minutes."""
     now: datetime = AgentRun.objects.filter(pk=run_id).values_list(Now(), flat=True).get()
     return now
+
+
+def announce_after_commit(calls: Iterable[PendingCall]) -> None:
+    """Notify people about the calls that they may decide, after the commit."""
+    for call in calls:
+        if call.kind != PendingCall.Kind.CHILD:
+            transaction.on_commit(partial(approval_requested.send, PendingCall, call=call), robust=True)
 
 
 def mark_resource(run_id: Any, calls: Iterable[PendingCall]) -> None:

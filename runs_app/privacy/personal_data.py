@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model, Q
+from django.dispatch import Signal
 from django.utils import timezone
 
 from jobs_app.models import Job
@@ -20,6 +22,8 @@ from runs_app.models import AgentRun, PendingCall
 
 FORGET, EXPORT_RESOURCE = "forget_resource", "export_resource"  # kinds of jobs
 ROWS_PER_BATCH = 1000  # rows of a transaction
+
+runs_forgotten = Signal()  # sent with `run_ids` before runs and their child runs are deleted on request
 
 
 def runs_of(realm: str, key: str) -> Any:
@@ -34,6 +38,12 @@ def calls_of(realm: str, key: str) -> Any:
     runs = runs_of(realm, key).order_by().values("pk")
     of_resource = Q(resource_digest=resource_digest(realm, key))
     return PendingCall.objects.filter(of_resource | Q(run__in=runs) | Q(root_id__in=runs))
+
+
+def announce_deletion(run_ids: Collection[UUID]) -> None:
+    """Let other applications delete the copies that they have of runs and of their child runs."""
+    runs = AgentRun.objects.filter(Q(pk__in=run_ids) | Q(root_id__in=run_ids))
+    runs_forgotten.send(AgentRun, run_ids=[*runs.values_list("pk", flat=True)])
 
 
 def delete_exports(realm: str, key: str) -> None:
@@ -58,13 +68,10 @@ def forget(job: Job) -> dict[str, int]:
     digest = resource_digest(realm, key)
     delete_exports(realm, key)
     counts: dict[str, int] = {"messages": 0, "threads": 0, "runs": 0, "approvals": 0} | (job.cursor or {})
-    messages = Message.objects.filter(thread__realm=realm, thread__resource_key=key)
-    threads = Thread.objects.filter(realm=realm, resource_key=key)
-    calls = ("approvals", calls_of(realm, key))
-    # Calls of earlier releases are only known by their runs. A run that was active may have added some at its end.
-    parts = [calls, ("messages", messages), ("runs", runs_of(realm, key)), calls, ("threads", threads)]
-    for name, rows in parts:
+    for name, rows in rows_of_resource(realm, key):
         while keys := [*rows.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:
+            if name == "runs":
+                announce_deletion(keys)
             anonymise_log(rows.model, keys, digest[:12])
             _, deleted = rows.model.objects.filter(pk__in=keys).delete()
             counts[name] += deleted.get(rows.model._meta.label, 0)  # with child runs and child threads
@@ -73,6 +80,16 @@ def forget(job: Job) -> dict[str, int]:
     # The row of the job must not say whose data it was.
     Job.objects.filter(pk=job.pk).update(parameters={"digest": digest})
     return counts
+
+
+def rows_of_resource(realm: str, key: str) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a resource, in the order in which they are deleted."""
+    # Calls of earlier releases are only known by their runs. A run that was active may have added some at its end.
+    yield "approvals", calls_of(realm, key)
+    yield "messages", Message.objects.filter(thread__realm=realm, thread__resource_key=key)
+    yield "runs", runs_of(realm, key)
+    yield "approvals", calls_of(realm, key)
+    yield "threads", Thread.objects.filter(realm=realm, resource_key=key)
 
 
 def delete_resource(realm: str, key: str, digest: str, by: str) -> None:

@@ -7,14 +7,18 @@ from django.core import serializers
 
 from agentcms.errors import Conflict
 from agents_app.registry import Entry, Kind, registry
+from evals_app.datasets.from_runs import item_of_run
 from evals_app.datasets.purging import purge_item
 from evals_app.experiments.external import submit_result
 from evals_app.experiments.jobs import Walk
 from evals_app.models import ExperimentResult, ItemVersion
+from jobs_app import runner
 from memory_app.models import Message, Thread
 from runs_app.models import AgentRun
+from runs_app.privacy.personal_data import FORGET
+from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
-from tests.factories import AgentFactory, member
+from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG
 from tests.served import wait_until
 
@@ -131,3 +135,25 @@ def test_a_purged_item_does_not_run(editor):
 
     assert (experiment.status, experiment.total_items, experiment.succeeded_count) == ("completed", 1, 1)
     assert "purged" not in json.dumps([result.output for result in experiment.results.all()])
+
+
+def test_items_of_runs_of_a_person_are_purged_with_the_data_of_the_person(editor, quoting):
+    agent = AgentFactory(model=DEMO, instructions="", memory="last-messages")
+    caller = Caller(api_key(editor))
+    body = {"messages": f"I am {SECRET}", "memory": {"thread": "t", "resource": "ann"}}
+    run = AgentRun.objects.get(pk=caller.post(f"/api/agents/{agent.pk}/generate", body).body["runId"])
+    dataset = make_dataset(item_of_run(AgentRun.objects.with_roles(editor).get(pk=run.pk), editor), "Other")
+    named = {"input": "Who am I?", "metadata": {"threadId": "t", "resourceId": "ann"}}
+    reading = make_dataset(named, pk="reading")
+    for tested in (dataset, reading):
+        run_experiment(tested, editor, agent, scorerIds=quoting)
+    assert stored_texts().count(SECRET) > 8
+
+    runner.run_now(FORGET, {"realm": f"u{editor.pk}", "resource": "ann"})
+
+    assert SECRET not in stored_texts()
+    assert [*ItemVersion.objects.filter(dataset=dataset).order_by("item_id").values_list("input", flat=True)] == [
+        "[purged]",
+        "Other",
+    ]
+    assert dataset.items.filter(purged_at=None).count() == 1
