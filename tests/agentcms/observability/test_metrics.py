@@ -14,6 +14,7 @@ from django.utils import timezone
 from agentcms.observability import metrics
 from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
+from agentcms.tracing import spans, tracer_provider
 from jobs_app.models import Heartbeat, Job, JobFile
 from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.recall.indexing import INDEX_MESSAGES
@@ -23,6 +24,7 @@ from runs_app.engine.leases import run_requeued
 from runs_app.models import AgentRun, PendingCall
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.memory_app.conftest import add_thread
+from tests.served import free_port, wait_until
 from versions_app.integrity.check import CHECK_HISTORY
 
 pytestmark = pytest.mark.django_db
@@ -275,3 +277,28 @@ def test_recalls_and_the_index_backlog_are_measured(staff):
     assert read_metric(staff, "agentcms_recalls_total", outcome="failed") == before + 1
     assert read_metric(staff, "agentcms_recall_seconds_count") == seconds + 1
     assert read_metric(staff, "agentcms_index_backlog") == 1
+
+
+def test_spans_that_a_collector_does_not_take_are_counted(staff, settings, monkeypatch):
+    endpoint = f"http://127.0.0.1:{free_port()}"  # nobody listens
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "60000")
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "5")
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "5")
+    name, reasons = "agentcms_spans_dropped_total", ("queue_full", "export_failed", "stopped")
+    before = {reason: read_metric(staff, name, reason=reason) for reason in reasons}
+    settings.TRACES_ENDPOINT = endpoint
+    tracer_provider.get_provider()
+
+    with tracer_provider._processor._batch_processor._export_lock:  # the thread that exports waits
+        for _ in range(8):
+            with spans.span("work"):
+                pass
+    spans.shut_down()
+    settings.TRACES_ENDPOINT = ""
+
+    def lost():
+        return {reason: read_metric(staff, name, reason=reason) - before[reason] for reason in reasons}
+
+    assert lost()["queue_full"] == 3
+    wait_until(lambda: sum(lost().values()) == 8, 10, "the count of all lost spans")
