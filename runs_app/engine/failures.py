@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -28,7 +29,16 @@ UNKNOWN_FAILURE_MESSAGE = "The server failed while the agent answered. The serve
 
 
 def failure_message(error: BaseException, model: str) -> str:
-    """Return the message of a failed run. It contains no API key."""
+    """Return the message of a failed run for its user. It contains no API key."""
+    return _message(error, model, provider_reason)
+
+
+def log_message(error: BaseException, model: str) -> str:
+    """Return the message of a failed run for the log, without the words of the provider, which may quote a prompt."""
+    return _message(error, model, lambda cause: provider_reason(cause) if isinstance(cause, ai.UserError) else "")
+
+
+def _message(error: BaseException, model: str, read_reason: Callable[[BaseException], str]) -> str:
     error = find_run_error(error) or error
     if isinstance(error, ValidationError):
         return " ".join(error.messages)
@@ -38,7 +48,7 @@ def failure_message(error: BaseException, model: str) -> str:
         if isinstance(error, error_type):
             status = getattr(error, "status_code", "")
             return template.format(
-                model=model, status=status, limit=exceeded_limit(error), reason=provider_reason(error)
+                model=model, status=status, limit=exceeded_limit(error), reason=read_reason(error)
             ).strip()
     return UNKNOWN_FAILURE_MESSAGE
 

@@ -108,8 +108,8 @@ def record_failure(execution: RunExecution, error: Exception) -> None:
         return
     message = to_storable_json(failures.failure_message(error, execution.model))
     if failures.is_expected(error):
-        # Log the message, not the error itself, which may quote an API key.
-        log.warning("Run %s failed: %s", execution.run_id, message)
+        # Log neither the error nor the message for users: both quote the provider, which quotes keys and prompts.
+        log.warning("Run %s failed: %s", execution.run_id, failures.log_message(error, execution.model))
     else:
         log.error("Run %s failed.", execution.run_id, exc_info=error)
     close_failed(execution, message)

@@ -29,7 +29,9 @@ def test_background_tasks_are_measured_by_state(staff):  # noqa: F811
     counts = {status: read_metric(staff, TASKS, status=status) for status in BackgroundTask.Status.values}
 
     assert counts == {
-        "pending": 2, "running": 1, "suspended": 1,
+        "pending": 2,
+        "running": 1,
+        "suspended": 1,
         **dict.fromkeys(["completed", "failed", "cancelled", "timed_out"], 0),
     }
 

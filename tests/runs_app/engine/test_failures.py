@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
-from runs_app.engine.failures import UNKNOWN_FAILURE_MESSAGE, failure_message, is_expected
+from runs_app.engine.failures import UNKNOWN_FAILURE_MESSAGE, failure_message, is_expected, log_message
 from runs_app.models import ModelProvider
 from runs_app.providers import table
 
@@ -99,3 +99,11 @@ def test_a_message_contains_no_key_that_looks_like_a_word():
     )
 
     assert message.endswith("Not valid: Bearer …")
+
+
+def test_the_log_has_no_words_of_the_provider():
+    error = ai.ModelHTTPError(400, "gpt-5", {"error": {"message": "'My diary' is not allowed"}})
+
+    assert "My diary" in failure_message(error, MODEL)
+    assert log_message(error, MODEL) == f"{MODEL} rejected the request (400)."
+    assert log_message(ai.UserError("no such tool"), MODEL).endswith("configuration: no such tool.")
