@@ -19,6 +19,7 @@ from evals_app.compare.repeats import mean_scores
 from evals_app.compare.word_differences import mark_words
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.views.experiments import ONLY_WORSE
+from evals_app.views.figures import MINUS, difference_text, duration_text, range_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
 from runs_app.models import RunEvent
 
@@ -71,7 +72,13 @@ def compared_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list
     scorers = statistics.get("scorers", {})
     plots = build_interval_plots([*scorers.values()])
     return [
-        {"name": names.get(key, {}).get("name") or key, "entry": entry, "plot": plot}
+        {
+            "name": names.get(key, {}).get("name") or key,
+            "entry": entry,
+            "difference": difference_text(entry["difference"]),
+            "range": range_text(entry["low"], entry["high"]),
+            "plot": plot,
+        }
         for (key, entry), plot in zip(scorers.items(), plots, strict=True)
     ]
 
@@ -79,7 +86,7 @@ def compared_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list
 def compared_measures(statistics: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the duration and the cost of an item before and after, in words. What is not known is left out."""
     measures = []
-    for label, name, words in (("Duration", "durationMs", duration_text), ("Cost", "cost", cost_text)):
+    for label, name, words in (("Duration", "durationMs", seconds_text), ("Cost", "cost", cost_text)):
         entry = statistics.get(name) or {}
         if not entry.get("pairs"):
             continue
@@ -88,12 +95,13 @@ def compared_measures(statistics: dict[str, Any]) -> list[dict[str, Any]]:
     return measures
 
 
-def duration_text(milliseconds: float) -> str:
-    return f"{milliseconds / 1000:.2f} s"
+def seconds_text(milliseconds: float) -> str:
+    """Return a duration, or a difference of two, in seconds."""
+    return f"{MINUS if milliseconds < 0 else ''}{abs(milliseconds) / 1000:.2f} s"
 
 
 def cost_text(dollars: float) -> str:
-    return f"{'-' if dollars < 0 else ''}${abs(dollars):.6f}"
+    return f"{MINUS if dollars < 0 else ''}${abs(dollars):.6f}"
 
 
 def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) -> list[dict[str, Any]]:
@@ -116,13 +124,24 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
             for label, results, spans in zip(("Before", "After"), pair, marked, strict=True)
         ]
         texts = (text_of_json(value) for value in (before.effective_input, before.effective_ground_truth))
-        rows.append({"change": entry["change"], "sides": sides, **dict(zip(("input", "truth"), texts, strict=True))})
+        rows.append(
+            {
+                "change": difference_text(entry["change"]),
+                "sides": sides,
+                **dict(zip(("input", "truth"), texts, strict=True)),
+            }
+        )
     return rows
 
 
 def describe_attempts(results: list[ExperimentResult]) -> dict[str, Any]:
     """Return the first answer of an experiment to an item, the others, and the means of their scores."""
-    return {"result": results[0], "others": results[1:], "scores": mean_scores(one.scores for one in results)}
+    return {
+        "result": results[0],
+        "others": results[1:],
+        "scores": mean_scores(one.scores for one in results),
+        "duration": duration_text(results[0].duration_ms),
+    }
 
 
 def calls_by_run(run_ids: list[UUID | None]) -> dict[UUID | None, list[str]]:

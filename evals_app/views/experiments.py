@@ -25,6 +25,7 @@ from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.retrying import retry_failed
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
+from evals_app.views.figures import duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 
 ONLY_FAILED, ONLY_WORSE, ONLY_UNREVIEWED = "failed", "worse", "needs-review"
@@ -52,6 +53,8 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "query": urlencode({name: value for name, value in (("only", only), ("tag", tag)) if value}),
         "baseline": baseline,
         "scorers": row.summary.get("scorers", {}),
+        "median": duration_text(row.summary.get("medianMs")),
+        "p95": duration_text(row.summary.get("p95Ms")),
         "others": other_experiments(row) if row.is_finished else [],
         "may_edit": may_edit,
         "may_retry": may_edit and row.is_finished and not row.is_external,
@@ -95,6 +98,7 @@ def result_row(result: ExperimentResult, may_review: bool) -> dict[str, Any]:
         form = ReviewForm(initial=initial, auto_id=f"{result.pk}_%s")
     return {
         "result": result,
+        "duration": duration_text(result.duration_ms),
         "input": text_of_json(result.effective_input),
         "output": text_of_json(result.output),
         "ground_truth": text_of_json(result.effective_ground_truth),

@@ -200,7 +200,7 @@ def total_cost(run: AgentRun) -> TotalCost | None:
         return None
     costs = [member.cost for member in tree if not member.is_demo]
     known_costs = [cost for cost in costs if cost is not None]
-    cost = format_cost(sum(known_costs, Decimal())) if len(known_costs) == len(costs) else ""
+    cost = (format_cost(sum(known_costs, Decimal())) if costs else "$0") if len(known_costs) == len(costs) else ""
     return TotalCost(sum(total_tokens(member.usage) for member in tree), cost)
 
 

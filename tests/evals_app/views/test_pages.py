@@ -78,8 +78,8 @@ def test_a_comparison_shows_scores_calls_and_figures_of_each_item(client, editor
     assert page.count('class="interval-chart"') == 1
     assert "0.50 s" in page
     assert "1.50 s" in page
-    assert "-$0.250000" in page
-    assert "77 tokens · 1500 ms · 1 call: word-count" in page
+    assert "−$0.250000" in page
+    assert "77 tokens · 1.5 s · 1 call: word-count" in page
     assert f'href="/runs/{run.pk}"' in worse
     assert (worse.count('data-label="Change"'), better.count('data-label="Change"')) == (1, 11)
 

@@ -1,0 +1,27 @@
+"""Figures of experiments as texts of pages."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from runs_app.display.formats import format_duration
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def duration_text(milliseconds: float | None) -> str:
+    """Return a duration such as `1.6 s`, or a blank text without one."""
+    return "" if milliseconds is None else format_duration(timedelta(milliseconds=milliseconds))
+
+
+def difference_text(difference: float | None) -> str:
+    """Return the difference of two scores with its sign, or a blank text without one."""
+    if difference is None:
+        return ""
+    rounded = round(difference, 2)
+    return f"{'+' if rounded > 0 else MINUS if rounded < 0 else ''}{abs(rounded):.2f}"
+
+
+def range_text(low: float | None, high: float | None) -> str:
+    """Return an interval of differences, or a blank text without one."""
+    return "" if low is None or high is None else f"{difference_text(low)} to {difference_text(high)}"
