@@ -1,5 +1,7 @@
 """Duration of every page with large data: thousands of agents, 1,000 versions of one, and 211 kB of instructions.
 
+Those of jobs are measured with twenty imports, each with the largest report.
+
     .venv/bin/python -m benchmarks.pages --agents 3000
 
 Starts a temporary copy (tests/served.py). Measures it over one HTTP connection, and on one page in Chromium.
@@ -27,6 +29,9 @@ CHROMIUM = which("chromium") or which("google-chrome")
 LINE = "Answer every guest in the order of arrival, {{name}}, and name the source of all that you know.\n"
 LONG_TEXT = LINE * (211_000 // len(LINE) + 1)
 PAGE_TARGET = 150  # ms of the server
+JOB_TARGET = 100
+LARGE_JOBS = 20  # each with the largest report
+FAULTY_RECORDS = 12_000  # of one import, whose report reaches its largest size
 LISTS = {
     "first page": "/",
     "sorted by name": "/?sort=name",
@@ -63,7 +68,7 @@ OTHER_PAGES: tuple[str, ...] = (
     "/datasets",
     "/knowledge",
 )
-OTHER_PAGES += ("/team", "/account/keys", "/account/notices", "/exchange", "/deleted-agents", "/admin/")
+OTHER_PAGES += ("/team", "/account/keys", "/account/notices", "/deleted-agents", "/admin/")
 OTHER_PAGES += (
     "/admin/agents_app/agent/",
     "/admin/versions_app/agentversion/",
@@ -117,12 +122,14 @@ def server_cpu_ms(copy: Served) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in copy.processes_matching("agentcms.server.web")) * 1000
 
 
-def measure_over_http(copy: Served, client: httpx.Client, times: int) -> list[Figure]:
+def measure_over_http(copy: Served, client: httpx.Client, times: int, job_id: str) -> list[Figure]:
     pages = {f"list of agents, {name}": (path, PAGE_TARGET) for name, path in LISTS.items()}
     pages |= {
         f"211 kB, 1,000 versions: {name}": (f"/agents/long{path}", PAGE_TARGET) for name, path in OF_AN_AGENT.items()
     }
     pages |= {path: (path, PAGE_TARGET) for path in OTHER_PAGES}
+    jobs = ("/exchange", f"/exchange/{job_id}", "/api/jobs", f"/api/jobs/{job_id}", f"/api/jobs/{job_id}/records")
+    pages |= {path.replace(job_id, ":id"): (path, JOB_TARGET) for path in jobs}
     pages["editor, 1 kB of instructions"] = ("/agents/short", 60)
     pages["comparison of 200 kB, one line changed"] = ("/agents/long/versions/compare?from=1&to=2", 500)
     pages["comparison of 200 kB, every line changed"] = ("/agents/long/versions/compare?from=2&to=3", 2000)
@@ -171,6 +178,18 @@ def sign_in(page: Page, base_url: str) -> None:
 
 # --- sample data
 
+COPY_JOB = """
+from jobs_app.models import Job, ReportRow
+job = Job.objects.get(pk="{job_id}")
+rows = list(job.report_rows.all())
+for _ in range({copies}):
+    job.pk = Job._meta.pk.get_default()
+    job.save(force_insert=True)
+    for row in rows:
+        row.pk, row.job = None, job
+    ReportRow.objects.bulk_create(rows, 500)
+"""
+
 
 def fill(api: httpx.Client, agents: int, versions: int, folder: Path) -> None:
     """Import the agents of the list. Create one agent with a short text and one with many long versions."""
@@ -181,10 +200,7 @@ def fill(api: httpx.Client, agents: int, versions: int, folder: Path) -> None:
             fields = {"name": f"Agent {number}", "tools": ["text-search"], "metadata": {"tags": [TAGS[number % 2]]}}
             record = {"id": f"agent-{number}", "ownerId": "", "agent": {**agent, **fields}}
             lines.write(f"{json.dumps(record)}\n")
-    with file.open("rb") as body:
-        job = api.post("/api/stored/agent-import", content=body, headers={"Content-Type": "application/x-ndjson"})
-    job.raise_for_status()
-    wait_until(lambda: api.get(f"/api/jobs/{job.json()['id']}").json()["state"] == "done", 600, "the import")
+    import_file(api, file)
     api.post("/api/stored/agents", json={"id": "short", "name": "Short", **agent}).raise_for_status()
     api.post("/api/stored/agents", json={"id": "long", "name": "Long", **agent, "instructions": LONG_TEXT})
     for text in (LONG_TEXT.replace("guest", "visitor", 1), LONG_TEXT.replace("know", "state")):
@@ -193,17 +209,41 @@ def fill(api: httpx.Client, agents: int, versions: int, folder: Path) -> None:
         api.patch("/api/stored/agents/long", json={"description": f"Change {number}"}).raise_for_status()
 
 
+def import_file(api: httpx.Client, file: Path, dry_run: bool = False) -> str:
+    """Import the agents of a file. Return the ID of the finished job."""
+    with file.open("rb") as body:
+        path = f"/api/stored/agent-import?dryRun={str(dry_run).lower()}"
+        job = api.post(path, content=body, headers={"Content-Type": "application/x-ndjson"})
+    job_id = str(job.raise_for_status().json()["id"])
+    wait_until(lambda: api.get(f"/api/jobs/{job_id}").json()["state"] == "done", 600, "the import")
+    return job_id
+
+
+def create_large_jobs(api: httpx.Client, copy: Served) -> str:
+    """Import a file that names missing tools, and copy the job with its report. Return the ID of the import."""
+    file = copy.data_dir / "faulty.jsonl"
+    tools = [f"missing-{number}-{'x' * 220}" for number in range(3)]
+    agent = {"name": "Faulty", "instructions": "", "model": {"provider": "demo", "name": "echo"}, "tools": tools}
+    with file.open("w") as lines:
+        for number in range(FAULTY_RECORDS):
+            lines.write(f"{json.dumps({'id': f'faulty-{number}', 'ownerId': '', 'agent': agent})}\n")
+    job_id = import_file(api, file, dry_run=True)
+    copy.manage("shell", "-v", "0", "-c", COPY_JOB.format(job_id=job_id, copies=LARGE_JOBS - 1))
+    return job_id
+
+
 def measure_pages(copy: Served, agents: int, versions: int, times: int) -> list[Figure]:
     copy.create_user("bench", "--superuser")
     with copy.client(copy.create_api_key("bench")) as api:
         fill(api, agents, versions, copy.data_dir)
+        job_id = create_large_jobs(api, copy)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         sign_in(page, copy.base_url)
         cookies: dict[str, Any] = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
         with httpx.Client(base_url=copy.base_url, cookies=cookies, timeout=60) as client:
-            figures = measure_over_http(copy, client, times)
+            figures = measure_over_http(copy, client, times, job_id)
             figures += measure_in_chromium(page, copy.base_url, max(5, times // 4))
         browser.close()
     return figures
