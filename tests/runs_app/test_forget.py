@@ -28,8 +28,9 @@ from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, Run
 from runs_app.privacy import personal_data
 from runs_app.privacy.export import export_lines
 from runs_app.privacy.jobs import start_export
-from tests.factories import UserFactory, member
+from tests.factories import AgentFactory, UserFactory, member
 from tests.memory_app.conftest import add_thread
+from tests.runs import LONG, SLOW, start_run, wait_for_engine, wait_for_text
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -180,6 +181,27 @@ def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
 
     assert stopped == [(run.pk, "cancelled")]
     assert [*AgentRun.objects.unfinished()] == [other]
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_a_run_that_is_executed_meanwhile_leaves_nothing(idle_engine, is_durable):
+    """Its process notices only later, and may write until then."""
+    user = member("editor")
+    agent = AgentFactory(
+        id="remembering",
+        model=SLOW,
+        memory={"options": {"workingMemory": {"template": "# Person"}, "semanticRecall": True}},
+    )
+    options = {"thread": "t-alice", "resource": "alice", "options": {"durable": is_durable}}
+    run = wait_for_text(start_run(agent, user, f"{SECRET} {LONG}", **options))
+
+    runner.run_now(personal_data.FORGET, {"realm": f"u{user.pk}", "resource": "alice"})
+    wait_for_engine()
+
+    assert SECRET not in texts()
+    assert "alice" not in texts()
+    assert not AgentRun.objects.filter(pk=run.pk).exists()
+    assert [model.objects.count() for model in (RunEvent, RunStep, Resource, Thread, Message)] == [0] * 5
 
 
 def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, monkeypatch):

@@ -1,6 +1,7 @@
 """Search for messages by other words, with the embedders of this process and without a network."""
 
 import itertools
+import socket
 
 import pytest
 
@@ -19,6 +20,23 @@ PERSONS = ["I", "We", "They", "Our guests", "The neighbours", "My colleagues", "
 ACTS = ["ordered", "painted", "sold", "repaired", "forgot", "photographed", "borrowed", "returned", "cleaned", "found"]
 THINGS = ["a bicycle", "the blue chairs", "an old map", "three lamps", "the fence", "a sack of rice", "some candles"]
 TIMES = ["yesterday", "on Monday", "last winter", "before lunch"]
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """Fail where Python opens a connection or looks up an address. Clients of databases do neither."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("An embedder of this process must not use the network.")
+
+    for name in ("connect", "connect_ex", "sendto"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+def test_the_network_is_refused():
+    with pytest.raises(AssertionError, match="network"):
+        socket.create_connection(("127.0.0.1", 9))
 
 
 def other_messages(count):
