@@ -89,6 +89,18 @@ def test_messages_are_filtered_and_others_included(caller, thread):
         assert caller.get(f"{PATH}?{quote(invalid, safe='=')}").status_code == 400
 
 
+def test_messages_of_other_threads_of_the_resource_are_included(caller, editor, thread):
+    other, foreign = (add_thread(editor, key, key, [("user", key)]) for key in ("alice", "bob"))
+    ids = {row.key: row.messages.get().key for row in (other, foreign)}
+
+    def page(key):
+        return caller.get(f"{PATH}?perPage=1&include={quote(json.dumps([{'id': ids[key], 'threadId': key}]))}")
+
+    assert texts(page("alice")) == ["Message 4", "alice"]
+    refused = page("bob")
+    assert (refused.status_code, "bob" in str(refused.body.get("messages"))) == (403, False)
+
+
 def test_messages_are_filtered_by_their_metadata(caller, thread):
     def content(text, **metadata):
         return {"format": 2, "parts": [{"type": "text", "text": text}], "metadata": metadata}

@@ -1,6 +1,7 @@
 """Routes of threads."""
 
 import json
+from datetime import UTC, datetime
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -102,6 +103,30 @@ def test_a_thread_is_copied_with_some_of_its_messages(caller, editor):
     assert one.body["clonedMessages"][0]["id"] != first["id"]
     assert taken.status_code == 409
     assert len(invalid.body["issues"]) == 2
+
+
+def test_a_copy_may_have_the_messages_of_a_time(caller, editor):
+    thread = add_thread(editor, texts=[("user", "One"), ("assistant", "Two"), ("user", "Three")])
+    for number in (1, 2, 3):
+        thread.messages.filter(number=number).update(created_at=datetime(2026, 5, number, 12, tzinfo=UTC))
+
+    def copied(**times):
+        answer = caller.post(f"{THREADS}/t/clone", {"options": {"messageFilter": times}})
+        return [message["content"]["content"] for message in answer.body["clonedMessages"]]
+
+    assert copied(startDate="2026-05-02T00:00:00Z") == ["Two", "Three"]
+    assert copied(endDate="2026-05-02T12:00:00Z") == ["One", "Two"]
+    assert copied(startDate="2026-05-02T12:00:00.000Z", endDate="2026-05-03T11:00:00Z") == ["Two"]
+    assert copied(startDate="2027-01-01T00:00:00Z") == []
+
+
+def test_the_agent_of_a_body_is_ignored(caller, agent):
+    """The published client sends it in the query."""
+    created = caller.post(THREADS, {"threadId": "t", "resourceId": "alice", "agentId": "concierge"})
+    named = create(caller, "u")
+
+    assert (created.status_code, named.status_code) == (201, 201)
+    assert {*Thread.objects.values_list("key", "agent")} == {("t", None), ("u", "concierge")}
 
 
 def test_a_thread_moves_to_another_resource(caller, editor):
