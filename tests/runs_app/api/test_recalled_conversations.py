@@ -51,6 +51,18 @@ def test_a_new_conversation_recalls_what_was_told_in_another_one(caller):
     assert "teal" not in ask(caller, QUESTION, "third", "bob")
 
 
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_a_run_without_a_thread_recalls_the_conversations_of_its_caller(caller, user, is_durable):
+    ask(caller, COLOUR, "first", f"u{user.pk}")
+    body = {"messages": QUESTION, "durable": is_durable}
+
+    own = caller.post("/api/agents/concierge/generate", body)
+    foreign = Caller(api_key(member("publisher"))).post("/api/agents/concierge/generate", body)
+
+    assert COLOUR in own.body["text"]
+    assert (foreign.status_code, "teal" in foreign.body["text"]) == (200, False)
+
+
 def test_the_page_of_a_run_shows_what_it_remembered(caller, user):
     ask(caller, COLOUR, "first")
     ask(caller, QUESTION, "second")
