@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, StreamingHttpResponse
 from pydantic import BaseModel
 from rest_framework.request import Request
@@ -19,7 +20,7 @@ from runs_app.api.approvals import get_readable_call
 from runs_app.api.generate_response import answer_response
 from runs_app.api.idle_streams import requested_idle_time
 from runs_app.api.lookups import EventStreamNegotiation, accepts_event_ids, get_run_of_agent, stream_response
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import FOREIGN_CALL, Decision, Verdict, decide
 from runs_app.approvals.errors import InvalidDecision, NotSuspended
 from runs_app.approvals.lookup import find_call
 from runs_app.events import streams
@@ -208,9 +209,19 @@ def decide_call_of_run(
 ) -> Decided:
     """Decide the call that a body names by `runId` and `toolCallId`."""
     run = get_run_of_agent(request, agent_id, body["run_id"])
-    call = find_call(run, body.get("tool_call_id") or None)
+    call = find_visible_call(request, run, body.get("tool_call_id") or None)
     after = suspension_number(run, call)
     return Decided(run, decide_for_caller(call, decision_for(call), request), after)
+
+
+def find_visible_call(request: Request, run: AgentRun, call_id: str | None) -> PendingCall:
+    """Return the call of a run that an ID names. Raise NotSuspended without one.
+
+    Raise PermissionDenied for former members, whether there is such a call or not. They see no calls.
+    """
+    if not run.details_visible_to(request.user):
+        raise PermissionDenied(FOREIGN_CALL)
+    return find_call(run, call_id)
 
 
 def decide_for_caller(call: PendingCall, decision: Decision, request: Request) -> PendingCall:
@@ -253,13 +264,14 @@ def find_call_in_thread(request: Request, agent_id: str, body: dict[str, Any]) -
     runs = AgentRun.objects.for_user(request.user).filter(
         agent_key=agent_id, parent=None, thread__key=body["thread_id"], thread__resource_key=body["resource_id"]
     )
+    runs = runs.with_roles(request.user)
     latest = runs.without_large_columns().order_by("-created_at")[:MAX_RUNS_OF_THREAD]
     waiting_first = sorted(latest, key=lambda run: run.status != AgentRun.Status.SUSPENDED)
     if not waiting_first:
         raise NotFound(f"Thread with id {body['thread_id']} not found for this resource.")
     for run in waiting_first:
         try:
-            return find_call(run, body["tool_call_id"])
+            return find_visible_call(request, run, body["tool_call_id"])
         except NotSuspended:
             continue
     raise NotSuspended

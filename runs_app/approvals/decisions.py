@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 MAX_DECISION_REASON_LENGTH = 2000  # characters
+FOREIGN_CALL = "You may not decide calls of this run."
 MAX_EXPIRED_RUNS = 50  # in one look of the reaper
 
 
@@ -89,7 +90,7 @@ def decide(call: PendingCall, decision: Decision, user: Caller, via: PendingCall
 def reject_unauthorized(call: PendingCall, user: Caller) -> None:
     """Raise PermissionDenied, which names the role, unless the user may decide the call."""
     if not PendingCall.objects.for_user(user).filter(pk=call.pk).exists():
-        raise PermissionDenied("You may not decide calls of this run.")
+        raise PermissionDenied(FOREIGN_CALL)
     require_role(user, Role(call.role), call.owner_id)
     if call.four_eyes and call.requested_by_id == user.pk:
         raise PermissionDenied("This call needs a second person: the person who started the run may not decide it.")
