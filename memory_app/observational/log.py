@@ -10,7 +10,7 @@ from operator import sub
 from django.db.models import Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
-from memory_app.history.message_data import SIGNAL, count_tokens
+from memory_app.history.message_data import BYTES_PER_TOKEN, SIGNAL, count_tokens
 from memory_app.models import Message, Observation, Thread
 from memory_app.observational.limits import ObservationLimits
 
@@ -137,7 +137,7 @@ def discard_observations(thread_id: int, number: int) -> None:
 
 
 def newest_lines(text: str, max_tokens: int) -> str:
-    """Return the last lines of a text that fit a number of tokens."""
+    """Return the last lines of a text that fit a number of tokens. Of a line that alone is longer, its beginning."""
     if count_tokens(text) <= max_tokens:
         return text
     lines: list[str] = []
@@ -147,4 +147,6 @@ def newest_lines(text: str, max_tokens: int) -> str:
         if total > max_tokens:
             break
         lines.append(line)
+    if not lines:
+        return text.splitlines()[-1].encode()[: max_tokens * BYTES_PER_TOKEN].decode(errors="ignore")
     return "\n".join(reversed(lines))

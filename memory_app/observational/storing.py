@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from memory_app.observational.leases import ThreadLease
 from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import ObservationLog, activate_due, load_log, newest_lines
 from memory_app.observational.messages_to_observe import Chunk, next_chunk
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ def save_observation(lease: ThreadLease, chunk: Chunk, answer: ObserverAnswer, l
         if log.observed_until + 1 != chunk.first or remaining != len(chunk.rows):
             return False
         text = newest_lines(answer.text, max(chunk.tokens, limits.chunk_tokens))
+        if text != answer.text:
+            logger.warning("Thread %s: an observation was cut, because it was longer than its messages.", thread.pk)
         Observation.objects.create(
             thread=thread,
             generation=log.generation,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from agentcms.errors import Unavailable
+from agentcms.errors import ApiError, Unavailable
 from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
 from agentcms.vectors.quantize import pack
 from jobs_app.models import Job
@@ -22,6 +23,8 @@ from memory_app.recall.parts import cut_parts
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+log = logging.getLogger(__name__)
 
 INDEX_MESSAGES = "index_messages"
 INDEX_MISSING = "index_missing_messages"
@@ -54,13 +57,22 @@ def index_messages(job: Job) -> dict[str, int]:
 
 @job_handler(INDEX_MISSING, "Indexing of missing messages")
 def index_missing(job: Job) -> dict[str, int]:
-    """Index what is missing in all threads that agents recall, the latest threads first."""
-    total = 0
+    """Index what is missing in all threads that agents recall, the latest threads first.
+
+    Raise the first error of an embedder after the threads of all others: it must not keep them from being indexed.
+    """
+    total, failure = 0, None
     for name, threads in recalled_threads():
-        embedder = find_embedder(name)
-        for thread_id in threads.values_list("pk", flat=True).iterator():
-            total += index_thread(thread_id, embedder, partial(report_sum, job, total))
+        try:
+            embedder = find_embedder(name)
+            for thread_id in threads.values_list("pk", flat=True).iterator():
+                total += index_thread(thread_id, embedder, partial(report_sum, job, total))
+        except ApiError as error:  # unknown here, or it does not answer
+            log.warning("Threads were not indexed with the embedder %s: %s", name, error)
+            failure = failure or error
         job.report_progress(done=total)
+    if failure is not None:
+        raise failure
     return {"indexed": total}
 
 

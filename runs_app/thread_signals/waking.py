@@ -120,14 +120,7 @@ def start_next(thread: Thread, signals: Sequence[Message], ended_id: UUID) -> bo
             wake(thread, signals)
     except (OperationalError, InterfaceError):
         raise  # the writer tries again
-    except (
-        Agent.DoesNotExist,
-        AgentVersion.DoesNotExist,
-        AgentArchived,
-        RoleRequired,
-        ConfigError,
-        ApiError,
-    ) as error:
+    except EXPECTED_ERRORS as error:
         refuse_signals(signals, ended_id, refusal_reason(error))
         return False
     except Exception:

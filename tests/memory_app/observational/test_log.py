@@ -8,7 +8,7 @@ from django.utils import timezone
 from memory_app.history.messages import delete_messages
 from memory_app.models import Message, Observation, Thread
 from memory_app.observational.leases import ObservingElsewhere, take_lease
-from memory_app.observational.log import load_log, tokens_after
+from memory_app.observational.log import load_log, newest_lines, tokens_after
 from memory_app.observational.messages_to_observe import find_chunk
 from memory_app.observational.observations_for_run import open_window
 from memory_app.observational.storing import (
@@ -90,6 +90,10 @@ def test_a_log_that_is_too_long_loses_its_oldest_lines(thread):
 
     assert window.has_left_out
     assert window.text.splitlines() == ["new " * 5]
+
+
+def test_a_line_that_alone_is_too_long_loses_its_end():
+    assert newest_lines("old\n" + "é" * 20, 5) == "é" * 10
 
 
 def test_only_the_holder_of_the_lease_stores_observations(thread):

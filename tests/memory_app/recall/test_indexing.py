@@ -167,6 +167,19 @@ def test_the_nightly_job_finds_what_is_missing(thread, editor):
     assert not unrelated.vectors.exists()
 
 
+def test_an_embedder_that_fails_does_not_keep_the_nightly_job_from_the_others(thread, editor, caplog):
+    recalling_agent()
+    failing = AgentFactory(id="failing", memory={"options": {"semanticRecall": True}, "embedder": "local/a-unknown"})
+    add_thread(editor, "t2", agent=failing, agent_key=failing.pk)
+    used = add_thread(editor, "t3", "bob", agent_id="recaller", agent_key="recaller")
+
+    job = runner.run_now(indexing.INDEX_MISSING, {})
+
+    assert used.vectors.exists()
+    assert (job.state, job.error[:16]) == (Job.State.FAILED, "Unknown embedder")
+    assert "not indexed with the embedder local/a-unknown" in caplog.text
+
+
 def test_messages_that_a_client_stores_are_indexed_if_their_agent_recalls(caller, editor):
     agent = recalling_agent()
     add_thread(editor, "t2", agent=agent, agent_key=agent.pk)

@@ -189,7 +189,7 @@ def test_one_model_may_serve_both(caller, spy):
 
 
 @pytest.mark.parametrize(("shorter_at", "tries"), [(3, 3), (4, 3), (1, 1)])
-def test_the_reflector_has_three_tries_to_be_shorter(caller, spy, shorter_at, tries):
+def test_the_reflector_has_three_tries_to_be_shorter(caller, spy, caplog, shorter_at, tries):
     long = "The same again. " * 200
     spy.answers = {
         "observer": "colour " * 30,
@@ -207,6 +207,7 @@ def test_the_reflector_has_three_tries_to_be_shorter(caller, spy, shorter_at, tr
     assert len(spy.of("reflector")) == tries
     reflections = Observation.objects.filter(text="Turquoise.")
     assert reflections.exists() is (shorter_at <= tries)
+    assert ("none of 3 answers was shorter" in caplog.text) is (shorter_at > tries)
     assert not Observation.objects.filter(text__contains="The same again").exists()
     assert Observation.objects.filter(model="spy/observer").exists()  # the log stays
 
