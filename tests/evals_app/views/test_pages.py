@@ -169,7 +169,7 @@ def test_quality_shows_points_with_a_table_and_what_a_gate_misses(client, editor
     assert '<circle class="score-point" cx="240.0"' in page
     assert "0.40 to 0.60" in page
     assert '<line class="score-bar" x1="24" x2="480" y1="46.4" y2="46.4" />' in page
-    assert "The dashed line is the release gate: 0.80." in page
+    assert "The horizontal dashed line is the release gate: 0.80." in page
     assert "Version 1 needs 0.80 on &#x27;Equals the ground truth&#x27; over &#x27;Support&#x27;" in page
 
 
