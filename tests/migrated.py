@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -69,11 +70,10 @@ def own_copy() -> Iterator[None]:
     original = connection.settings_dict["NAME"]
     template = find_or_migrate(migrate_here)
     if not database_server():
-        copy = settings.DATABASES["default"]["TEST"]["NAME"]
-        shutil.copy2(template, copy)
+        copy = str(settings.DATABASES["default"]["TEST"]["NAME"])
     else:
         copy = database_name(os.environ.get("PYTEST_XDIST_WORKER", "main"))
-        execute("CREATE DATABASE {} TEMPLATE {}", copy, template)
+    create_copy(template, copy)
     connect_to(copy)
     try:
         yield
@@ -81,6 +81,31 @@ def own_copy() -> Iterator[None]:
         connect_to(original)
         if database_server():
             execute("DROP DATABASE {} WITH (FORCE)", copy)
+
+
+def create_copy(template: str, name: str) -> None:
+    """Create a database that is a copy of another one."""
+    if database_server():
+        execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+        execute("CREATE DATABASE {} TEMPLATE {}", name, template)
+    else:
+        shutil.copy2(template, name)
+
+
+def restore_copy() -> None:
+    """Replace the database of this process, which a test has migrated backwards, by a new copy without rows.
+
+    To migrate it forwards again takes seconds of CPU.
+    """
+    template, name = find_or_migrate(migrate_here), str(connection.settings_dict["NAME"])
+    if database_server():
+        connect_to(name)
+        create_copy(template, name)
+        return
+    connection.ensure_connection()
+    # Other threads may have the file open, so it must not be replaced by another one.
+    with contextlib.closing(sqlite3.connect(template)) as source:
+        source.backup(connection.connection)
 
 
 def migrate_here(name: str) -> None:

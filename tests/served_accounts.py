@@ -38,7 +38,6 @@ for name, options in ACCOUNTS.items():
 print(json.dumps(keys))
 """
 DATABASE_FILE = "agentcms.sqlite3"
-FILES = (DATABASE_FILE, "secret_key", "static.stamp")
 
 
 @contextlib.contextmanager
@@ -47,11 +46,10 @@ def prepared(folder: Path, copy_class: type[Served] = Served, **environment: str
     template, keys = find_or_create_template()
     with own_database(database_name("accounts")) as database:
         copy = copy_class(folder, **database, **environment)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for name in FILES:
+        copy_static_files(template, folder)
+        for name in (DATABASE_FILE, "secret_key"):
             if (template / name).exists():
                 shutil.copy2(template / name, folder / name)
-        shutil.copytree(template / "static", folder / "static")
         copy.keys = keys
         yield copy
 
@@ -61,6 +59,26 @@ def serving_with_accounts(folder: Path, **environment: str) -> Iterator[Served]:
     """Run a prepared copy."""
     with prepared(folder, **environment) as copy, running(copy):
         yield copy
+
+
+def copy_static_files(template: Path, folder: Path) -> None:
+    """Create the data folder of a copy, with the static files that the template has collected."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    shutil.copy2(template / "static.stamp", folder / "static.stamp")
+    shutil.copytree(template / "static", folder / "static")
+
+
+@contextlib.contextmanager
+def serving_migrated(folder: Path, **environment: str) -> Iterator[Served]:
+    """Run a copy on a migrated database without accounts."""
+    template, _ = find_or_create_template()
+    migrated = find_or_migrate(migrate_in_process)
+    with own_database(migrated) as database:
+        copy_static_files(template, folder)
+        if not database:
+            shutil.copy2(migrated, folder / DATABASE_FILE)
+        with running(Served(folder, **database, **environment)) as copy:
+            yield copy
 
 
 def find_or_create_template() -> tuple[Path, dict[str, str]]:

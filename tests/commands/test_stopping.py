@@ -10,12 +10,13 @@ import psutil
 import pytest
 
 from agentcms.server.processes import PROJECT
-from tests.served import Served, serving, wait_until
+from tests.served import Served, wait_until
+from tests.served_accounts import serving_migrated
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("stopping") / "var", DEMO_DATA="yes", WEB_WORKERS="1") as copy:
+    with serving_migrated(tmp_path_factory.mktemp("stopping") / "var", DEMO_DATA="yes", WEB_WORKERS="1") as copy:
         yield copy
 
 
@@ -45,7 +46,10 @@ def test_the_demo_data_has_an_mcp_server_of_its_own(started_copy):
     assert {listener.laddr.ip for listener in process.net_connections()} == {"127.0.0.77"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+# `test_make.py` sends SIGINT, as Ctrl-C does.
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.drill), signal.SIGHUP]
+)
 def test_a_signal_stops_every_process(started_copy, number):
     processes, sockets = started_copy.processes(), socket_folder(started_copy)
 

@@ -7,6 +7,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
+from tests.migrated import restore_copy
+
 BEFORE = [("memory_app", "0001_threads"), ("runs_app", "0013_move_threads")]
 AFTER = [("memory_app", "0004_unique_keys")]
 
@@ -20,10 +22,11 @@ def migrate(targets):
 
 @pytest.fixture
 def before():
-    """Return the models before the migration. Every migration is applied again after the test."""
-    latest = MigrationExecutor(connection).loader.graph.leaf_nodes()
-    yield migrate(BEFORE)
-    migrate(latest)
+    """Return the models before the migration. The database is a new one after the test."""
+    try:
+        yield migrate(BEFORE)
+    finally:
+        restore_copy()
 
 
 def add_thread(apps, user, key, agent_key, age, resource=""):

@@ -10,6 +10,7 @@ from agents_app.models import Agent
 from tests.api_client import Caller, agent_path
 from tests.exchange import export, import_file
 from tests.factories import AgentFactory, api_key, member
+from tests.migrated import restore_copy
 from versions_app.compare.summary import summarize, summary_line
 
 pytestmark = pytest.mark.django_db
@@ -137,17 +138,21 @@ def test_the_migration_copies_keys_forwards_and_backwards():
     AgentFactory(id="keys", memory='say "hi"')
     AgentFactory(id="none", memory=None)
     AgentFactory(id="options", memory=FULL)
-    executor = MigrationExecutor(connection)
-    latest = executor.loader.graph.leaf_nodes()
     try:
-        executor.migrate([("agents_app", "0013_mcp_clients_of_agents")])
-        before = executor.loader.project_state([("agents_app", "0013_mcp_clients_of_agents")]).apps
-        assert dict(before.get_model("agents_app", "Agent").objects.values_list("pk", "memory")) == {
-            "keys": 'say "hi"',
-            "none": None,
-            "options": None,
-        }
+        before = migrate_agents_to("0013_mcp_clients_of_agents")
+        assert memory_by_agent(before) == {"keys": 'say "hi"', "none": None, "options": None}
+        after = migrate_agents_to("0015_fill_memory_choice")
+        assert memory_by_agent(after) == {"keys": 'say "hi"', "none": None, "options": None}
     finally:
-        MigrationExecutor(connection).migrate(latest)
+        restore_copy()
 
-    assert dict(Agent.objects.values_list("pk", "memory")) == {"keys": 'say "hi"', "none": None, "options": None}
+
+def migrate_agents_to(name):
+    """Migrate to this migration of agents and return its models."""
+    targets = [("agents_app", name)]
+    MigrationExecutor(connection).migrate(targets)
+    return MigrationExecutor(connection).loader.project_state(targets).apps
+
+
+def memory_by_agent(models):
+    return dict(models.get_model("agents_app", "Agent").objects.values_list("pk", "memory"))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from evals_app.compare.statistics import LEVEL, SEED, adjust_for_many, compare_pairs
 from evals_app.compare.summary import describe
@@ -27,6 +26,8 @@ def compared(before, after):
 
 
 def test_the_interval_and_the_test_are_those_of_scipy():
+    from scipy import stats  # takes a second, so that the collection of all tests must not import it
+
     before, after = scores(1, effect=0.03)
     differences = np.array(after) - np.array(before)
     interval = stats.bootstrap(
@@ -49,6 +50,8 @@ def test_the_interval_and_the_test_are_those_of_scipy():
 
 
 def test_scores_of_yes_and_no_are_tested_by_mcnemar():
+    from scipy import stats
+
     before, after = [0.0] * 14 + [1.0] * 6 + [1.0] * 30, [1.0] * 14 + [0.0] * 6 + [1.0] * 30
 
     entry = compared(before, after)

@@ -5,6 +5,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from memory_app.models import Resource, Thread
+from tests.migrated import restore_copy
 from tools_app.models import AcpAgent, AcpPermission, AcpSession
 
 BEFORE = [("tools_app", "0002_acp_agents")]
@@ -18,14 +19,13 @@ def migrate(targets):
 
 
 @pytest.fixture
-def latest():
-    """Apply every migration again after the test."""
-    targets = MigrationExecutor(connection).loader.graph.leaf_nodes()
+def restored_database():
+    """Use a new database after the test."""
     yield
-    migrate(targets)
+    restore_copy()
 
 
-def test_it_can_be_reversed_after_two_teams_took_part_in_a_conversation(latest):
+def test_it_can_be_reversed_after_two_teams_took_part_in_a_conversation(restored_database):
     agent = AcpAgent.objects.create(key="coder")
     resource = Resource.objects.create(realm="u1", key="u1")
     thread = Thread.objects.create(realm="u1", key="t", resource=resource, resource_key="u1")
