@@ -86,7 +86,7 @@ def workflow_tool(key: str, entry: Entry) -> AgentTool:
     async def run(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
         attempt = context.deps.tool_attempts.get(context.tool_call_id or "")
         key = attempt.idempotency_key if attempt is not None else None
-        return await run_workflow(entry, arguments, context.deps.user_id, key)
+        return await run_workflow(entry, arguments, context.deps.user_id, key, context.deps.run_id)
 
     function = getattr(entry.target, "run", entry.target)
     return build_tool(Kind.WORKFLOW, key, f"{TOOL_PREFIXES['workflows']}{key}", entry.description, function, run)

@@ -28,15 +28,21 @@ class WorkflowError(Exception):
 
 
 async def run_workflow(
-    entry: Entry, arguments: Mapping[str, Any], user_id: int | None, idempotency_key: str | None = None
+    entry: Entry,
+    arguments: Mapping[str, Any],
+    user_id: int | None,
+    idempotency_key: str | None = None,
+    run_id: UUID | None = None,
 ) -> Any:
     """Return the result of a workflow. Raise RunError if its job fails.
 
-    A second call with the same idempotency key finds the job of the first.
+    A second call with the same idempotency key finds the job of the first. By the ID of the run, its job is deleted
+    with the data of a person.
     """
     if not is_task(entry.target):
         return await run_blocking(entry.target, **arguments)
     parameters = {"key": entry.key, "arguments": to_jsonable_python(dict(arguments))}
+    parameters |= {"run": str(run_id)} if run_id is not None else {}
     job = await run_db(start_workflow, parameters, user_id, idempotency_key)
     return await wait_for_job(job)
 

@@ -17,8 +17,10 @@ from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.models import Forgotten, Message, Resource, Thread
 from memory_app.realms import resource_digest
+from runs_app.building.workflows import RUN_WORKFLOW
 from runs_app.engine import leases
 from runs_app.models import AgentRun, PendingCall
+from runs_app.notices.webhook import WEBHOOK_JOB
 
 FORGET, EXPORT_RESOURCE = "forget_resource", "export_resource"  # kinds of jobs
 ROWS_PER_BATCH = 1000  # rows of a transaction
@@ -41,9 +43,14 @@ def calls_of(realm: str, key: str) -> Any:
 
 
 def announce_deletion(run_ids: Collection[UUID]) -> None:
-    """Let other applications delete the copies that they have of runs and of their child runs."""
+    """Delete the jobs of runs and of their child runs, and let other applications delete their copies."""
     runs = AgentRun.objects.filter(Q(pk__in=run_ids) | Q(root_id__in=run_ids))
-    runs_forgotten.send(AgentRun, run_ids=[*runs.values_list("pk", flat=True)])
+    all_ids = [*runs.values_list("pk", flat=True)]
+    texts = [str(run_id) for run_id in all_ids]
+    of_workflow = Q(kind=RUN_WORKFLOW, parameters__run__in=texts)
+    of_webhook = Q(kind=WEBHOOK_JOB, parameters__approval__runId__in=texts)  # it has the reason of a decision
+    Job.objects.filter(of_workflow | of_webhook).delete()
+    runs_forgotten.send(AgentRun, run_ids=all_ids)
 
 
 def delete_exports(realm: str, key: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from celery import shared_task
@@ -32,12 +33,14 @@ def test_the_model_gets_the_result_of_the_job(worker):
     user = member(Role.EDITOR)
     built = build({"model": DEMO, "workflows": ["word-frequency"]})
 
-    result = asyncio.run(answer(built, 'Use word-frequency {"text": "a b a"}', user_id=user.pk))
+    run_id = uuid4()
+    result = asyncio.run(answer(built, 'Use word-frequency {"text": "a b a"}', user_id=user.pk, run_id=run_id))
 
     assert result.output.endswith('workflow-word-frequency says {"a":2,"b":1}.')
     job = Job.objects.get(kind=RUN_WORKFLOW)
     assert (job.state, job.result, job.requested_by) == ("done", COUNTED, user)
-    assert job.parameters == {"key": "word-frequency", "arguments": {"text": "a b a", "most": 10}}
+    arguments = {"text": "a b a", "most": 10}
+    assert job.parameters == {"key": "word-frequency", "arguments": arguments, "run": str(run_id)}
 
 
 @pytest.mark.django_db(transaction=True)
