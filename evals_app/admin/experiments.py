@@ -18,11 +18,16 @@ from evals_app.experiments.summary import count_results
 from evals_app.models import Experiment
 
 BUDGET_LABELS = {
-    "maxCost": "${:.2f}",
+    "maxCost": "{}",
     "maxTokens": "{:,} tokens",
     "maxFailures": "{} failures",
     "maxConsecutiveFailures": "{} failures in a row",
 }
+
+
+def format_dollars(amount: float) -> str:
+    """Return an amount in cents, or with more digits if it has any."""
+    return f"${amount:,.2f}" if round(amount, 2) == amount else f"${amount:,.4g}"
 
 
 @admin.register(Experiment)
@@ -72,9 +77,9 @@ class ExperimentAdmin(ReadOnlyAdmin):
     @admin.display(description="budget")
     def budget_text(self, experiment: Experiment) -> str:
         parts = [
-            label.format(experiment.budget[name])
+            label.format(format_dollars(value) if name == "maxCost" else value)
             for name, label in BUDGET_LABELS.items()
-            if experiment.budget.get(name)
+            if (value := experiment.budget.get(name)) is not None
         ]
         return ", ".join(parts) or "None"
 

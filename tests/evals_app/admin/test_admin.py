@@ -5,7 +5,8 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from evals_app.models import Dataset, Experiment
+from evals_app.datasets.changes import add_items
+from evals_app.models import Dataset, Experiment, ExperimentResult
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import member
 
@@ -83,17 +84,56 @@ def test_staff_see_their_teams_alone_and_viewers_change_nothing(client, experime
     assert not LogEntry.objects.exists()
 
 
-def test_the_lists_take_a_constant_number_of_queries(client, staff, experiment):
-    def count(path):
-        with CaptureQueriesContext(connection) as captured:
-            client.get(path)
-        return len(captured)
+@pytest.mark.parametrize(
+    ("budget", "label"),
+    [
+        ({}, "None"),
+        ({"maxCost": 0}, "$0.00"),
+        ({"maxCost": 0.0025, "maxFailures": 2}, "$0.0025, 2 failures"),
+        ({"maxCost": 1500, "maxTokens": None}, "$1,500.00"),
+    ],
+)
+def test_each_limit_of_a_budget_is_listed(client, staff, experiment, budget, label):
+    Experiment.objects.update(budget=budget)
 
-    client.get(DATASETS)  # fills the cache of content types
-    client.get(EXPERIMENTS)
-    few = [count(path) for path in (DATASETS, EXPERIMENTS)]
+    assert f'<td class="field-budget_text">{label}</td>' in text(client.get(EXPERIMENTS))
+
+
+def add_results(experiment, count):
+    """Add items to the dataset of an experiment, with results that cost a cent and ten tokens."""
+    versions = add_items(experiment.dataset, [{"input": f"Question {number}"} for number in range(count)])
+    ExperimentResult.objects.bulk_create(
+        ExperimentResult(
+            experiment=experiment, item_id=version.item_id, item_version=version, state="done", cost=0.01, tokens=10
+        )
+        for version in versions
+    )
+
+
+def test_the_spent_part_of_a_budget_is_that_of_all_results(client, staff, experiment):
+    add_results(experiment, 3)
+    Experiment.objects.update(status="running")
+
+    assert "$0.0300, 30 tokens, 0 failures" in text(client.get(f"{EXPERIMENTS}{experiment.pk}/change/"))
+
+
+def count_queries(client, path):
+    with CaptureQueriesContext(connection) as captured:
+        text(client.get(path))
+    return len(captured)
+
+
+def test_lists_and_pages_take_a_constant_number_of_queries(client, staff, experiment):
+    pages = [DATASETS, f"{DATASETS}support/change/", f"{DATASETS}support/items/"]
+    pages += [EXPERIMENTS, f"{EXPERIMENTS}{experiment.pk}/change/", f"{EXPERIMENTS}?q=nightly&status__exact=pending"]
+    for path in pages:
+        client.get(path)  # fills the cache of content types
+    few = [count_queries(client, path) for path in pages]
+    add_results(experiment, 20)
     for number in range(5):
         dataset = make_dataset(pk=f"d{number}", owner_id="support")
-        Experiment.objects.create(dataset=dataset, dataset_version=0)
+        for name in ("Nightly", "Other"):
+            Experiment.objects.create(dataset=dataset, dataset_version=0, name=name, budget={"maxCost": number})
+    Experiment.objects.create(dataset=experiment.dataset, dataset_version=1)
 
-    assert [count(path) for path in (DATASETS, EXPERIMENTS)] == few
+    assert [count_queries(client, path) for path in pages] == few
