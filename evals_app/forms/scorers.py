@@ -11,6 +11,7 @@ from django import forms
 from access_app.role import SHARED_LABEL
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry, Kind, registry
+from evals_app.forms.scorer_settings import SettingsField, SettingsView
 from evals_app.models import Scorer
 from evals_app.scorers.kinds.judges import JUDGE
 from evals_app.scorers.presets import PRESETS
@@ -79,11 +80,7 @@ class ScorerForm(forms.Form):
     output_schema = BlankJSONField(
         required=False, label="Output schema (JSON)", help_text="For a judge that answers with an object."
     )
-    settings = BlankJSONField(
-        required=False,
-        label="Settings (JSON)",
-        help_text='For checks, trajectories and pipelines, such as {"check": "includes", "value": "refund"}.',
-    )
+    settings = SettingsField(label="Settings")
     change_message = forms.CharField(required=False, max_length=500, label="Describe this change")
 
     def __init__(self, data: Any = None, *, row: Scorer | None = None, owners: list[str] | None = None) -> None:
@@ -95,6 +92,11 @@ class ScorerForm(forms.Form):
         else:
             choices = [(owner, owner or SHARED_LABEL) for owner in owners or []]
             self.fields["owner_id"].choices = choices  # type: ignore[attr-defined]
+
+    @property
+    def settings_view(self) -> SettingsView:
+        """The inputs of the settings."""
+        return SettingsView.build(self["settings"], str(self["type"].value() or ""))
 
     @property
     def providers(self) -> Sequence[Entry]:

@@ -123,14 +123,8 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
             {"label": label, **describe_attempts(results), "spans": spans, "calls": calls.get(results[0].run_id, [])}
             for label, results, spans in zip(("Before", "After"), pair, marked, strict=True)
         ]
-        texts = (text_of_json(value) for value in (before.effective_input, before.effective_ground_truth))
-        rows.append(
-            {
-                "change": difference_text(entry["change"]),
-                "sides": sides,
-                **dict(zip(("input", "truth"), texts, strict=True)),
-            }
-        )
+        texts = {"input": text_of_json(before.effective_input), "truth": text_of_json(before.effective_ground_truth)}
+        rows.append({"change": difference_text(entry["change"]), "sides": sides, **texts})
     return rows
 
 

@@ -1,0 +1,196 @@
+"""A form field for the settings of a scorer: inputs for those of its type, or all as JSON.
+
+The names of the inputs of a type, for a field `settings`; a pipeline has a part for each of its steps:
+
+    settings                        the JSON text
+    settings-view                   "json" or "fields"; without it, the field is edited as JSON if there is a JSON text
+    settings-<type>-<part>-<name>   a setting, as in `object_field`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agentcms.wire.canonical import json_equal
+from agents_app.forms.fields import StrictJSONField
+from agents_app.forms.members import Member, format_json
+from agents_app.forms.object_field import ObjectInputs, is_json_view
+from evals_app.scorers.kinds.checks import CHECKS
+from evals_app.scorers.kinds.pipelines import STEPS
+from evals_app.scorers.kinds.trajectory import MODES
+from evals_app.scorers.settings import SETTINGS
+
+ROOT = "settings"  # the part with the settings that are in no object
+
+
+def choices(*values: str) -> tuple[tuple[str, str], ...]:
+    return tuple((f'"{value}"', value.capitalize()) for value in values)
+
+
+CHECK_LABELS = {
+    "includes": "Includes a text",
+    "equals": "Equals a text",
+    "matches": "Matches a pattern",
+    "json-schema": "Fits a JSON Schema",
+    "called-tool": "Called a tool",
+    "no-tool-errors": "No tool failed",
+    "max-steps": "At most some steps",
+    "max-seconds": "At most some seconds",
+    "max-cost": "At most some cost",
+    "similarity": "Is similar to a text",
+}
+YES_OR_NO = (("true", "Yes"), ("false", "No"))
+CHECK_CHOICES = tuple((f'"{name}"', CHECK_LABELS.get(name, name)) for name in CHECKS)
+CHECK_MEMBERS = (
+    Member("check", "Check", "choice", choices=CHECK_CHOICES, required=True),
+    Member("value", "Expected text", "text", "Blank: the ground truth of the item."),
+    Member("values", "Expected words", "lines", "One per line. Replaces the expected text."),
+    Member("caseSensitive", "Case-sensitive", "choice", "No by default.", YES_OR_NO),
+    Member("pattern", "Pattern", "text", "A regular expression that occurs in the answer.", required=True),
+    Member("schema", "JSON Schema of the answer", "json", required=True),
+    Member("tool", "Name of the tool", "text", required=True),
+    Member("times", "Number of calls", "number", "Blank: at least one."),
+    Member("arguments", "Arguments (JSON)", "json", "Calls with other arguments do not count."),
+    Member("max", "At most", "number", required=True),
+)
+TRAJECTORY_MEMBERS = (
+    Member("mode", "Order", "choice", "", choices(*MODES)),
+    Member("arguments", "Arguments", "choice", "", choices("ignore", "compare")),
+    Member("maxSteps", "Max steps"),
+    Member("forbiddenTools", "Forbidden tools", "lines", "One name per line."),
+    Member("expected", "Expected calls (JSON)", "json", 'Such as ["search", "answer"]. Blank: the ground truth.'),
+)
+STEP_MEMBERS = (
+    Member("function", "Function", "text", "The key of a step that is registered in code."),
+    Member("prompt", "Prompt", "text", "For a step that asks a model."),
+    Member("outputSchema", "JSON Schema of the answer", "json"),
+)
+STEP_LABELS = dict(zip(STEPS, ("Preprocess", "Analyze", "Score", "Reason"), strict=True))
+DROP_MEMBERS = (Member("drop", "Fields to drop", "lines", "One per line: what the steps do not see of an answer."),)
+# Of each type its parts, with a heading and their inputs.
+PARTS: dict[str, dict[str, tuple[str, tuple[Member, ...]]]] = {
+    "check": {ROOT: ("", CHECK_MEMBERS)},
+    "trajectory": {ROOT: ("", TRAJECTORY_MEMBERS)},
+    "pipeline": {
+        **{name: (label, STEP_MEMBERS) for name, label in STEP_LABELS.items()},
+        "prepareRun": ("Preparation", DROP_MEMBERS),
+    },
+}
+
+
+@dataclass
+class SettingsInputs:
+    """The settings of a scorer of a type in the inputs of a form."""
+
+    kind: str
+    parts: dict[str, ObjectInputs]
+
+    @classmethod
+    def describe(cls, kind: str, value: Mapping[str, Any]) -> SettingsInputs | None:
+        """Return the inputs that give settings back unchanged, or None if they need JSON."""
+        parts: dict[str, ObjectInputs] = {}
+        for name, (_, members) in PARTS[kind].items():
+            part = value if name == ROOT else value.get(name, {})
+            inputs = ObjectInputs.describe(members, part) if isinstance(part, dict) else None
+            if inputs is None:
+                return None
+            parts[name] = inputs
+        described = cls(kind, parts)
+        return described if json_equal(described.compose(), value) else None
+
+    @classmethod
+    def from_data(cls, kind: str, data: Any, prefix: str) -> SettingsInputs:
+        return cls(
+            kind,
+            {
+                name: ObjectInputs.from_data(members, data, f"{prefix}-{kind}-{name}")
+                for name, (_, members) in PARTS[kind].items()
+            },
+        )
+
+    def compose(self) -> dict[str, Any]:
+        """Return the settings. Raise ValidationError, with the name of the setting in each message."""
+        value: dict[str, Any] = {}
+        messages: list[str] = []
+        for name, inputs in self.parts.items():
+            try:
+                part = inputs.compose()
+            except ValidationError as error:
+                messages += error.messages
+                continue
+            value |= part if name == ROOT else {name: part} if part else {}
+        if messages:
+            raise ValidationError(messages, code="invalid")
+        return value
+
+    def rows(self, prefix: str) -> Iterator[tuple[str, str, ObjectInputs]]:
+        """Yield the prefix of the names, the heading and the inputs of each part, for the template."""
+        for name, inputs in self.parts.items():
+            yield f"{prefix}-{self.kind}-{name}", PARTS[self.kind][name][0], inputs
+
+
+class SettingsWidget(forms.Widget):
+    """A widget that reads either the JSON text or the inputs of the submitted type. Templates render it."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        kind = data.get("type")
+        if is_json_view(data, name):
+            return data.get(name)
+        return SettingsInputs.from_data(kind, data, name) if kind in SETTINGS else ""
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return False
+
+
+class SettingsField(StrictJSONField):
+    """The settings of a scorer, which are edited by inputs or as JSON."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"required": False, "widget": SettingsWidget(), **options})
+
+    def to_python(self, value: Any) -> Any:
+        return value.compose() if isinstance(value, SettingsInputs) else super().to_python(value)
+
+
+@dataclass(frozen=True)
+class SettingsView:
+    """The settings in a form, for the template: the inputs of each type, or JSON if inputs cannot show the value."""
+
+    groups: list[tuple[str, list[tuple[str, str, ObjectInputs]]]]
+    json_text: str
+    has_inputs: bool
+
+    @classmethod
+    def build(cls, bound: forms.BoundField, kind: str) -> SettingsView:
+        value = bound.data if bound.form.is_bound else bound.initial
+        if isinstance(value, str) and value.strip():
+            return cls([], value, has_inputs=False)
+        inputs = value if isinstance(value, SettingsInputs) else None
+        if inputs is None and kind in SETTINGS:
+            inputs = SettingsInputs.describe(kind, value or {})
+        if value and inputs is None:
+            return cls([], format_json(value), has_inputs=False)
+        return cls([*input_groups(bound.html_name, inputs)], json_text_of(inputs), has_inputs=True)
+
+
+def input_groups(
+    prefix: str, inputs: SettingsInputs | None
+) -> Iterator[tuple[str, list[tuple[str, str, ObjectInputs]]]]:
+    """Yield each type with its inputs, which are blank for other types than that of the settings."""
+    for kind in SETTINGS:
+        settings = inputs if inputs is not None and inputs.kind == kind else SettingsInputs.from_data(kind, {}, prefix)
+        yield kind, [*settings.rows(prefix)]
+
+
+def json_text_of(inputs: SettingsInputs | None) -> str:
+    """Return the settings as JSON, as far as they are valid."""
+    try:
+        value = inputs.compose() if inputs is not None else {}
+    except ValidationError:
+        return ""
+    return format_json(value) if value else ""

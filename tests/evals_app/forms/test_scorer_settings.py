@@ -1,0 +1,87 @@
+"""The settings of a scorer in its form: fields that give any stored settings back, and compose new ones."""
+
+from types import SimpleNamespace
+
+import pytest
+from django.template.loader import render_to_string
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentcms.wire.canonical import canonical
+from evals_app.forms.scorers import ScorerForm
+from evals_app.models import Scorer
+from evals_app.scorers.kinds.checks import CHECKS
+from evals_app.scorers.settings import SETTINGS
+from tests.agents_app.forms.test_round_trips import objects, texts, values
+from tests.conftest import DRILL
+from tests.factories import member
+from tests.form_submission import form_data
+
+NAMES = sorted({name for shape in SETTINGS.values() for name in shape.model_fields} | {"schema"})
+steps = objects("function", "prompt", "outputSchema")
+configs = objects(*NAMES) | st.fixed_dictionaries(
+    {},
+    optional={
+        "check": st.sampled_from([*CHECKS]),
+        "value": texts,
+        "values": st.lists(texts, max_size=3),
+        "caseSensitive": st.booleans(),
+        "preprocess": steps,
+        "generateScore": steps,
+        "prepareRun": objects("drop"),
+        "maxSteps": values,
+    },
+)
+
+
+def rendered(form):
+    return render_to_string("evals/_scorer_settings.html", {"field": form["settings"], "view": form.settings_view})
+
+
+@settings(max_examples=300 if DRILL else 40, deadline=None)
+@given(kind=st.sampled_from([*SETTINGS, "tone"]), config=configs)
+def test_unchanged_settings_come_back(kind, config):
+    row = SimpleNamespace(head=SimpleNamespace(snapshot={"name": "A", "type": kind, "presetConfig": config}))
+
+    data = form_data(rendered(ScorerForm(row=row)))
+    data["type"] = kind
+    sent = ScorerForm(data, row=row)
+
+    sent.is_valid()
+    assert "settings" not in sent.errors
+    assert canonical(sent.cleaned_data["settings"]) == canonical(config)
+
+
+@pytest.fixture
+def editor(client):
+    client.force_login(member("editor", "support"))
+    return client
+
+
+@pytest.mark.django_db
+def test_a_check_is_created_without_json(editor):
+    fields = {"name": "Calls", "owner_id": "support", "type": "check", "settings-view": "fields", "settings": ""}
+    prefix = "settings-check-settings"
+    check = {f"{prefix}-check": '"called-tool"', f"{prefix}-times": "twice"}
+
+    refused = editor.post("/new-scorer", fields | check)
+    lacking = editor.post("/new-scorer", fields | check | {f"{prefix}-times": "2"})
+    created = editor.post("/new-scorer", fields | check | {f"{prefix}-times": "2", f"{prefix}-tool": "refund"})
+
+    assert refused.status_code == lacking.status_code == 422
+    assert "Number of calls: This must be a number, such as 0.7." in refused.content.decode()
+    assert 'name="settings-check-settings-times" value="twice"' in refused.content.decode()
+    assert "presetConfig.tool: The check &#x27;called-tool&#x27; needs this." in lacking.content.decode()
+    assert created.status_code == 302
+    config = Scorer.objects.get().head.snapshot["presetConfig"]
+    assert config == {"check": "called-tool", "times": 2, "tool": "refund"}
+
+
+@pytest.mark.django_db
+def test_the_settings_can_be_saved_as_json(editor):
+    fields = {"name": "Refunds", "owner_id": "support", "type": "check", "settings-view": ["fields", "json"]}
+    fields |= {"settings": '{"check": "includes", "value": 7}', "settings-check-settings-check": '"equals"'}
+
+    assert editor.post("/new-scorer", fields).status_code == 302
+
+    assert Scorer.objects.get().head.snapshot["presetConfig"] == {"check": "includes", "value": 7}
