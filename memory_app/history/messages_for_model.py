@@ -10,6 +10,7 @@ from uuid import UUID
 from memory_app.history.turns import ThreadTurns
 from memory_app.models import Message
 
+UNPROCESSED = "unprocessed"  # in the metadata of a message
 COLUMNS = (
     *("number", "head_number", "role", "data", "tokens", "run_id", "seen_by"),
     *("author_id", "author_name", "attributes"),
@@ -34,8 +35,18 @@ def place_signals(rows: Sequence[Message]) -> Iterator[Message]:
 
 
 def window_data(rows: Sequence[Message], turns: ThreadTurns) -> list[Any]:
-    """Return the data of messages, which are sorted by number, with the markup of turns."""
-    return [with_turn(row, turns) for row in place_signals(rows)]
+    """Return the data of messages, which are sorted by number, with the markup of turns.
+
+    Signals whose run did not end well are marked: it may not have come to its input processors.
+    """
+    ends = {row.run_id for row in rows}
+    return [
+        {**data, "metadata": {UNPROCESSED: True}}
+        if row.role == Message.Role.SIGNAL and row.seen_by not in ends
+        else data
+        for row in place_signals(rows)
+        for data in [with_turn(row, turns)]
+    ]
 
 
 def with_turn(row: Message, turns: ThreadTurns) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from memory_app.history.message_data import BYTES_PER_TOKEN, RESULT_KINDS
 from memory_app.history.signal_markup import escape_attribute
@@ -38,19 +39,26 @@ class Chunk:
         return [f"{row.created_at:%Y-%m-%d %H:%M} {author_of(row)}: {' '.join(row.text.split())}" for row in self.rows]
 
 
-def find_chunk(thread_id: int, limits: ObservationLimits, at_least: int) -> Chunk | None:
+def find_chunk(
+    thread_id: int, limits: ObservationLimits, at_least: int, open_runs: Collection[UUID] = ()
+) -> Chunk | None:
     """Return the next messages without an observation, or None if they have fewer than `at_least` tokens."""
-    return next_chunk(thread_id, load_log(thread_id), limits, at_least)
+    return next_chunk(thread_id, load_log(thread_id), limits, at_least, open_runs)
 
 
-def next_chunk(thread_id: int, log: ObservationLog, limits: ObservationLimits, at_least: int) -> Chunk | None:
-    """Return the messages after those of a log. They end before the words of a person, as far as possible."""
+def next_chunk(
+    thread_id: int, log: ObservationLog, limits: ObservationLimits, at_least: int, open_runs: Collection[UUID] = ()
+) -> Chunk | None:
+    """Return the messages after those of a log. They end before the words of a person, as far as possible.
+
+    They also end before the signals of runs that are open, whose input processors may still change them.
+    """
     if tokens_after(thread_id, log.observed_until) < at_least:
         return None
     cut = Cut(limits.chunk_tokens)
     unobserved = Message.objects.filter(thread=thread_id, number__gt=log.observed_until).order_by("number")
     for row in unobserved.only(*QUOTED_COLUMNS).iterator():
-        if row.role == Message.Role.SIGNAL and row.seen_by is None:
+        if row.role == Message.Role.SIGNAL and (row.seen_by is None or row.seen_by in open_runs):
             break  # a run is going to be given this signal
         cut.add(row)
         if cut.is_complete:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -88,11 +89,11 @@ def save_reflection(
         return True
 
 
-def release_if_done(lease: ThreadLease, limits: ObservationLimits) -> bool:
+def release_if_done(lease: ThreadLease, limits: ObservationLimits, open_runs: Collection[UUID] = ()) -> bool:
     """End the lease unless messages have come meanwhile whose job found it taken. Return whether it ended."""
     with transaction.atomic():
         thread = lease.lock_thread()
-        if next_chunk(thread.pk, load_log(thread.pk), limits, limits.trigger_tokens) is not None:
+        if next_chunk(thread.pk, load_log(thread.pk), limits, limits.trigger_tokens, open_runs) is not None:
             return False
         lease.release()
         return True

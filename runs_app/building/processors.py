@@ -25,11 +25,12 @@ from pydantic_ai import (
     UserPromptPart,
 )
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
-from pydantic_ai.messages import ModelRequestPart, ModelResponseStreamEvent
+from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponseStreamEvent
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestContext, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from agents_app.registry import Entry
+from memory_app.history.messages_for_model import UNPROCESSED
 from memory_app.history.signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.engine.context import RunDeps
@@ -81,12 +82,17 @@ async def apply_processors(processors: Iterable[Processor], text: str) -> str:
     return text
 
 
+def is_processed(message: ModelMessage) -> bool:
+    """Return whether the input processors of an earlier run have seen a remembered message."""
+    return not (isinstance(message, ModelRequest) and (message.metadata or {}).get(UNPROCESSED))
+
+
 @dataclass
 class InputProcessors(AbstractCapability[RunDeps]):
     """Capability that applies processors to every text that is new in a request to the model.
 
     These are the words of people, and for processors that ask for them the results of tools. Remembered messages are
-    already processed.
+    already processed, except for signals to a run that failed.
     """
 
     processors: tuple[Processor, ...] = ()
@@ -98,7 +104,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
         # This hook comes after those that may add messages to the request.
         processed = ctx.deps.processed_parts
         if ctx.deps.steps_before + ctx.run_step == 1:
-            remembered = ctx.messages[: ctx.deps.remembered_count]
+            remembered = [message for message in ctx.messages[: ctx.deps.remembered_count] if is_processed(message)]
             processed.update((id(part), (part, part)) for message in remembered for part in message.parts)
         for message in (*ctx.messages, *request_context.messages):
             if isinstance(message, ModelRequest):

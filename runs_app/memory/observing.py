@@ -36,6 +36,7 @@ from memory_app.observational.storing import (
 from runs_app.display.formats import model_name
 from runs_app.exceptions import AgentBuildError
 from runs_app.memory.model_requests import ModelAnswer, is_demo_model, request_answer
+from runs_app.memory.open_runs import find_open_runs
 from runs_app.models import AgentRun
 
 log = logging.getLogger(__name__)
@@ -176,12 +177,13 @@ def work_off(lease: ThreadLease, observer: Observer) -> Iterator[int]:
     limits, count, has_reflected = observation_limits(observer.options), 0, False
     while True:
         lease.renew()
-        if (chunk := find_chunk(lease.thread_id, limits, limits.trigger_tokens)) is not None:
+        open_runs = find_open_runs(lease.thread_id)
+        if (chunk := find_chunk(lease.thread_id, limits, limits.trigger_tokens, open_runs)) is not None:
             count += save_observation(lease, chunk, observer.observe(chunk), limits)
         elif not has_reflected and (rows := find_reflected(load_log(lease.thread_id), limits)):
             has_reflected = True
             count += reflect(lease, observer, rows, limits)
-        elif release_if_done(lease, limits):
+        elif release_if_done(lease, limits, open_runs):
             return
         yield count
 
@@ -230,7 +232,7 @@ def exceeds_block(thread_id: int, limits: ObservationLimits) -> bool:
 
 def observe_next(lease: ThreadLease, observer: Observer, limits: ObservationLimits) -> bool:
     """Make the next observation of a thread. Return False if no message may be observed yet."""
-    chunk = find_chunk(lease.thread_id, limits, 1)
+    chunk = find_chunk(lease.thread_id, limits, 1, find_open_runs(lease.thread_id))
     if chunk is None:
         return False
     save_observation(lease, chunk, observer.observe(chunk), limits)

@@ -26,6 +26,7 @@ WEB_KILLS = 20 if DRILL else 1
 WORKER_KILLS = 50 if DRILL else 1
 MARK = re.compile(r"\bs(\d+)-(\d+)\b")
 AGENT = "listener"
+SECRET = "drill.example"  # of the addresses that an input processor masks
 MODEL = {"provider": "mistral", "name": "recorded"}
 MEMORY = {
     "options": {"generateTitle": True, "semanticRecall": {"scope": "thread", "messageRange": 0}},
@@ -78,11 +79,11 @@ class Sender(threading.Thread):
         return "send-message" if self.is_message(mark) else "signals"
 
     def body(self, mark: str) -> dict:
-        text = f"Number {mark} of this conversation, with some more words about it."
+        text = f"Number {mark} of this conversation, with some more words about it, from ada@{SECRET}."
         target = {"threadId": self.key, "resourceId": "listeners"}
         if self.is_message(mark):
             return {"message": {"id": mark, "contents": text}, **target}
-        attributes = {"source": "drill"}
+        attributes = {"source": f"bob@{SECRET}"}
         return {"signal": {"id": mark, "type": "notification", "contents": text, "attributes": attributes}, **target}
 
 
@@ -101,7 +102,8 @@ def deployment(tmp_path_factory, model) -> Iterator[Deployment]:
         try:
             deployment.start("web", "worker")
             deployment.wait_until_ready()
-            deployment.create_agent(0, id=AGENT, model=MODEL, tools=[], memory=MEMORY)
+            processors = [{"key": "mask-email"}]
+            deployment.create_agent(0, id=AGENT, model=MODEL, tools=[], memory=MEMORY, inputProcessors=processors)
             yield deployment
         finally:
             deployment.stop()
@@ -125,6 +127,7 @@ def test_killed_processes_lose_and_repeat_no_signal(deployment, model):
         assert sender.unexpected == []
         assert_thread_complete(deployment, sender, model)
     assert_indexed(deployment)
+    assert_masked(deployment, model)
 
 
 # --- Kills
@@ -256,3 +259,14 @@ def assert_indexed(deployment: Deployment) -> None:
     assert rows(deployment.copy, missing) == [(0,)]
     assert rows(deployment.copy, f"SELECT COUNT(*) > 0 FROM jobs_app_job WHERE kind = '{INDEX_MESSAGES}'")[0][0]
     assert rows(deployment.copy, "SELECT kind, error FROM jobs_app_job WHERE state = 'failed'") == []
+
+
+def assert_masked(deployment: Deployment, model: RecordingModel) -> None:
+    """Check that no model was given what the input processor masks, and that no row of the memory has it."""
+    assert [answer for answer, messages in model.requests.items() if SECRET in json.dumps(messages)] == []
+    for table, columns in {
+        "runs_app_message": "text, data, attributes, delivery",
+        "memory_app_observation": "text",
+        "runs_app_thread": "title",
+    }.items():
+        assert [row for row in rows(deployment.copy, f"SELECT {columns} FROM {table}") if SECRET in str(row)] == []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agents_app.configuration.schema import ConfigError
 from memory_app.history.signal_markup import Signal, attribute_text, signal_text, validate_signal
+from tests.conftest import DRILL
 
 # XML has no control characters, and reads each of its line breaks as "\n", in attributes as a space.
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"))
@@ -43,9 +44,10 @@ def test_the_words_of_a_user_without_attributes_are_plain_text():
     assert signal_text(Signal("user-message", "  1 < 2 & so on ")) == "1 < 2 & so on"
 
 
-@settings(max_examples=80)
-@given(SIGNALS)
-def test_every_signal_parses_as_what_was_sent(signal):
+@pytest.mark.parametrize("number", range(4 if DRILL else 1))
+@settings(max_examples=2500 if DRILL else 80)
+@given(signal=SIGNALS)
+def test_every_signal_parses_as_what_was_sent(number, signal):
     validate_signal(signal)
     text = signal_text(signal)
     attributes = {name: attribute_text(value) for name, value in signal.attributes.items() if value is not None}

@@ -1,5 +1,7 @@
 """The messages that one observation is about."""
 
+from uuid import uuid4
+
 import pytest
 
 from memory_app.models import Message
@@ -45,6 +47,15 @@ def test_it_ends_before_a_signal_that_waits_for_a_run(thread):
     append(thread, *turns(1), question("signal"), *turns(1))
     Message.objects.filter(number=3).update(role="signal")
     assert covered(thread) == (1, 2, 20)
+
+
+def test_it_ends_before_a_signal_of_a_run_whose_input_processors_may_still_change_it(thread):
+    run_id = uuid4()
+    append(thread, *turns(1), question("signal"), *turns(1))
+    Message.objects.filter(number=3).update(role="signal", seen_by=run_id)
+
+    assert find_chunk(thread.pk, LIMITS, 20, {run_id}).last == 2
+    assert find_chunk(thread.pk, LIMITS, 20, {uuid4()}).last > 2
 
 
 def test_messages_are_quoted_as_data_with_author_and_time(thread):

@@ -25,6 +25,7 @@ from runs_app.thread_signals.sending import IfActive, IfIdle, send_signal
 from runs_app.thread_signals.waking import follow_run
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end, wait_for_text
+from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
@@ -328,6 +329,17 @@ def test_a_signal_whose_run_cannot_be_started_says_why(send, agent, editor, thre
 
     row = signals().get()
     assert (row.seen_by, row.delivery["error"]) == (run.pk, "The agent was archived.")
+
+
+def test_input_processors_see_signals_of_a_run_that_failed_before_it_came_to_them(send, agent, editor, thread):
+    agent.edit({"input_processors": [{"key": "mask-email"}]})
+    send("Write to ada@example.com", if_idle=IfIdle.PERSIST)
+    signals().update(seen_by=RunFactory(agent=agent, status="failed").pk)
+
+    done = wait_for_end(start_in_thread(agent, editor))
+
+    assert "Before that: Write to" in done.output
+    assert "example.com" not in done.output
 
 
 def test_input_processors_see_the_text_and_the_attributes_of_each_signal(send, agent, editor, thread):
