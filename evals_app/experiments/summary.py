@@ -116,6 +116,10 @@ def percentile(values: Iterable[float], share: float) -> float | None:
     return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
+def _figures_of(scorers: JSONObject, keys: Iterable[str]) -> list[JSONObject]:
+    return [scorers.get(key, {}) for key in keys]
+
+
 def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
     """Return whether the gate scorers of an experiment gave each answer a 1, and whether its bars are met.
 
@@ -125,8 +129,9 @@ def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
     if not (experiment.bars or gates):
         return ""
     scorers = summary["scorers"]
-    if any((scorers.get(key, {}).get("min") or 0) < PASS for key in gates):
+    if any((figures.get("min") or 0) < PASS or figures.get("errors") for figures in _figures_of(scorers, gates)):
         return Experiment.Verdict.FAILED
     means = {key: scorers.get(key, {}).get("mean") for key in experiment.bars}
-    is_met = all(means[key] is not None and means[key] >= bar for key, bar in experiment.bars.items())
+    are_scored = not any(figures.get("errors") for figures in _figures_of(scorers, experiment.bars))
+    is_met = are_scored and all(mean is not None and mean >= experiment.bars[key] for key, mean in means.items())
     return Experiment.Verdict.PASSED if is_met else Experiment.Verdict.SCORED

@@ -53,8 +53,14 @@ def snapshot_hash(agent: ResolvedAgent) -> str:
 
 
 def sub_agent_versions(agent: ResolvedAgent) -> JSONObject:
-    """Return the live versions of the sub-agents, by the ID of each."""
-    return live_versions(agent.configuration.get("agents") or [], agent.owner_id)
+    """Return the live versions of the sub-agents at all depths, by the ID of each."""
+    versions: JSONObject = {}
+    keys, owner_id = agent.configuration.get("agents") or [], agent.owner_id
+    while level := {key: version for key, version in live_versions(keys, owner_id).items() if key not in versions}:
+        versions |= level
+        references = AgentVersion.objects.filter(pk__in=level.values()).values_list("references", flat=True)
+        keys = [key for row in references for key in row.get("agents") or []]
+    return versions
 
 
 def live_versions(keys: list[str], owner_id: str) -> JSONObject:

@@ -110,9 +110,8 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     if is_too_old(experiment, gate):
         message = f"{name} needs {need}; its last experiment is older than {gate.max_age_days} days."
         return GateState(gate, False, message, experiment)
-    if experiment.failed_count > gate.max_failed:
-        message = f"{name} needs {need}; {experiment.failed_count} items of its last experiment failed."
-        return GateState(gate, False, message, experiment)
+    if (failure := too_many_failed(experiment, gate)) is not None:
+        return GateState(gate, False, f"{name} needs {need}; {failure}", experiment)
     value = evidence.statistic(experiment, gate)
     if (
         value is None
@@ -126,6 +125,21 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     is_met = (gate.minimum is None or value >= gate.minimum) and (gate.maximum is None or value <= gate.maximum)
     message = f"{name} needs {need}; its last experiment scored {value:.2f}."
     return GateState(gate, is_met, message, experiment, value, evidence.moved_sub_agents(experiment))
+
+
+def too_many_failed(experiment: Experiment, gate: ReleaseGate) -> str | None:
+    """Return how many items failed if a gate allows fewer, or None. An error of its scorer counts like a failed item.
+
+    Otherwise the mean of the few answers that a broken scorer has scored would stand for all.
+    """
+    errors = int(figure_of(experiment, gate.scorer, "errors") or 0)
+    if experiment.failed_count + errors <= gate.max_failed:
+        return None
+    failed = f"{experiment.failed_count} items of its last experiment failed"
+    if not errors:
+        return f"{failed}."
+    more = f" and {failed}" if experiment.failed_count else ""
+    return f"its scorer failed for {errors} answer{'s' * (errors > 1)} of its last experiment{more}."
 
 
 def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:

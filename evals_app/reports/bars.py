@@ -24,7 +24,11 @@ def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
     scorers = experiment.summary.get("scorers", {})
     sentences = []
     for key, bar in bars.items():
-        mean = (scorers.get(key) or {}).get("mean")
+        figures = scorers.get(key) or {}
+        mean = figures.get("mean")
+        if errors := figures.get("errors"):
+            answers = "1 answer" if errors == 1 else f"{errors:,} answers"
+            sentences.append(f"'{key}' failed for {answers}, so its mean is not that of all.")
         if mean is None:
             sentences.append(f"'{key}' has no score. The bar is {bar:g}.")
         elif mean < bar:

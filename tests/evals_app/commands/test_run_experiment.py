@@ -160,6 +160,20 @@ def test_items_that_fail_exit_with_4(agent):
     assert run()[0] == 4
 
 
+def test_a_scorer_that_fails_for_an_answer_misses_its_bar(agent):
+    def picky(answer):
+        if "Two" in answer:
+            raise ValueError("No")
+        return 1.0
+
+    registry.add(Entry(Kind.SCORER, "picky", "Picky", target=picky))
+    add_items(Dataset.objects.get(), [{"input": "Two"}])
+
+    code, text = run("--scorers", "picky", "--fail-under", "picky=0.5")
+
+    assert (code, "'picky' failed for 1 answer," in text) == (1, True)
+
+
 # --- Experiments that do not end as they should
 
 

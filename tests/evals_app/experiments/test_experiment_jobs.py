@@ -325,3 +325,18 @@ def test_a_gate_scorer_must_give_each_answer_a_1(editor, agent):
     assert [row.verdict for row in (passed, failed, unscored)] == ["passed", "failed", "failed"]
     with pytest.raises(ValidationError):
         new_experiment(good, editor, agent, scorerIds=["exact"], gateScorers=["cites-source"])
+
+
+def test_a_scorer_that_fails_for_an_answer_decides_about_the_verdict(editor, agent):
+    def picky(answer):
+        if "Two" in answer:
+            raise ValueError("No")
+        return 1.0
+
+    registry.add(Entry(Kind.SCORER, "picky", "Picky", target=picky))
+    dataset = make_dataset("One", "Two")
+
+    by_gate = run_experiment(dataset, editor, agent, scorerIds=["picky"], gateScorers=["picky"])
+    by_bar = run_experiment(dataset, editor, agent, scorerIds=["picky"], bars={"picky": 0.5})
+
+    assert (by_gate.summary["scorers"]["picky"]["min"], by_gate.verdict, by_bar.verdict) == (1.0, "failed", "scored")

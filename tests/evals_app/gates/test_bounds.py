@@ -107,6 +107,16 @@ def test_more_failed_items_than_allowed_are_refused(agent, draft):
     assert (refusal(draft), live_number(agent)) == ("", 2)
 
 
+def test_errors_of_the_scorer_count_like_failed_items(agent, draft):
+    experiment = experiment_of(draft)
+    experiment.summary = {"scorers": {"exact": {**FIGURES, "errors": 9, "notScorable": 1}}}
+    experiment.save()
+
+    assert "its scorer failed for 9 answers of its last experiment." in refusal(draft)
+    agent.gates.update(max_failed=9)
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
 def test_an_experiment_that_is_too_old_is_refused(agent, draft):
     agent.gates.update(max_age_days=7)
     experiment_of(draft, days_ago=7.1)

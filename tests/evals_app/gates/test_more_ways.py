@@ -111,6 +111,21 @@ def test_a_gate_warns_of_sub_agents_that_changed_since_the_experiment(agent):
     assert [after["met"], after["warning"]] == [True, "Sub-agents changed since the experiment: helper."]
 
 
+@pytest.mark.usefixtures("idle_engine")
+def test_a_gate_warns_of_sub_agents_of_sub_agents_too(agent):
+    deepest = AgentFactory(id="deepest", model=DEMO)
+    AgentFactory(id="helper", model=DEMO, agents=["deepest"])
+    with change(publish=False):
+        agent.edit({"model": DEMO, "agents": ["helper"]})
+    run_experiment(Dataset.objects.get(), member("editor"), agent, scorerIds=["exact"], agentVersion="draft")
+    agent.gates.update(minimum=0)
+
+    deepest.edit({"instructions": "Other"})
+    (gate,) = Caller(api_key(member("manager"))).get(agent_path("concierge", "gates")).body["gates"]
+
+    assert gate["warning"] == "Sub-agents changed since the experiment: deepest."
+
+
 def test_a_manager_makes_a_gate_for_all_agents_over_http(agent):
     ReleaseGate.objects.all().delete()
     manager = Caller(api_key(member("manager")))
