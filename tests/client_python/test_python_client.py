@@ -26,7 +26,7 @@ def test_the_examples_create_no_agent_that_the_demo_data_has():
     demo_ids = {path.stem for path in (HERE.parents[1] / "versions_app" / "demo" / "agents").glob("*.toml")}
     created = set(re.findall(r'create_agent\(\s*f?"([^"{]+)', "".join(EXAMPLES)))
 
-    assert created == {"bellhop", "courier-", "examiner", "porter"}
+    assert created == {"bellhop", "courier-", "examiner", "valet"}
     assert [demo_id for demo_id in demo_ids if demo_id.startswith(tuple(created))] == []
 
 
