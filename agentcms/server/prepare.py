@@ -16,11 +16,13 @@ from django.core.management import call_command, get_commands
 
 from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
+from agentcms.process.start import loading_modules
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
-    django.setup()
+    with loading_modules():
+        django.setup()
     for step in (migrate, collect_static_files, seed_demo_data, check_first_user, remove_old_metrics):
         started_at = time.monotonic()
         if step():

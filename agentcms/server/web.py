@@ -27,6 +27,7 @@ from granian.server.mp import MPServer, WorkerProcess
 
 from agentcms import environment
 from agentcms.process import heartbeats
+from agentcms.process.start import loading_modules
 
 if TYPE_CHECKING:  # the import loads Django, which the supervisor does not need
     from agentcms.gateway.application import WebApplication
@@ -111,7 +112,8 @@ def main() -> int:
     allow_open_files(2 * MAX_CONNECTIONS)
     # The processes are forks of this one. What is loaded here is ready in a new process at once, and uses its memory
     # only once.
-    import_module(APPLICATION)
+    with loading_modules():
+        import_module(APPLICATION)
     server = WebServer(
         f"{APPLICATION}:web_application",
         address=environment.read_text("HOST", "127.0.0.1"),

@@ -19,6 +19,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 
 from agentcms.celery import app
+from agentcms.process.start import loading_modules
 
 BEAT_STOP_TIMEOUT = 10  # seconds
 
@@ -33,9 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The command `celery -A agentcms worker` would use 10 MB more. Threads let a job wait while others run.
     alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
     queues = options.queues.split(",")
-    worker = app.Worker(
-        pool="threads", concurrency=options.threads, queues=queues, loglevel="INFO", quiet=True, **alone
-    )
+    with loading_modules():
+        worker = app.Worker(
+            pool="threads", concurrency=options.threads, queues=queues, loglevel="INFO", quiet=True, **alone
+        )
     if options.without_beat:
         worker.start()
     else:

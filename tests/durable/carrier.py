@@ -11,15 +11,19 @@ import time
 import django
 from django.conf import settings
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
-django.setup()
+from agentcms.process.start import loading_modules
 
-from runs_app.engine import lifecycle  # noqa: E402
-from runs_app.engine.engine import EXECUTE_MODULE, get_engine  # noqa: E402
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
+with loading_modules():
+    django.setup()
+
+from runs_app.engine import lifecycle
+from runs_app.engine.engine import EXECUTE_MODULE, get_engine
 
 
 def main() -> None:
-    __import__(EXECUTE_MODULE)
+    with loading_modules():
+        __import__(EXECUTE_MODULE)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     takes_queued = settings.RUN_ENGINE == "process"

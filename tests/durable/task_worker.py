@@ -11,23 +11,27 @@ import time
 
 import django
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
-django.setup()
+from agentcms.process.start import loading_modules
 
-import evals_app.tasks  # noqa: E402, F401  registers the handler of experiments
-import runs_app.tasks  # noqa: E402, F401  registers the handlers of jobs
-from jobs_app import runner  # noqa: E402
-from jobs_app.models import Job  # noqa: E402
-from runs_app.background.maintenance import look_after_tasks  # noqa: E402
-from runs_app.engine import lifecycle, reaper  # noqa: E402
-from runs_app.engine.engine import EXECUTE_MODULE, get_engine  # noqa: E402
-from tests.durable import kill_points  # noqa: E402
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
+with loading_modules():
+    django.setup()
+
+import evals_app.tasks  # noqa: F401  registers the handler of experiments
+import runs_app.tasks  # noqa: F401  registers the handlers of jobs
+from jobs_app import runner
+from jobs_app.models import Job
+from runs_app.background.maintenance import look_after_tasks
+from runs_app.engine import lifecycle, reaper
+from runs_app.engine.engine import EXECUTE_MODULE, get_engine
+from tests.durable import kill_points
 
 LOOK_INTERVAL = 0.1  # seconds
 
 
 def main() -> None:
-    __import__(EXECUTE_MODULE)
+    with loading_modules():
+        __import__(EXECUTE_MODULE)
     kill_points.install()
     children: list[int] = []
     signal.signal(signal.SIGTERM, lambda *_: stop(children))
