@@ -12,6 +12,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
+from memory_app.history.message_data import count_tokens
 from memory_app.recall.indexing import INDEX_MESSAGES
 from tests.conftest import DRILL
 from tests.durable.deployment import WORKER_WITH_BEAT, Broker, Deployment
@@ -28,10 +29,15 @@ MARK = re.compile(r"\bs(\d+)-(\d+)\b")
 AGENT = "listener"
 SECRET = "drill.example"  # of the addresses that an input processor masks
 MODEL = {"provider": "mistral", "name": "recorded"}
+MESSAGE_TOKENS, OBSERVATION_TOKENS = 600, 400  # of observational memory
+INSTRUCTION_TOKENS = 200  # of the agent, and around observations
 MEMORY = {
     "options": {"generateTitle": True, "semanticRecall": {"scope": "thread", "messageRange": 0}},
     "embedder": "mistral/recorded",
-    "observationalMemory": {"observation": {"messageTokens": 600}, "reflection": {"observationTokens": 400}},
+    "observationalMemory": {
+        "observation": {"messageTokens": MESSAGE_TOKENS},
+        "reflection": {"observationTokens": OBSERVATION_TOKENS},
+    },
 }
 
 
@@ -223,9 +229,19 @@ def assert_runs_saw_their_signals(deployment: Deployment, sender: Sender, model:
     assert list(seen) == order
     assert not sender.is_queued or all(len(keys) == 1 for keys in seen.values())
     for run_id, keys in seen.items():
+        assert_window_bounded(model.requests[answers[run_id]], number_of(keys[0]))
         marks = marks_of(model.requests[answers[run_id]])
         assert marks == sorted(set(marks))
         assert [number_of(key) for key in keys] == marks[len(marks) - len(keys) :]
+
+
+def assert_window_bounded(messages: list[dict], first: int) -> None:
+    """Check the size of what a run was given before its first own signal, and of the observations before that."""
+    own = next(index for index, message in enumerate(messages) if first in marks_of([message]))
+    history = [message for message in messages[:own] if message["role"] != "system"]
+    system = "".join(str(message["content"]) for message in messages if message["role"] == "system")
+    assert sum(count_tokens(str(message["content"])) for message in history) <= 1.2 * MESSAGE_TOKENS
+    assert count_tokens(system) <= 1.2 * OBSERVATION_TOKENS + INSTRUCTION_TOKENS
 
 
 def marks_of(messages: list[dict]) -> list[int]:

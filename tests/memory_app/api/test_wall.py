@@ -14,6 +14,7 @@ from memory_app.api import urls
 from memory_app.history.threads import get_or_create_resource
 from memory_app.models import Message, Participant, Thread
 from memory_app.realms import memory_caller
+from memory_app.working.values import Origin, replace_text
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.memory_app.conftest import add_thread
@@ -156,6 +157,26 @@ def test_a_conversation_behind_the_wall_takes_the_same_queries_as_none(service, 
     for name in foreign:
         send(absent[name])  # fills the caches of the caller
         assert send(foreign[name]) == send(absent[name]), name
+
+
+def test_a_participant_reads_the_conversation_and_nothing_else_of_its_resource(service, owner):
+    thread, user = Thread.objects.get(), member("editor", OWNER)
+    Participant.objects.create(thread=thread, user=user, name="Guest")
+    replace_text(thread.resource, "Alice likes tea", Origin())
+    guest, named = Caller(api_key(user)), "agentId=concierge&resourceId=alice"
+    at = "/api/memory/threads/t/working-memory"
+
+    for path in (at, f"{at}?resourceId=alice", f"{at}?agentId=concierge"):
+        assert guest.get(path).body["code"] == "other_resource", path
+        assert guest.post(path, {"workingMemory": "Mine"}).status_code == 403, path
+    found = guest.get(f"/api/memory/search?searchQuery={SECRET}&threadId=t&{named}").body
+    assert (found["count"], found["searchScope"]) == (1, "thread")
+    assert guest.get(f"/api/memory/search?searchQuery={SECRET}&{named}").body["count"] == 0
+    assert guest.get(f"/api/memory/observational-memory?threadId=t&{named}").status_code == 200
+    assert guest.get(f"/api/memory/status?threadId=t&{named}").status_code == 200
+    assert guest.get(f"/api/memory/status?threadId=t&{named.replace('alice', 'bob')}").status_code == 403
+    thread.resource.refresh_from_db()
+    assert thread.resource.working_memory == "Alice likes tea"
 
 
 def test_a_key_for_one_resource_is_refused_on_writes_and_ignores_other_names_on_reads(service, owner):
