@@ -49,6 +49,8 @@ class AgentForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name in OBJECT_FIELDS:
+            self.fields[name].widget.attrs |= {"class": "json-field", "spellcheck": "false"}
         for name in OBJECT_FIELDS[1:]:
             self.fields[name].required = False
         for name in NULLABLE_FIELDS:
