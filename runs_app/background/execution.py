@@ -29,7 +29,7 @@ from runs_app.background.delivery import GATHERING, deliver_results
 from runs_app.building.tools import AgentTool, to_tool_result
 from runs_app.engine.context import RunDeps, ToolAttempt
 from runs_app.engine.execution.execute import execute_run
-from runs_app.engine.sub_runs import RunTree
+from runs_app.engine.sub_runs import ABANDONED, RunTree
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.exceptions import RunInterrupted
 from runs_app.models import AgentRun, BackgroundTask
@@ -100,7 +100,7 @@ async def watch_job(job: Job, task_id: UUID, work: asyncio.Future[None]) -> None
             if await run_db(steps.was_cancelled, task_id):
                 work.cancel()
         except LeaseLost:
-            work.cancel()
+            work.cancel(ABANDONED)  # the other worker waits for the same child run
             return
         except DatabaseError as error:
             log.warning("The lease of background task %s could not be renewed: %s", task_id, error)

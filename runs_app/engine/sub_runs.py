@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 INHERITED_OPTIONS = ("requireToolApproval",)  # of a call, by the child runs
 MAX_SUB_RUNS = 50  # in one tree of runs, at all depths together
+ABANDONED = "abandoned"  # the message of a cancellation that leaves child runs to another process
 CHILD_POLL_INTERVAL = 0.25  # seconds between reads of a child run that another process executes
 
 
@@ -133,9 +134,9 @@ async def await_creation(
     created = asyncio.ensure_future(creation)
     try:
         return await asyncio.shield(created)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         # In a task of its own, because this one may be cancelled again while it waits.
-        if is_cancelled():
+        if ABANDONED not in error.args and is_cancelled():
             cleanup = asyncio.ensure_future(cancel_when_created(created))
             _cleanups.add(cleanup)
             cleanup.add_done_callback(_cleanups.discard)
@@ -213,6 +214,7 @@ def find_or_create_child(
     # The previous release derived the ID in another way.
     child = AgentRun.objects.filter(pk__in=[child_id, uuid5(run.pk, call_id)]).first()
     if child is not None:
+        child.read_configuration()  # the event loop must not
         return child
     # In the database, because the runs of the tree may have been executed by several processes.
     reject_full_tree(key, AgentRun.objects.filter(root_id=run.root_id).exclude(parent=None).count())
@@ -230,7 +232,9 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
     if the child run waits for a person.
     """
     claimed_at = time.monotonic()
-    claimed: AgentRun | None = child if child.holder == engine.holder and child.fence == 1 else None
+    # An earlier attempt of a background task may have left the child run to this one in the same process.
+    is_new = child.holder == engine.holder and child.fence == 1 and child.pk not in engine.tasks
+    claimed: AgentRun | None = child if is_new else None
     while not child.is_finished:
         if claimed is not None:
             await wait_or_cancel(engine.run_claimed(claimed, claimed_at, execute(claimed)))
@@ -267,9 +271,10 @@ def is_suspended(run_id: UUID) -> bool:
 
 
 async def wait_or_cancel(task: asyncio.Task[RunResult]) -> None:
-    """Wait for the end of a task, whatever it is. Cancelling the caller cancels the task."""
+    """Wait for the end of a task, whatever it is. Cancelling the caller cancels the task, unless it is abandoned."""
     try:
         await asyncio.wait([task])
-    except asyncio.CancelledError:
-        task.cancel()
+    except asyncio.CancelledError as error:
+        if ABANDONED not in error.args:
+            task.cancel()
         raise

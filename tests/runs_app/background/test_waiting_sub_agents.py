@@ -7,6 +7,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from jobs_app import runner
+from jobs_app.models import Job
 from runs_app.approvals.decisions import Decision, Verdict, decide, expire_calls
 from runs_app.approvals.lookup import find_call
 from runs_app.background.delivery import deliver_due
@@ -14,6 +16,7 @@ from runs_app.background.endings import cancel_task
 from runs_app.background.maintenance import look_after_tasks
 from runs_app.background.streams import TaskObserver
 from runs_app.engine import leases, reaper
+from runs_app.engine.engine import get_engine
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from runs_app.tasks import reap_runs
 from tests.factories import AgentFactory
@@ -196,6 +199,24 @@ def test_a_run_that_awaits_the_task_waits_for_the_person_too(start, tasks):
     assert chunks(run, "tool-call-approval")[0]["payload"]["args"] == REFUND[1]
     assert (done.status, done.output) == ("succeeded", "Done.")
     assert [chunk["payload"]["result"] for chunk in chunks(done, "tool-result")] == ["Refunded."]
+
+
+def test_a_worker_that_lost_the_job_of_a_task_leaves_the_sub_agent_to_the_next_one(tasks, settings):
+    settings.JOB_LEASE = 1  # seconds: the worker looks after its lease at each look
+    model = {"provider": "planned", "name": "plan", "plan": [[["count", {"number": 1, "gate": "slow"}]], "Counted."]}
+    AgentFactory(id="helper", model=model, tools=["count"])
+    run = tasks.run([CALL], config={"tools": "all"}, agents=["helper"], tools=[], options={"durable": True})
+    wait_until(lambda: AgentRun.objects.filter(parent=run, status="running").exists(), 20)
+    (task,) = tasks.wait(run, "running")
+    Job.objects.filter(pk=task.job_id).update(lease_until=timezone.now() - timezone.timedelta(hours=1))
+
+    assert runner.run_claimed(str(task.job_id)) is not None
+    wait_until(lambda: len(get_engine().work) == 1, 20, "the end of the first attempt")
+    tasks.open("slow")
+    (ended,) = tasks.wait(run, "completed")
+
+    assert (ended.result, ended.attempts) == ("Counted.", 2)
+    assert [child.status for child in run.children.all()] == ["succeeded"]
 
 
 def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_the_upkeep(start, tasks):
