@@ -8,23 +8,40 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from fastmcp.exceptions import ToolError
+from mcp import MCPError
+from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, REQUEST_TIMEOUT
+from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai.messages import BinaryContent
 
+from agentcms.outbound.addresses import AddressRefused
 from agentcms.tracing.propagation import trace_context_for
 from tools_app.mcp.accepted_definitions import Listing, parse_listing
 from tools_app.mcp.call_signal import mcp_called
 from tools_app.mcp.connection import Toolset, build_toolset, reject_unavailable
 from tools_app.mcp.errors import (
+    COMPRESSED_MESSAGE,
+    CREDENTIALS_MESSAGE,
+    CREDENTIALS_STATUSES,
+    INVALID_MESSAGE,
     LARGE_MESSAGE,
+    PRIVATE_ADDRESS_MESSAGE,
+    PROGRAM_MESSAGE,
+    REDIRECT_MESSAGE,
+    REFUSED_MESSAGE,
     TIMEOUT_MESSAGE,
+    UNREACHABLE_MESSAGE,
+    AnswerCompressed,
+    AnswerTooLarge,
     McpError,
+    OtherOrigin,
+    RedirectRefused,
+    RequestRefused,
     UnknownTool,
-    connection_error,
     reported_error,
 )
 from tools_app.mcp.headers import CallerNames, fill_headers
@@ -35,6 +52,11 @@ from tools_app.models import McpServer
 
 MAX_LISTING_BYTES = 16 * 1024 * 1024  # of all pages of a list: a server could send pages without end
 MAX_RESULT_BYTES = 256 * 1024  # of the images and files of a result
+
+# What the client library says of a connection that was lost. Servers send the code for errors of their own, too.
+LOST_CONNECTION = ("Connection closed", "SSE stream")
+# What it says of a first answer that did not come in time, and of a list without end. Both have no type of their own.
+LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
 
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 
@@ -82,10 +104,7 @@ def tool_error(server: Server, text: str) -> McpError:
 
 
 def error_in_call(server: Server, error: BaseException) -> McpError:
-    is_program = server.transport == McpServer.Transport.STDIO
-    if is_unknown_tool(str(error)):
-        return tool_error(server, str(error))
-    return connection_error(server.title, error, is_program=is_program)
+    return tool_error(server, str(error)) if is_unknown_tool(str(error)) else connection_error(server, error)
 
 
 def without_files(server: Server, value: Any) -> Any:
@@ -125,3 +144,63 @@ async def list_tools(server: Server) -> Listing:
         raise error_in_call(server, (toolset and toolset.refusal) or error) from None
     listing = parse_listing(tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools)
     return add_resource_tool(listing) if reads else listing
+
+
+# --- Failed connections
+
+
+def connection_error(server: Server, error: BaseException) -> McpError:
+    """Return the error of a connection or a call that failed, in words."""
+    title = server.title
+    is_program = server.transport == McpServer.Transport.STDIO
+    for inner in causes(error):
+        if isinstance(inner, McpError):
+            return inner
+        if isinstance(inner, AddressRefused):
+            return McpError(PRIVATE_ADDRESS_MESSAGE.format(title=title))
+        if isinstance(inner, RedirectRefused | OtherOrigin):
+            return McpError(REDIRECT_MESSAGE.format(title=title))
+        if isinstance(inner, AnswerTooLarge):
+            return McpError(LARGE_MESSAGE.format(title=title))
+        if isinstance(inner, AnswerCompressed):
+            return McpError(COMPRESSED_MESSAGE.format(title=title))
+        if isinstance(inner, RequestRefused):
+            message = CREDENTIALS_MESSAGE if inner.status in CREDENTIALS_STATUSES else REFUSED_MESSAGE
+            return McpError(message.format(title=title, status=inner.status))
+    return answer_error(server, error) or McpError(
+        (PROGRAM_MESSAGE if is_program else UNREACHABLE_MESSAGE).format(title=title)
+    )
+
+
+def answer_error(server: Server, error: BaseException) -> McpError | None:
+    """Return the error of a server that is there but answers late, with an error, or with what is no answer."""
+    for inner in causes(error):
+        code = inner.code if isinstance(inner, MCPError) else None
+        if isinstance(inner, TimeoutError) or code == REQUEST_TIMEOUT or is_runtime_error(inner, LATE):
+            return McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=server.connect_timeout))
+        if is_runtime_error(inner, ENDLESS):
+            return McpError(LARGE_MESSAGE.format(title=server.title))
+        if isinstance(inner, PydanticValidationError) or code == PARSE_ERROR:
+            return McpError(INVALID_MESSAGE.format(title=server.title))
+        if isinstance(inner, MCPError) and not (
+            code == CONNECTION_CLOSED and inner.message.startswith(LOST_CONNECTION)
+        ):
+            return reported_error(server.title, inner.message, server.headers)
+    return None
+
+
+def is_runtime_error(error: BaseException, words: str) -> bool:
+    return isinstance(error, RuntimeError) and words in str(error)
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error with the errors in its group and those that led to it."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        waiting += getattr(current, "exceptions", ())
+        waiting += [inner for inner in (current.__cause__, current.__context__) if inner is not None]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from agentcms.outbound.addresses import AddressRefused
 from tools_app.mcp.headers import mask_headers
 
 MAX_REPORTED_LENGTH = 500  # characters of a message of a server
+MAX_READ_LENGTH = 10_000  # characters of which those are shown: more than the longest header, which is masked whole
 PRIVATE_ADDRESS_MESSAGE = (
     "The MCP server '{title}' has a private address, to which connections are not allowed. "
     "Ask the operator to add its network to OUTBOUND_NETWORKS."
@@ -22,6 +22,7 @@ CREDENTIALS_MESSAGE = "The MCP server '{title}' refused the credentials (HTTP {s
 CREDENTIALS_STATUSES = (401, 403)
 TIMEOUT_MESSAGE = "The MCP server '{title}' did not answer within {seconds} seconds."
 UNREACHABLE_MESSAGE = "The MCP server '{title}' cannot be reached."
+INVALID_MESSAGE = "The MCP server '{title}' sent an invalid answer. Check that it is an MCP server, and its address."
 PROGRAM_MESSAGE = "The program of the MCP server '{title}' could not be started, or it ended."
 
 
@@ -59,37 +60,6 @@ class OtherOrigin(Exception):
 
 def reported_error(title: str, text: str, headers: Mapping[str, str]) -> McpError:
     """Return the error that a server reported, in its words, without the headers that it may quote."""
-    message = mask_headers(text.strip(), headers)[:MAX_REPORTED_LENGTH] or "It gave no reason."
+    printable = "".join(character if character.isprintable() else " " for character in text[:MAX_READ_LENGTH])
+    message = mask_headers(printable.strip(), headers)[:MAX_REPORTED_LENGTH] or "It gave no reason."
     return McpError(f"The MCP server '{title}' reported an error: {message}")
-
-
-def connection_error(title: str, error: BaseException, *, is_program: bool = False) -> McpError:
-    """Return the error of a connection or a call that failed, in words."""
-    for inner in causes(error):
-        if isinstance(inner, McpError):
-            return inner
-        if isinstance(inner, AddressRefused):
-            return McpError(PRIVATE_ADDRESS_MESSAGE.format(title=title))
-        if isinstance(inner, RedirectRefused | OtherOrigin):
-            return McpError(REDIRECT_MESSAGE.format(title=title))
-        if isinstance(inner, AnswerTooLarge):
-            return McpError(LARGE_MESSAGE.format(title=title))
-        if isinstance(inner, AnswerCompressed):
-            return McpError(COMPRESSED_MESSAGE.format(title=title))
-        if isinstance(inner, RequestRefused):
-            message = CREDENTIALS_MESSAGE if inner.status in CREDENTIALS_STATUSES else REFUSED_MESSAGE
-            return McpError(message.format(title=title, status=inner.status))
-    return McpError((PROGRAM_MESSAGE if is_program else UNREACHABLE_MESSAGE).format(title=title))
-
-
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error with the errors in its group and those that led to it."""
-    waiting, seen = [error], set[int]()
-    while waiting:
-        current = waiting.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        waiting += getattr(current, "exceptions", ())
-        waiting += [inner for inner in (current.__cause__, current.__context__) if inner is not None]

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx2
 import pytest
 
-from tools_app.mcp.calls import list_tools
+from tools_app.mcp.calls import connection_error, list_tools
 from tools_app.mcp.connection import ServerTransport
-from tools_app.mcp.errors import McpError, OtherOrigin, connection_error
+from tools_app.mcp.errors import McpError, OtherOrigin
 from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
@@ -153,5 +153,5 @@ def test_a_request_to_another_origin_is_not_sent(listener, loopback, origin):
     with pytest.raises(OtherOrigin) as error:
         asyncio.run(send())
 
-    assert "redirect" in str(connection_error("Office", error.value))
+    assert "redirect" in str(connection_error(server_from_row(McpServer(title="Office")), error.value))
     assert server.requests == []

@@ -1,0 +1,56 @@
+"""Agents that break the protocol: each prompt ends in time, and stores nothing invalid."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.factories import member
+from tests.runs import chunks, start_run, wait_for_end
+from tests.tools_app.acp import hostile_agent
+from tests.tools_app.acp.conftest import Conversation, create_agent
+from tests.tools_app.acp.test_runs import agent, task
+from tools_app.acp.errors import AcpError
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def hostile(commands, settings):
+    settings.ACP_COMMANDS = {
+        "hostile": {"argv": [sys.executable, str(Path(hostile_agent.__file__))], "sandbox": "none"}
+    }
+
+
+def test_messages_that_break_the_protocol_are_left_out():
+    create_agent(command_key="hostile", persists_session=False, permissions="reject")
+
+    answers = Conversation().ask(*hostile_agent.ATTACKS)
+
+    assert [name for name, text in zip(hostile_agent.ATTACKS, answers, strict=True) if "the end" not in text] == []
+
+
+@pytest.mark.parametrize("name", hostile_agent.ENDS)
+def test_an_agent_without_an_answer_is_ended_with_a_reason(name):
+    create_agent(command_key="hostile", limits={"promptSeconds": 3})
+
+    with pytest.raises(AcpError) as error:
+        Conversation().ask(name)
+
+    assert str(error.value).startswith("The ACP agent 'Worker' ")
+
+
+@pytest.mark.parametrize("name", ["nul", "odd-numbers", "deep", "nul-request", "large-request"])
+@pytest.mark.parametrize("way", ["tool", "sub-agent"])
+def test_a_run_stores_what_an_agent_sends(name, way, idle_engine, ended_agents):
+    """PostgreSQL stores neither the character NUL nor half of a surrogate pair."""
+    create_agent(command_key="hostile", permissions="reject")
+    worker = agent() if way == "tool" else agent(tools=[], agents=["acp-worker"])
+    message = task(name) if way == "tool" else f"Use acp-worker {json.dumps({'prompt': name})}"
+
+    run = wait_for_end(start_run(worker, member("editor", "support"), message), 60)
+
+    assert run.status == run.Status.SUCCEEDED
+    (result,) = chunks(run, "tool-result")
+    assert "the end" in str(result["payload"]["result"])
