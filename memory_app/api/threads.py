@@ -29,7 +29,7 @@ from memory_app.api.lookups import (
 )
 from memory_app.api.representation import thread_body
 from memory_app.history.copies import CopiedMessages, copy_thread
-from memory_app.history.threads import create_named_thread, transfer_thread
+from memory_app.history.threads import create_named_thread, delete_thread, transfer_thread
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
 from memory_app.realms import MemoryCaller
@@ -101,7 +101,7 @@ class ThreadView(JSONView):
         thread = changed_thread(request, thread_id)
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
             leases.cancel(run.pk)
-        thread.delete()
+        delete_thread(thread)
         return json_response({"result": "Thread deleted"})
 
 

@@ -155,6 +155,17 @@ def open_child_thread(parent: Thread, agent_key: str, **columns: Any) -> Thread:
     return thread
 
 
+def delete_thread(thread: Thread) -> None:
+    """Delete a thread with all that hangs on it.
+
+    It is locked first: a message that is stored while the rows to delete are collected would violate a constraint.
+    """
+    with transaction.atomic():
+        locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
+        if locked is not None:
+            locked.delete()
+
+
 def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thread:
     """Give a thread with all its messages to another resource of the realm of the caller."""
     return move_thread(thread, get_or_create_resource(caller, resource))

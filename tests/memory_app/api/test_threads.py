@@ -6,6 +6,8 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory_app.models import Thread
 from tests.memory_app.conftest import add_thread
@@ -21,6 +23,20 @@ def create(caller, key, resource="alice", **fields):
 
 def keys(answer):
     return [thread["id"] for thread in answer.body["threads"]]
+
+
+def test_a_thread_is_locked_before_the_rows_that_go_with_it_are_read(caller):
+    """Otherwise a message that is stored meanwhile violates a constraint, which was a 500."""
+    caller.post("/api/memory/threads", {"threadId": "locked"})
+
+    with CaptureQueriesContext(connection) as queries:
+        assert caller.delete("/api/memory/threads/locked").status_code == 200
+
+    statements = [query["sql"] for query in queries]
+    begin = next(index for index, sql in enumerate(statements) if sql.startswith(("BEGIN", "SAVEPOINT")))
+    collected = [sql for sql in statements[:begin] if sql.startswith("SELECT") and "memory_app_workingrevision" in sql]
+    assert collected == []
+    assert any(sql.startswith("SELECT") and "runs_app_thread" in sql for sql in statements[begin:])
 
 
 def test_a_thread_is_created_read_changed_and_deleted(caller, editor):
