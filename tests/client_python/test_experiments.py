@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 import yaml
-from agentcms_client import AsyncClient, BarMissed, Call, Client, ExperimentFailed, ItemsFailed
+from agentcms_client import AsyncClient, BarMissed, Call, Client, ExperimentFailed, ItemsFailed, Outcome
 from agentcms_client.command import build_parser
 from django.core.management.base import BaseCommand
 
@@ -54,6 +54,13 @@ def test_both_clients_run_experiments_and_name_what_misses_a_bar(served, exam):
     assert (outcome.mean("exact"), len(outcome.results), outcome.experiment["verdict"]) == (0.5, 2, "passed")
     assert (repeated.mean("exact"), len(repeated.results), repeated.failed) == (0.5, 4, [])
     assert outcome.worst(1)[0].startswith("exact 0.0 | Two -> ")
+
+
+def test_a_scorer_that_fails_for_an_answer_misses_its_bar():
+    scores = [{"scorerId": "picky", "score": 1.0, "error": None}, {"scorerId": "picky", "score": None, "error": "No"}]
+    outcome = Outcome({"status": "completed"}, [{"error": None, "scores": [score]} for score in scores])
+
+    assert outcome.missed({"picky": 0.5}) == ["'picky' failed for 1 answer, so its mean is not that of all."]
 
 
 def test_items_that_fail_raise_unless_they_are_allowed(served, exam):

@@ -65,6 +65,11 @@ class Outcome:
         """Return the scores of a scorer, without answers that it could not score."""
         return [score for result in self.results if (score := score_of(result, scorer)) is not None]
 
+    def error_count(self, scorer: str) -> int:
+        """Return the number of answers for which a scorer failed."""
+        entries = (entry for result in self.results for entry in result["scores"] if entry["scorerId"] == scorer)
+        return sum(entry.get("error") is not None for entry in entries)
+
     def mean(self, scorer: str) -> float:
         """Return the mean of a scorer. Raise LookupError if it has scored no answer."""
         scores = self.scores(scorer)
@@ -81,7 +86,10 @@ class Outcome:
         """Return a sentence for each scorer whose mean is below its bar."""
         sentences = []
         for scorer, bar in bars.items():
-            scores = self.scores(scorer)
+            scores, errors = self.scores(scorer), self.error_count(scorer)
+            if errors:
+                answers = "1 answer" if errors == 1 else f"{errors:,} answers"
+                sentences.append(f"'{scorer}' failed for {answers}, so its mean is not that of all.")
             if not scores:
                 sentences.append(f"'{scorer}' has no score. The bar is {bar:g}.")
             elif (mean := sum(scores) / len(scores)) < bar:
