@@ -169,8 +169,8 @@ def test_a_participant_reads_the_conversation_and_nothing_else_of_its_resource(s
     for path in (at, f"{at}?resourceId=alice", f"{at}?agentId=concierge"):
         assert guest.get(path).body["code"] == "other_resource", path
         assert guest.post(path, {"workingMemory": "Mine"}).status_code == 403, path
-    found = guest.get(f"/api/memory/search?searchQuery={SECRET}&threadId=t&{named}").body
-    assert (found["count"], found["searchScope"]) == (1, "thread")
+    results = guest.get(f"/api/memory/search?searchQuery={SECRET}&threadId=t&{named}").body
+    assert (results["count"], results["searchScope"]) == (1, "thread")
     assert guest.get(f"/api/memory/search?searchQuery={SECRET}&{named}").body["count"] == 0
     assert guest.get(f"/api/memory/observational-memory?threadId=t&{named}").status_code == 200
     assert guest.get(f"/api/memory/status?threadId=t&{named}").status_code == 200
