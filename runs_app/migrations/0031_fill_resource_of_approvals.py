@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 from django.db import migrations, transaction
-
-from memory_app.realms import resource_digest
 
 BATCH_SIZE = 1000  # calls of one transaction
 
@@ -19,6 +19,11 @@ def fill(apps: Any, schema_editor: Any) -> None:
         calls = [PendingCall(pk=pk, resource_digest=resource_digest(realm, key)) for pk, realm, key in rows]
         with transaction.atomic():
             PendingCall.objects.bulk_update(calls, ["resource_digest"])
+
+
+def resource_digest(realm: str, key: str) -> str:
+    """Return the hash that `memory_app.realms` computes today."""
+    return hashlib.sha256(json.dumps([realm, key], ensure_ascii=False).encode()).hexdigest()
 
 
 class Migration(migrations.Migration):

@@ -202,8 +202,16 @@ def test_a_scorer_without_a_score_in_both_versions_is_no_pass(agent):
     assert (code, "'exact' cannot be compared with the baseline" in text) == (1, True)
 
 
+@pytest.fixture
+def heeded_interruptions():
+    """Heed SIGINT as in a terminal. Shells start programs in the background so that they ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_cancels_the_experiment(agent, number):
+def test_an_interruption_cancels_the_experiment(agent, number, heeded_interruptions):
     def interrupt(answer):
         os.kill(os.getpid(), number)
         time.sleep(1)
