@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db.models import F, Q, QuerySet
+from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from agents_app.models import Agent
@@ -71,6 +72,18 @@ class Evidence:
         base = figure_of(before, gate.scorer, "mean") if before is not None else None
         return own - base if base is not None else None
 
+    def live_fault(self, gate: ReleaseGate) -> str | None:
+        """Return why a version cannot be compared with the live one, or None if it can or need not be."""
+        if gate.statistic != Statistic.DIFFERENCE:
+            return None
+        before = self.find(self.live_hash, gate) if self.live_hash else None
+        if before is None:
+            return "no experiment has tested the live version."
+        if figure_of(before, gate.scorer, "mean") is None:
+            return "the last experiment of the live version has no such score."
+        failure = too_many_failed(before, gate)
+        return f"of the live version, {failure}" if failure is not None else None
+
     def moved_sub_agents(self, experiment: Experiment) -> str:
         """Return a warning if sub-agents have other live versions than in the experiment, or a blank text."""
         tested = experiment.sub_agent_versions
@@ -108,19 +121,14 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     if experiment is None:
         return GateState(gate, False, f"{name} needs {need}; no experiment has tested it.")
     if is_too_old(experiment, gate):
-        message = f"{name} needs {need}; its last experiment is older than {gate.max_age_days} days."
-        return GateState(gate, False, message, experiment)
+        days = f"{gate.max_age_days} day{pluralize(gate.max_age_days)}"
+        return GateState(gate, False, f"{name} needs {need}; its last experiment is older than {days}.", experiment)
     if (failure := too_many_failed(experiment, gate)) is not None:
         return GateState(gate, False, f"{name} needs {need}; {failure}", experiment)
-    value = evidence.statistic(experiment, gate)
-    if (
-        value is None
-        and gate.statistic == Statistic.DIFFERENCE
-        and figure_of(experiment, gate.scorer, "mean") is not None
-    ):
-        message = f"{name} needs {need}; no experiment has tested the live version."
-        return GateState(gate, False, message, experiment, needs_live=True)
-    if value is None:
+    has_score = figure_of(experiment, gate.scorer, "mean") is not None
+    if has_score and (fault := evidence.live_fault(gate)) is not None:
+        return GateState(gate, False, f"{name} needs {need}; {fault}", experiment, needs_live=True)
+    if (value := evidence.statistic(experiment, gate)) is None:
         return GateState(gate, False, f"{name} needs {need}; its last experiment has no such score.", experiment)
     is_met = (gate.minimum is None or value >= gate.minimum) and (gate.maximum is None or value <= gate.maximum)
     message = f"{name} needs {need}; its last experiment scored {value:.2f}."
@@ -135,11 +143,11 @@ def too_many_failed(experiment: Experiment, gate: ReleaseGate) -> str | None:
     errors = int(figure_of(experiment, gate.scorer, "errors") or 0)
     if experiment.failed_count + errors <= gate.max_failed:
         return None
-    failed = f"{experiment.failed_count} items of its last experiment failed"
+    failed = f"{experiment.failed_count} item{pluralize(experiment.failed_count)} of its last experiment failed"
     if not errors:
         return f"{failed}."
     more = f" and {failed}" if experiment.failed_count else ""
-    return f"its scorer failed for {errors} answer{'s' * (errors > 1)} of its last experiment{more}."
+    return f"its scorer failed for {errors} answer{pluralize(errors)} of its last experiment{more}."
 
 
 def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:

@@ -103,7 +103,20 @@ def test_more_failed_items_than_allowed_are_refused(agent, draft):
     experiment_of(draft, days_ago=1, failed=3)
 
     assert "3 items of its last experiment failed." in refusal(draft)
-    experiment_of(draft, failed=2)
+    agent.gates.update(max_failed=0)
+    experiment_of(draft, failed=1)
+    assert "1 item of its last experiment failed." in refusal(draft)
+    agent.gates.update(max_failed=1)
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+def test_a_live_version_whose_items_failed_is_no_comparison(agent, draft):
+    agent.gates.update(statistic="difference_to_live")
+    experiment_of(draft)
+    experiment_of(agent.active_version, days_ago=1, failed=9)
+
+    assert "of the live version, 9 items of its last experiment failed." in refusal(draft)
+    experiment_of(agent.active_version)
     assert (refusal(draft), live_number(agent)) == ("", 2)
 
 
