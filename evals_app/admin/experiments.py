@@ -6,6 +6,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -19,9 +20,9 @@ from evals_app.models import Experiment
 
 BUDGET_LABELS = {
     "maxCost": "{}",
-    "maxTokens": "{:,} tokens",
-    "maxFailures": "{} failures",
-    "maxConsecutiveFailures": "{} failures in a row",
+    "maxTokens": "{:,} token{}",
+    "maxFailures": "{} failure{}",
+    "maxConsecutiveFailures": "{} failure{} in a row",
 }
 
 
@@ -77,7 +78,7 @@ class ExperimentAdmin(ReadOnlyAdmin):
     @admin.display(description="budget")
     def budget_text(self, experiment: Experiment) -> str:
         parts = [
-            label.format(format_dollars(value) if name == "maxCost" else value)
+            label.format(format_dollars(value) if name == "maxCost" else value, pluralize(value))
             for name, label in BUDGET_LABELS.items()
             if (value := experiment.budget.get(name)) is not None
         ]
@@ -86,7 +87,9 @@ class ExperimentAdmin(ReadOnlyAdmin):
     @admin.display(description="spent")
     def spent(self, experiment: Experiment) -> str:
         counts = count_results(experiment)
-        return f"${counts['cost'] or 0:.4f}, {counts['tokens'] or 0:,} tokens, {counts['failed']} failures"
+        tokens, failed = counts["tokens"] or 0, counts["failed"]
+        numbers = f"{tokens:,} token{pluralize(tokens)}, {failed} failure{pluralize(failed)}"
+        return f"${counts['cost'] or 0:.4f}, {numbers}"
 
     @admin.display(description="page")
     def page(self, experiment: Experiment) -> str:

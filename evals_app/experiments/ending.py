@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import transaction
+from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from evals_app.experiments.memory import delete_threads, shares_thread
@@ -28,11 +29,11 @@ def stop_reason(experiment: Experiment) -> str:
     if (cost := budget.get("maxCost")) is not None and summary.get("cost", 0) > cost:
         return f"The budget of ${cost:g} is spent."
     if (tokens := budget.get("maxTokens")) is not None and summary.get("tokens", 0) > tokens:
-        return f"The budget of {tokens:,} tokens is spent."
+        return f"The budget of {tokens:,} token{pluralize(tokens)} is spent."
     if (failures := budget.get("maxFailures")) is not None and experiment.failed_count >= failures:
-        return f"{experiment.failed_count} items failed."
+        return f"{experiment.failed_count} item{pluralize(experiment.failed_count)} failed."
     if (in_a_row := budget.get("maxConsecutiveFailures")) is not None and fails_in_a_row(experiment, in_a_row):
-        return f"{in_a_row} items failed in a row."
+        return f"{in_a_row} item{pluralize(in_a_row)} failed in a row."
     return ""
 
 

@@ -90,6 +90,7 @@ def test_staff_see_their_teams_alone_and_viewers_change_nothing(client, experime
         ({}, "None"),
         ({"maxCost": 0}, "$0.00"),
         ({"maxCost": 0.0025, "maxFailures": 2}, "$0.0025, 2 failures"),
+        ({"maxTokens": 1, "maxFailures": 1}, "1 token, 1 failure"),
         ({"maxCost": 1500, "maxTokens": None}, "$1,500.00"),
     ],
 )

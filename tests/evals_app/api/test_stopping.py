@@ -75,7 +75,7 @@ def test_a_spent_budget_stops_the_open_runs_and_starts_no_more(client):
     ended = exam.wait_for_end()
 
     spent_at = min(result["completedAt"] for result in exam.results)
-    assert ended["stopReason"] == "The budget of 1 tokens is spent."
+    assert ended["stopReason"] == "The budget of 1 token is spent."
     assert (ended["status"], ended["succeededCount"], ended["skippedCount"]) == ("failed", 1, 4)
     assert all(seconds_between(spent_at, result["startedAt"]) <= START_LIMIT for result in exam.results)
     assert seconds_between(spent_at, ended["completedAt"]) <= STOP_LIMIT

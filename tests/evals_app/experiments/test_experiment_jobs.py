@@ -198,7 +198,8 @@ def test_a_cancelled_experiment_stops_its_runs_and_starts_no_more(editor):
 @pytest.mark.parametrize(
     ("budget", "reason"),
     [
-        ({"maxTokens": 1}, "The budget of 1 tokens is spent."),
+        ({"maxTokens": 1}, "The budget of 1 token is spent."),
+        ({"maxFailures": 1}, "1 item failed."),
         ({"maxFailures": 2}, "2 items failed."),
         ({"maxConsecutiveFailures": 2}, "2 items failed in a row."),
     ],
