@@ -40,7 +40,7 @@ def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
     expectation = config.get("expected", answer.expected_trajectory)
     difference: dict[str, Any] = {}
     part = 1.0
-    if expectation is not None or not (config.get("maxSteps") or config.get("forbiddenTools")):
+    if expectation is not None or (config.get("maxSteps") is None and not config.get("forbiddenTools")):
         expected = [step_of_expected(step, with_arguments) for step in expected_steps(expectation)]
         part, difference = compare_steps(config.get("mode", "strict"), expected, made)
         if part < 1:

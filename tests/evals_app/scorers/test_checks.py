@@ -104,6 +104,8 @@ def test_arguments_are_compared_on_request():
 
 def test_limits_and_forbidden_tools_fail_a_trajectory():
     assert score_trajectory({"maxSteps": 1}, ANSWER).score == 0
+    assert score_trajectory({"maxSteps": 0}, ANSWER).reason == "2 calls, at most 0 are allowed."
+    assert score_trajectory({"maxSteps": 0}, Answer("", "")).score == 1
     result = score_trajectory({"forbiddenTools": ["refund"]}, ANSWER)
     assert (result.score, result.label, result.reason) == (0, "fail", "A forbidden tool was called: refund.")
 
