@@ -38,9 +38,11 @@ def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
 
 def worse_scorers(experiment: Experiment, baseline: Experiment, margin: float) -> list[str]:
     """Return a sentence for each scorer that is worse than in a baseline by more than a margin."""
-    statistics = compute_now(baseline, experiment).statistics or {}
+    scorers = (compute_now(baseline, experiment).statistics or {}).get("scorers", {})
+    if not scorers:
+        return ["No item has a score in both experiments, so nothing can be compared with the baseline."]
     sentences = []
-    for key, entry in statistics.get("scorers", {}).items():
+    for key, entry in scorers.items():
         lowest = entry["low"] if entry["low"] is not None else entry["difference"]
         if lowest is None:
             sentences.append(f"'{key}' cannot be compared with the baseline: no item has a score in both.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import signal
 import sys
 import threading
@@ -69,6 +71,7 @@ class Command(BaseCommand):
         parser.add_argument("--junit", type=Path, help="Write a JUnit report to this file.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        reject_unusable(options)
         bars = dict(map(parse_bar, options["fail_under"]))
         experiment = self.run(options, options["version_of_target"])
         missed = missed_bars(experiment, bars)
@@ -158,11 +161,24 @@ def request_body(options: dict[str, Any], version: str) -> dict[str, Any]:
     return body | ({"budget": {"maxCost": options["max_cost"]}} if options["max_cost"] is not None else {})
 
 
+def reject_unusable(options: dict[str, Any]) -> None:
+    """Raise CommandError for NaN, which no score is below, and for reports that could not be written at the end."""
+    for name in ("margin", "max_cost"):
+        if options[name] is not None and not math.isfinite(options[name]):
+            message = f"--{name.replace('_', '-')} must be a number, not '{options[name]}'."
+            raise CommandError(message, returncode=ExitCode.WRONG_USE)
+    for name in ("json", "junit"):
+        path = options[name]
+        if path and (path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK)):
+            message = f"--{name}: '{path}' cannot be written. Name a file in a folder that exists."
+            raise CommandError(message, returncode=ExitCode.WRONG_USE)
+
+
 def parse_bar(text: str) -> tuple[str, float]:
     """Return the scorer and the mean of SCORER=MEAN. Raise CommandError."""
     key, separator, value = text.rpartition("=")
     try:
-        if not (key and separator):
+        if not (key and separator and math.isfinite(float(value))):
             raise ValueError
         return key, float(value)
     except ValueError:

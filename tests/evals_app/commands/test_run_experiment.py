@@ -86,10 +86,15 @@ def test_a_version_that_is_worse_than_live_exits_with_1(agent):
         ["--fail-under", "exact"],
         ["--user", "nobody"],
         ["--max-cost", "-1"],
+        ["--fail-under", "exact=nan"],
+        ["--margin", "nan"],
+        ["--json", "missing/a.json"],
+        ["--junit", "/"],
     ],
 )
 def test_wrong_use_exits_with_2(agent, options):
     assert run(*options)[0] == 2
+    assert not Experiment.objects.exists()
 
 
 def test_a_cancelled_experiment_exits_with_3(agent):
@@ -200,6 +205,14 @@ def test_a_scorer_without_a_score_in_both_versions_is_no_pass(agent):
     code, text = run("--version", "live", "--not-worse-than", "draft")
 
     assert (code, "'exact' cannot be compared with the baseline" in text) == (1, True)
+
+
+def test_a_comparison_without_any_scorer_is_no_pass(agent):
+    Dataset.objects.update(scorer_keys=[])
+
+    code, text = run("--not-worse-than", "live")
+
+    assert (code, "nothing can be compared with the baseline." in text) == (1, True)
 
 
 @pytest.fixture
