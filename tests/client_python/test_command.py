@@ -148,6 +148,10 @@ def test_what_cannot_be_compared_does_not_pass(statistics, sentence):
         (["--fail-under", "exact"], "write SCORER=MEAN, such as exact=0.8, not 'exact'"),
         (["--max-cost", "-1"], "budget.maxCost: "),
         (["--not-worse-than", "99"], "99"),
+        (["--fail-under", "exact=nan"], "write SCORER=MEAN, such as exact=0.8, not 'exact=nan'"),
+        (["--margin", "nan"], "--margin: invalid finite value: 'nan'"),
+        (["--json", "missing/a.json"], "'missing/a.json' cannot be written."),
+        (["--junit", "/"], "'/' cannot be written."),
     ],
 )
 def test_wrong_use_exits_with_2(exam, options, message, capsys):
@@ -159,7 +163,8 @@ def test_wrong_use_exits_with_2(exam, options, message, capsys):
     ("name", "value", "message"),
     [
         ("AGENTCMS_API_KEY", "", "Set AGENTCMS_URL and AGENTCMS_API_KEY."),
-        ("AGENTCMS_API_KEY", "wrong", "Invalid or expired token"),
+        ("AGENTCMS_API_KEY", "wrong\n", "Invalid or expired token"),
+        ("AGENTCMS_API_KEY", "Schlüssel", "AGENTCMS_API_KEY has characters that no key has."),
         ("AGENTCMS_URL", "no address", "AGENTCMS_URL is no address: "),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -38,9 +39,10 @@ class ExitCode(IntEnum):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = build_parser().parse_args(arguments)
-    url, key = os.environ.get("AGENTCMS_URL"), os.environ.get("AGENTCMS_API_KEY")
-    if not url or not key:
-        return fail("Set AGENTCMS_URL and AGENTCMS_API_KEY.", ExitCode.WRONG_USE)
+    # Secrets of CI often end with a line end.
+    url, key = (os.environ.get(name, "").strip() for name in ("AGENTCMS_URL", "AGENTCMS_API_KEY"))
+    if fault := environment_fault(url, key):
+        return fail(fault, ExitCode.WRONG_USE)
     try:
         with Client(url, key, timeout=60) as client:
             return run_experiment(client, options)
@@ -50,10 +52,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail("\n".join([str(error), *issues]), code)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         return fail(f"AGENTCMS_URL is no address: {error}", ExitCode.WRONG_USE)
+    except json.JSONDecodeError:
+        return fail("AGENTCMS_URL is not the address of Agent CMS: its answer is not JSON.", ExitCode.WRONG_USE)
     except httpx.HTTPError as error:
         return fail(f"The server cannot be reached: {error}", ExitCode.ITEMS_FAILED)
     except KeyboardInterrupt:
         return fail("Cancelled.", ExitCode.STOPPED)
+
+
+def environment_fault(url: str, key: str) -> str:
+    """Return what is wrong with the values of the environment variables, or a blank text."""
+    if not url or not key:
+        return "Set AGENTCMS_URL and AGENTCMS_API_KEY."
+    if not (key.isascii() and key.isprintable()):
+        return "AGENTCMS_API_KEY has characters that no key has. Copy the key again."
+    return ""
 
 
 def run_experiment(client: Client, options: argparse.Namespace) -> int:
@@ -72,7 +85,7 @@ def exit_code(error: BarMissed | ExperimentFailed) -> ExitCode:
     """Return the exit code for an experiment that did not pass."""
     if isinstance(error, BarMissed):
         return ExitCode.BAR_MISSED
-    if isinstance(error, ItemsFailed) or (error.outcome is not None and error.outcome.status == "failed"):
+    if isinstance(error, ItemsFailed) or error.status == "failed":
         return ExitCode.ITEMS_FAILED
     return ExitCode.STOPPED
 
@@ -135,9 +148,25 @@ def parse_bar(text: str) -> tuple[str, float]:
     try:
         if not (key and separator):
             raise ValueError
-        return key, float(value)
+        return key, finite(value)
     except ValueError:
         raise argparse.ArgumentTypeError(f"write SCORER=MEAN, such as exact=0.8, not '{text}'") from None
+
+
+def finite(text: str) -> float:
+    """Return a number. Raise ValueError for NaN too, with which every comparison fails, so that any score passes."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def writable_file(text: str) -> Path:
+    """Return the path of a report. Raise ArgumentTypeError before the experiment, not after it."""
+    path = Path(text)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"'{text}' cannot be written. Name a file in a folder that exists")
+    return path
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -166,8 +195,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--fail-under", action="append", default=[], type=parse_bar, metavar="SCORER=MEAN", help="The lowest mean."
     )
     command.add_argument("--not-worse-than", metavar="VERSION", help="Compare with this version, such as live.")
-    command.add_argument("--margin", type=float, default=0.0, help="How much worse is allowed.")
-    command.add_argument("--max-cost", type=float, help="Stop above so many dollars.")
-    command.add_argument("--timeout", type=float, default=3600.0, help="Cancel after so many seconds.")
-    command.add_argument("--json", type=Path, help="Write the results to this file.")
-    command.add_argument("--junit", type=Path, help="Write a JUnit report to this file.")
+    command.add_argument("--margin", type=finite, default=0.0, help="How much worse is allowed.")
+    command.add_argument("--max-cost", type=finite, help="Stop above so many dollars.")
+    command.add_argument("--timeout", type=finite, default=3600.0, help="Cancel after so many seconds.")
+    command.add_argument("--json", type=writable_file, help="Write the results to this file.")
+    command.add_argument("--junit", type=writable_file, help="Write a JUnit report to this file.")

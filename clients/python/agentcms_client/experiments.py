@@ -99,7 +99,9 @@ def run_steps(request: Request) -> Generator[Call | Pause, Any, Outcome]:
     if request.not_worse_than is not None and outcome.status == COMPLETED:
         baseline = yield from experiment_steps(request, request.not_worse_than)
         if baseline.status != COMPLETED:
-            raise ExperimentFailed(f"The baseline did not run to its end. {baseline.stop_reason}", baseline)
+            outcome.check(request.max_failed)  # a missed bar is known even so
+            message = f"The baseline did not run to its end. {baseline.stop_reason}"
+            raise ExperimentFailed(message, outcome, baseline.status)
         statistics = yield from compare_steps(baseline.experiment, outcome.experiment, request.timeout)
         outcome.shortfalls += worse_scorers(statistics, request.margin)
     return outcome.check(request.max_failed)

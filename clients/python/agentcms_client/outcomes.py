@@ -18,9 +18,10 @@ class BarMissed(AssertionError):
 class ExperimentFailed(Exception):
     """The experiment was cancelled, its budget is spent, it could not run, or too many of its items failed."""
 
-    def __init__(self, message: str, outcome: Outcome | None = None) -> None:
+    def __init__(self, message: str, outcome: Outcome | None = None, status: str = "") -> None:
         super().__init__(message)
         self.outcome = outcome
+        self.status = status or (outcome.status if outcome is not None else "")  # that of the baseline if it failed
 
 
 class ItemsFailed(ExperimentFailed):
