@@ -12,7 +12,8 @@ import uuid
 import pytest
 import yaml
 from agentcms_client import AsyncClient, BarMissed, Call, Client, ExperimentFailed, ItemsFailed, Outcome
-from agentcms_client.command import build_parser
+from agentcms_client.command import build_parser, exit_code
+from agentcms_client.experiments import Request, run_steps
 from django.core.management.base import BaseCommand
 
 from agentcms.settings import BASE_DIR
@@ -63,6 +64,22 @@ def test_a_scorer_that_fails_for_an_answer_misses_its_bar():
     assert outcome.missed({"picky": 0.5}) == ["'picky' failed for 1 answer, so its mean is not that of all."]
 
 
+def test_a_baseline_that_stops_hides_no_missed_bar():
+    def run(**options):
+        steps = run_steps(Request("support", "clerk", not_worse_than="live", **options))
+        result = {"error": None, "scores": [{"scorerId": "exact", "score": 0.5}], "input": "One", "output": "Two"}
+        steps.send(None)
+        for metadata in ({}, {"cancelled": True}):
+            steps.send({"id": "1", "datasetId": "support", "status": "completed", "metadata": metadata})
+            steps.send({"results": [result], "pagination": {"hasMore": False}})
+
+    with pytest.raises(BarMissed, match="The worst items"):
+        run(fail_under={"exact": 0.8})
+    with pytest.raises(ExperimentFailed, match="The baseline did not run to its end") as raised:
+        run(fail_under={"exact": 0.5})
+    assert (raised.value.outcome.status, exit_code(raised.value)) == ("completed", 3)
+
+
 def test_items_that_fail_raise_unless_they_are_allowed(served, exam):
     with Client(served.base_url, served.keys["python"]) as cms:
         key = cms.send(Call("POST", "/api/datasets", body={"name": f"Exam {uuid.uuid4().hex[:8]}"}))["id"]
@@ -79,7 +96,7 @@ def test_items_that_fail_raise_unless_they_are_allowed(served, exam):
 def test_a_spent_budget_raises_with_the_results_so_far(served, exam):
     with (
         Client(served.base_url, served.keys["python"]) as cms,
-        pytest.raises(ExperimentFailed, match=r"The budget of 1 tokens is spent\.") as raised,
+        pytest.raises(ExperimentFailed, match=r"The budget of 1 token is spent\.") as raised,
     ):
         cms.experiments.run(exam, exam, budget={"maxTokens": 1}, maxConcurrency=1)
 
@@ -112,6 +129,20 @@ def test_the_plugin_runs_the_tests_of_the_readme_and_names_the_worst_items(serve
     assert "test_each_answer_is_exact[wrong]" in done.stdout
     assert "test_each_answer_is_exact[right]" not in done.stdout
     assert "exact 0.0 | Two" in done.stdout
+
+
+def test_an_experiment_that_misses_its_bar_runs_once_for_all_tests_of_items(served, exam, tmp_path):
+    options = f'agent="{exam}", dataset="{exam}", scorers=["exact"], per_item=True, fail_under={{"exact": 1}}'
+    text = f"import pytest\n\n@pytest.mark.agent_eval({options})\ndef test_it(experiment):\n    pass\n"
+    path = f"/api/datasets/{exam}/experiments"
+
+    with Client(served.base_url, served.keys["python"]) as cms:
+        before = cms.send(Call("GET", path))["pagination"]["total"]
+        done = run_pytest(served, tmp_path, text)
+        after = cms.send(Call("GET", path))["pagination"]["total"]
+
+    assert "2 errors" in done.stdout
+    assert after - before == 1
 
 
 def test_the_plugin_says_what_a_mark_lacks(served, tmp_path):

@@ -16,11 +16,11 @@ import pytest
 
 from agentcms_client.clients import Client
 from agentcms_client.experiments import PAGE_SIZE, dataset_path
-from agentcms_client.outcomes import Outcome
+from agentcms_client.outcomes import BarMissed, ExperimentFailed, Outcome
 from agentcms_client.requests import Call
 
 MARK = "agent_eval"
-OUTCOMES = pytest.StashKey[dict[str, Outcome]]()
+OUTCOMES = pytest.StashKey[dict[str, Outcome | BarMissed | ExperimentFailed]]()
 WIRE_NAMES = {"concurrency": "maxConcurrency"}
 
 
@@ -85,13 +85,23 @@ def experiment(request: pytest.FixtureRequest) -> Outcome:
     options = read_mark(mark)
     options.pop("per_item", None)
     max_failed = options.pop("max_failed", 0)
-    outcomes = request.config.stash[OUTCOMES]
-    key = repr(sorted(options.items()))
-    if key not in outcomes:
-        outcomes[key] = run_experiment(options)
+    outcome = run_once(request.config, options)
     item_id = getattr(request, "param", None)
-    outcome = outcomes[key] if item_id is None else outcomes[key].of_item(item_id)
-    return outcome.check_items(max_failed)
+    return (outcome if item_id is None else outcome.of_item(item_id)).check_items(max_failed)
+
+
+def run_once(config: pytest.Config, options: dict[str, Any]) -> Outcome:
+    """Return the outcome of an experiment, which runs once. Raise what it raised then."""
+    outcomes, key = config.stash[OUTCOMES], repr(sorted(options.items()))
+    if key not in outcomes:
+        try:
+            outcomes[key] = run_experiment(options)
+        except (BarMissed, ExperimentFailed) as error:
+            outcomes[key] = error
+    outcome = outcomes[key]
+    if isinstance(outcome, Exception):
+        raise outcome.with_traceback(None)
+    return outcome
 
 
 def run_experiment(options: dict[str, Any]) -> Outcome:
