@@ -159,8 +159,10 @@ def delete_thread(thread: Thread) -> None:
     """Delete a thread with all that hangs on it.
 
     It is locked first: a message that is stored while the rows to delete are collected would violate a constraint.
+    Its runs are locked before it, as where a run ends.
     """
     with transaction.atomic():
+        [*thread.runs.order_by("pk").select_for_update(of=("self",)).values_list("pk")]
         locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
         if locked is not None:
             locked.delete()
