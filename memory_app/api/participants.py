@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -16,6 +17,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, NotFound
 from memory_app.api.lookups import changed_thread, requested_thread
 from memory_app.api.representation import participant_body
+from memory_app.history.threads import thread_not_found
 from memory_app.models import Participant, Thread
 
 MEMBER_MESSAGE = "Name an active member of the team of the thread's agent."
@@ -32,11 +34,12 @@ class ParticipantsView(JSONView):
     def post(self, request: Request, thread_id: str) -> HttpResponse:
         thread = changed_thread(request, thread_id)
         user, texts = read_participant(thread, json_object_body(request))
-        participant, is_new = Participant.objects.get_or_create(
-            thread=thread,
-            user=user,
-            defaults={"name": texts["name"] or user.get_username(), "functional_role": texts["functionalRole"]},
-        )
+        defaults = {"name": texts["name"] or user.get_username(), "functional_role": texts["functionalRole"]}
+        with transaction.atomic():
+            locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
+            if locked is None:
+                raise thread_not_found(thread_id)  # it was deleted meanwhile
+            participant, is_new = Participant.objects.get_or_create(thread=locked, user=user, defaults=defaults)
         return json_response(participant_body(participant), 201 if is_new else 200)
 
 

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from access_app.models import ApiKey, Membership
 from agentcms.urls import api_urlpatterns
-from memory_app.api import urls
+from memory_app.api import participants, urls
 from memory_app.history.threads import get_or_create_resource
 from memory_app.models import Message, Participant, Thread
 from memory_app.realms import memory_caller
@@ -210,6 +210,20 @@ def test_a_service_names_the_resource_or_lists_all_of_its_realm(service):
     context = quote("eyJtYXN0cmFfX3Jlc291cmNlSWQiOiJhbGljZSJ9")  # {"mastra__resourceId": "alice"}
     assert service.get(f"/api/memory/threads?resourceId=bob&requestContext={context}").body["total"] == 0
     assert service.get("/api/memory/threads/t?resourceId=bob").status_code == 403
+
+
+def test_nobody_is_added_to_a_thread_that_was_deleted_meanwhile(service, monkeypatch):
+    read = participants.read_participant
+
+    def read_slowly(thread, body):
+        member_and_texts = read(thread, body)
+        Thread.objects.filter(key=thread.key).delete()
+        return member_and_texts
+
+    monkeypatch.setattr(participants, "read_participant", read_slowly)
+    body = {"username": member("viewer", OWNER).username}
+
+    assert service.post("/api/memory/threads/t/participants", body).status_code == 404
 
 
 def test_a_participant_reads_and_writes_but_does_not_change_the_thread(service):
