@@ -9,7 +9,7 @@ from functools import singledispatch
 from typing import Any
 
 from django.core import exceptions as django
-from django.db import DataError, InterfaceError, InternalError, OperationalError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, InternalError, OperationalError
 from django.http import Http404, UnreadablePostError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
@@ -155,6 +155,10 @@ def _from_disallowed_host(exception: django.DisallowedHost) -> ApiError:
 # SQLite raises this for an invalid regular expression in a lookup of the admin. PostgreSQL raises a DataError.
 SQLITE_BAD_PATTERN = "user-defined function raised exception"
 
+MISSING_ROW = "23503"  # foreign_key_violation of PostgreSQL
+SQLITE_MISSING = "FOREIGN KEY constraint failed"
+NOT_UPDATED = "did not affect any rows."  # the end of the message of `save` with `update_fields` or `force_update`
+
 
 @api_error.register(OperationalError)
 @api_error.register(InterfaceError)
@@ -173,6 +177,25 @@ def _from_internal_error(exception: InternalError) -> ApiError | None:
     """Convert the error of a transaction that waited for this process for too long. None for a bug."""
     sqlstate = getattr(exception.__cause__, "sqlstate", None)
     return _from_database_error(exception) if sqlstate == IDLE_IN_TRANSACTION else None
+
+
+@api_error.register
+def _from_integrity_error(exception: IntegrityError) -> ApiError | None:
+    """Convert the error of a row that refers to one which was deleted at the same moment. None for a bug."""
+    is_missing = getattr(exception.__cause__, "sqlstate", None) == MISSING_ROW or str(exception) == SQLITE_MISSING
+    return _from_deleted_row(exception) if is_missing else None
+
+
+@api_error.register
+def _from_plain_database_error(exception: DatabaseError) -> ApiError | None:
+    """Convert the error of `save` for a row that was deleted at the same moment. None for a bug."""
+    is_deleted = type(exception) is DatabaseError and str(exception).endswith(NOT_UPDATED)
+    return _from_deleted_row(exception) if is_deleted else None
+
+
+def _from_deleted_row(exception: Exception) -> ApiError:
+    log.warning("A row was deleted while a request used it.", exc_info=exception)
+    return errors.Conflict("Something that this request uses was deleted at the same moment. Read it again.")
 
 
 @api_error.register(DataError)

@@ -1,8 +1,9 @@
 import sqlite3
 
+import psycopg
 import pytest
 from django.core import exceptions as django
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, ProgrammingError
 from django.http import Http404
 from rest_framework import exceptions as drf
 
@@ -17,6 +18,14 @@ def with_cause(exception, name):
     return exception
 
 
+def missing_row():
+    """Return the error of PostgreSQL for a row that refers to one that is not there."""
+    exception = IntegrityError("violates foreign key constraint")
+    exception.__cause__ = psycopg.errors.ForeignKeyViolation()
+    return exception
+
+
+DELETED = "Something that this request uses was deleted at the same moment. Read it again."
 CASES = [
     (errors.NotFound("Stored agent with id x not found"), 404, "not_found", "Stored agent with id x not found"),
     (errors.Conflict("Agent with id x already exists"), 409, "conflict", "Agent with id x already exists"),
@@ -37,6 +46,10 @@ CASES = [
     (django.DisallowedHost("evil"), 400, "bad_host", "This host name is not served here."),
     (with_cause(OperationalError(), "SQLITE_BUSY"), 503, "unavailable", "The server is busy. Try again shortly."),
     (OperationalError("connection refused"), 503, "unavailable", "The server is busy. Try again shortly."),
+    (missing_row(), 409, "conflict", DELETED),
+    (IntegrityError("FOREIGN KEY constraint failed"), 409, "conflict", DELETED),
+    (DatabaseError("Save with update_fields did not affect any rows."), 409, "conflict", DELETED),
+    (DatabaseError("Forced update did not affect any rows."), 409, "conflict", DELETED),
     (InterfaceError("closed"), 503, "unavailable", "The server is busy. Try again shortly."),
     (django.ValidationError("Not so.", code="rule"), 400, "rule", "Not so."),
 ]
@@ -107,7 +120,14 @@ def test_an_error_with_a_lone_surrogate_is_valid_json(raised):
 
 
 @pytest.mark.parametrize(
-    "exception", [ValueError("bug"), with_cause(OperationalError("no such table"), "SQLITE_ERROR")]
+    "exception",
+    [
+        ValueError("bug"),
+        with_cause(OperationalError("no such table"), "SQLITE_ERROR"),
+        IntegrityError("UNIQUE constraint failed: x.y"),
+        DatabaseError("another error"),
+        ProgrammingError("a statement that did not affect any rows."),
+    ],
 )
 def test_an_unexpected_exception_is_raised(exception):
     assert api_error(exception) is None
