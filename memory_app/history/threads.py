@@ -120,7 +120,8 @@ def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -
             thread = Thread.objects.get(realm=caller.realm, key=key)
     if thread.realm == caller.realm and thread.resource_key != caller.resource_to_write(resource):
         raise other_resource(key)
-    Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now())
+    if not Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now()):
+        return open_thread(caller, key, resource, **columns)  # it was deleted meanwhile
     return thread
 
 
