@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from django.db import connection, transaction
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -11,6 +13,7 @@ from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.approvals.decisions import Decision, Verdict, decide, expire_calls
 from runs_app.approvals.lookup import find_call
+from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task
 from runs_app.background.maintenance import look_after_tasks
@@ -21,6 +24,7 @@ from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from runs_app.tasks import reap_runs
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
+from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -282,3 +286,20 @@ def test_the_page_leads_to_the_call_that_waits(start, tasks):
     assert "Waiting for a person" in page
     assert f'href="{reverse("runs:view", args=[task.child_run_id])}"' in page
     assert reverse("runs:decide", args=[PendingCall.objects.waiting().get().pk]) in child
+
+
+def test_the_run_of_an_awaited_task_is_locked_before_the_task():
+    """The end of the task locks it first, too. In another order, both could wait for each other."""
+    task = BackgroundTask.objects.create(run=RunFactory(), tool="agent-helper", call_key="c", timeout_ms=1)
+    BackgroundTask.objects.update(status="running", is_awaited=True)
+    child = RunFactory(parent=task.run, parent_call_id="c", status="suspended")
+
+    with transaction.atomic(), CaptureQueriesContext(connection) as queries:
+        suspend_task_of_child(child)
+
+    locking, suspending = (query["sql"] for query in queries)
+    assert locking.startswith("SELECT")
+    assert "runs_app_agentrun" in locking
+    assert suspending.startswith('UPDATE "runs_app_backgroundtask"')
+    task.refresh_from_db()
+    assert task.status == "suspended"
