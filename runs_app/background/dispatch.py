@@ -90,9 +90,9 @@ def depth_of(run: AgentRun) -> int:
     """Return the number of tasks above a run: those that run a sub-agent, and those whose results woke a run."""
     above = Q(pk=None)
     while run.parent_id is not None:
-        above |= Q(run=run.parent_id, call_key=run.parent_call_id)
+        above |= Q(run=run.parent_id, child_call_id=run.parent_call_id)
         run = AgentRun.objects.only("pk", "parent_id", "parent_call_id").get(pk=run.parent_id)
-    depths = [BackgroundTask.objects.filter(above).aggregate(depth=Max("depth"))["depth"]]
+    depths = [BackgroundTask.objects.with_child_call_id().filter(above).aggregate(depth=Max("depth"))["depth"]]
     woken = BackgroundTaskDelivery.objects.filter(woken_run_id=run.pk)
     depths.append(woken.aggregate(depth=Max("task__depth"))["depth"])
     return max(depth or 0 for depth in depths)

@@ -14,7 +14,7 @@ from runs_app.background.end_signal import task_ended
 from runs_app.background.slots import fill_places
 from runs_app.engine import leases
 from runs_app.models import AgentRun, BackgroundTask
-from runs_app.models.background_task import TaskStatus
+from runs_app.models.background_task import MAX_PARENT_CALL_ID, TaskStatus
 
 CANCELLED_MESSAGE = "The task was cancelled."
 
@@ -56,7 +56,9 @@ def cancel_task(task: BackgroundTask, *, is_delivered: bool = True) -> bool:
         task.refresh_from_db()
         if task.is_finished:
             return False
-    children = AgentRun.objects.unfinished().filter(parent=task.run_id, parent_call_id=task.call_key[:128])
+    children = AgentRun.objects.unfinished().filter(
+        parent=task.run_id, parent_call_id=task.call_key[:MAX_PARENT_CALL_ID]
+    )
     for child_id in list(children.values_list("pk", flat=True)):
         leases.cancel(child_id)
     return True

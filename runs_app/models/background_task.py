@@ -55,8 +55,12 @@ class BackgroundTaskQuerySet(models.QuerySet["BackgroundTask"]):
 
     def of_child(self, child: AgentRun) -> Self:
         """Filter to the unfinished task whose call started a child run."""
-        tasks = self.unfinished().alias(child_call_id=Left("call_key", MAX_PARENT_CALL_ID))
+        tasks = self.unfinished().with_child_call_id()
         return tasks.filter(run=child.parent_id, child_call_id=child.parent_call_id)
+
+    def with_child_call_id(self) -> Self:
+        """Add `child_call_id`: the ID of the call as the run of a sub-agent that it starts stores it."""
+        return self.alias(child_call_id=Left("call_key", MAX_PARENT_CALL_ID))
 
     def undelivered(self) -> Self:
         """Filter to the finished tasks whose results nobody has got yet."""
@@ -65,7 +69,7 @@ class BackgroundTaskQuerySet(models.QuerySet["BackgroundTask"]):
 
 def is_child_of_task() -> Exists:
     """Return the condition of child runs that unfinished tasks started: they outlive their parent."""
-    tasks = BackgroundTask.objects.unfinished().alias(child_call_id=Left("call_key", MAX_PARENT_CALL_ID))
+    tasks = BackgroundTask.objects.unfinished().with_child_call_id()
     return Exists(tasks.filter(run=OuterRef("parent"), child_call_id=OuterRef("parent_call_id")))
 
 

@@ -175,19 +175,21 @@ def test_a_sub_agent_in_the_background_answers_in_a_child_run(tasks):
     assert run.children.count() == 1
 
 
-def test_tasks_start_tasks_at_most_three_deep(tasks):
+@pytest.mark.parametrize("length", [2, 130])
+def test_tasks_start_tasks_at_most_three_deep(length, tasks):
     from agents_app.configuration.background_tasks import BackgroundRules
     from runs_app.background.dispatch import BackgroundCall, find_or_create_task
     from tests.runs_app.factories import RunFactory
 
     run, depths = RunFactory(), []
     for number in range(4):
-        call = BackgroundCall(run.pk, "count", f"c{number}", f"c{number}", number, {"number": 1}, BackgroundRules())
+        key = f"{number}".rjust(length, "c")
+        call = BackgroundCall(run.pk, "count", f"c{number}", key, number, {"number": 1}, BackgroundRules())
         task = find_or_create_task(call)
         depths.append(task and task.depth)
         repeated = find_or_create_task(call)
         assert (repeated and repeated.pk) == (task and task.pk)
-        run = RunFactory(parent=run, parent_call_id=f"c{number}", root_id=run.root_id)
+        run = RunFactory(parent=run, parent_call_id=key[:128], root_id=run.root_id)
 
     assert depths == [1, 2, 3, None]
 
