@@ -15,10 +15,12 @@ def fill(apps: Any, schema_editor: Any) -> None:
     PendingCall = apps.get_model("runs_app", "PendingCall")
     unmarked = PendingCall.objects.filter(resource_digest="", run__resource__isnull=False).order_by("pk")
     columns = unmarked.values_list("pk", "run__resource__realm", "run__resource__key")
-    while rows := list(columns[:BATCH_SIZE]):
+    rows = list(columns[:BATCH_SIZE])
+    while rows:
         calls = [PendingCall(pk=pk, resource_digest=resource_digest(realm, key)) for pk, realm, key in rows]
         with transaction.atomic():
             PendingCall.objects.bulk_update(calls, ["resource_digest"])
+        rows = list(columns.filter(pk__gt=rows[-1][0])[:BATCH_SIZE])
 
 
 def resource_digest(realm: str, key: str) -> str:
