@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from memory_app.history.signal_markup import escape_attribute
 from memory_app.models import Message, Participant, Thread
@@ -71,10 +71,12 @@ def is_shared(thread_id: int | None) -> bool:
     The model of a shared conversation knows only the conversation: what it knows else of the resource, it could tell
     to participants, who may not read it.
     """
+    has_participants = Exists(Participant.objects.filter(thread=OuterRef("pk")))
     while thread_id is not None:
-        if Participant.objects.filter(thread=thread_id).exists():
+        rows = Thread.objects.filter(pk=thread_id).values_list(has_participants, "parent")
+        is_own, thread_id = rows.first() or (False, None)
+        if is_own:
             return True
-        thread_id = Thread.objects.filter(pk=thread_id).values_list("parent", flat=True).first()
     return False
 
 
