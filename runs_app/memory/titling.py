@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from agents_app.configuration.memory_options import model_choice, parse_memory_options
 from jobs_app.models import Job
@@ -14,7 +14,6 @@ from jobs_app.runner import job_handler
 from memory_app.history.titles import MAX_LENGTH, TITLE_THREAD, clean_title, save_title
 from memory_app.models import Message, Thread
 from runs_app.memory.model_requests import is_demo_model, request_answer
-from runs_app.memory.open_runs import find_open_runs
 from runs_app.models import AgentRun
 
 MESSAGES_READ = 6
@@ -44,10 +43,13 @@ def title_thread(job: Job) -> dict[str, bool]:
 
 
 def conversation(thread: Thread) -> list[tuple[str, str]]:
-    """Return role and text of the first messages, without signals that input processors have not seen yet."""
-    unprocessed = Q(seen_by=None) | Q(seen_by__in=find_open_runs(thread.pk))
+    """Return role and text of the first messages, without signals that input processors may not have seen.
+
+    A run that has stored its messages has come to its input processors. One that failed may not have.
+    """
+    processed = Message.objects.filter(thread=thread.pk, run_id=OuterRef("seen_by"))
     rows = thread.messages.exclude(text="").exclude(role=Message.Role.TOOL).order_by("number")
-    rows = rows.exclude(unprocessed, role=Message.Role.SIGNAL)
+    rows = rows.filter(~Q(role=Message.Role.SIGNAL) | Exists(processed))
     return [(str(role), text[:MAX_CHARACTERS]) for role, text in rows.values_list("role", "text")[:MESSAGES_READ]]
 
 

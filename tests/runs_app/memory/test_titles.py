@@ -1,12 +1,15 @@
 """Titles of threads, which a job writes after the first answer."""
 
+from uuid import uuid4
+
 import pytest
 
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from memory_app.history.titles import TITLE_THREAD, clean_title
-from memory_app.models import Thread
+from memory_app.models import Message, Thread
 from runs_app import tasks  # noqa: F401  registers the handler
+from runs_app.memory.titling import conversation
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO
@@ -46,6 +49,17 @@ def test_the_first_answer_gives_a_thread_its_title(caller):
     count = Job.objects.filter(kind=TITLE_THREAD).count()
     ask(caller, "And Faro")
     assert Job.objects.filter(kind=TITLE_THREAD).count() == count
+
+
+@pytest.mark.parametrize("has_answered", [True, False])
+def test_it_has_no_signal_that_input_processors_may_not_have_seen(has_answered, caller):
+    titled()
+    ask(caller, "A trip to Lisbon")
+    signal, answer = Message.objects.order_by("number")[:2]
+    run_id = answer.run_id if has_answered else uuid4()  # of a run that failed
+    Message.objects.filter(pk=signal.pk).update(role="signal", seen_by=run_id)
+
+    assert ("A trip to Lisbon" in dict(conversation(signal.thread)).values()) == has_answered
 
 
 def test_a_title_that_somebody_gave_stays(caller):
