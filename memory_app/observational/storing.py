@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -89,10 +89,13 @@ def save_reflection(
         return True
 
 
-def release_if_done(lease: ThreadLease, limits: ObservationLimits, open_runs: Collection[UUID] = ()) -> bool:
+def release_if_done(
+    lease: ThreadLease, limits: ObservationLimits, find_open_runs: Callable[[int], Collection[UUID]] = lambda _: ()
+) -> bool:
     """End the lease unless messages have come meanwhile whose job found it taken. Return whether it ended."""
     with transaction.atomic():
         thread = lease.lock_thread()
+        open_runs = find_open_runs(thread.pk)  # a run that ended meanwhile has stored its messages under this lock
         if next_chunk(thread.pk, load_log(thread.pk), limits, limits.trigger_tokens, open_runs) is not None:
             return False
         lease.release()

@@ -183,7 +183,7 @@ def work_off(lease: ThreadLease, observer: Observer) -> Iterator[int]:
         elif not has_reflected and (rows := find_reflected(load_log(lease.thread_id), limits)):
             has_reflected = True
             count += reflect(lease, observer, rows, limits)
-        elif release_if_done(lease, limits, open_runs):
+        elif release_if_done(lease, limits, find_open_runs):
             return
         yield count
 

@@ -242,3 +242,17 @@ def test_a_stream_names_the_parts_of_the_protocol(caller):
     assert (status["data"]["threadId"], status["data"]["recordId"]) == ("t", "t:0")
     activations = [chunk for run in AgentRun.objects.all() for chunk in chunks(run, "data-om-activation")]
     assert activations[0]["payload"]["operationType"] == "observation"
+
+
+def test_the_job_observes_messages_of_a_run_that_ended_while_it_looked(caller, monkeypatch):
+    """The job that the run then enqueues finds the lease taken, so nobody else would observe them."""
+    observing()
+    ask(caller, "Question " + "x " * 500)
+    signal = Message.objects.get(number=1)
+    Message.objects.filter(pk=signal.pk).update(role="signal", seen_by=signal.run_id)
+    looks = iter([{signal.run_id}])
+    monkeypatch.setattr("runs_app.memory.observing.find_open_runs", lambda thread_id: next(looks, set()))
+
+    run_jobs()
+
+    assert Observation.objects.get().first == 1
