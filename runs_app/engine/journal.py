@@ -1,4 +1,4 @@
-"""The journal of a durable run: its steps with their results, and the capability that executes each step once.
+"""The journal of a durable run: its steps with their results. `journaled` connects it to pydantic-ai.
 
 Imports pydantic-ai, which is heavy. Import this module only where an agent is built or runs.
 """
@@ -7,45 +7,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
-from pydantic import ValidationError
-from pydantic_ai import RunContext
-from pydantic_ai.durable_exec import (
-    JSON_CODEC,
-    BaseDurabilityCapability,
-    BoundDurableOperation,
-    DurabilityEngineSpec,
-    DurableOperation,
-    DurableOperationBackend,
-    DurableOperationId,
-    JournalCallableOperationBackend,
-    ResultCodec,
-    RoleBasedOperationConfig,
-)
-from pydantic_ai.messages import AgentStreamEvent
-from pydantic_ai.models import Model, StreamedResponse
-from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.durable_exec import DurableOperationId
+from pydantic_ai.models import StreamedResponse
 
-from runs_app.engine.context import RunDeps, ToolAttempt
+from runs_app.engine.context import ToolAttempt
 from runs_app.engine.step_input import StepInput, identify_step
-from runs_app.engine.usage_limits import AnswerGuard, RunLimits
+from runs_app.engine.usage_limits import RunLimits
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.events.writer import EventWriter
 from runs_app.exceptions import JournalError, LeaseLost, RunInterrupted
 from runs_app.models import PendingCall, RunStep
 
-OperationParams = TypeVar("OperationParams")
-WireValue = TypeVar("WireValue")
-StepResult = TypeVar("StepResult")
 StepBody = Callable[[], Awaitable[object]]
 
 UNKNOWN_OUTCOME_MESSAGE = (
@@ -199,112 +180,3 @@ def describe_step(step: RunStep) -> str:
 def load_steps(run_id: UUID, segment: int) -> dict[str, RunStep]:
     """Return the steps of a segment by key."""
     return {step.key: step for step in RunStep.objects.filter(run=run_id, key__startswith=f"{segment}/")}
-
-
-# --- The connection to pydantic-ai
-
-
-class StepResultCodec(ResultCodec[StepResult]):
-    """A codec that raises an error of ours for a result that this release cannot read.
-
-    The model would be asked to correct pydantic's ValidationError.
-    """
-
-    def __init__(self, codec: ResultCodec[StepResult]) -> None:
-        self.codec = codec
-
-    def dump(self, value: StepResult) -> object:
-        return self.codec.dump(value)
-
-    def load(self, payload: object) -> StepResult:
-        try:
-            return self.codec.load(payload)
-        except (ValidationError, TypeError) as error:
-            raise JournalError("The result of a step was recorded by a release that this one cannot read.") from error
-
-
-class JournalBackend(JournalCallableOperationBackend[dict[str, Any]]):
-    """A backend that executes each operation of pydantic-ai as a step of the current journal."""
-
-    def bind(
-        self, operation: DurableOperation[OperationParams, WireValue, StepResult]
-    ) -> BoundDurableOperation[OperationParams, WireValue, StepResult]:
-        return super().bind(replace(operation, result_codec=StepResultCodec(operation.result_codec)))
-
-    async def execute(
-        self,
-        *,
-        operation_id: DurableOperationId,
-        name: str,
-        body: StepBody,
-        cache_key: tuple[object, ...],
-        config: dict[str, Any],
-    ) -> object:
-        journal = current_journal.get()
-        if journal is None:
-            return await body()
-        return await journal.execute(operation_id, body, cache_key)
-
-
-async def record_model_events(ctx: RunContext[RunDeps], events: AsyncIterable[AgentStreamEvent]) -> None:
-    """Record the events of an answer while it streams. A replayed answer does not stream."""
-    journal = current_journal.get()
-    if journal is None or journal.limits is None:
-        return
-    guard = AnswerGuard(journal.limits)
-    stream = journal.stream
-    async for event in events:
-        journal.recorder.record(event)
-        if stream is not None:
-            guard.count_event(lambda: ctx.usage + stream.usage)
-
-
-class ObservedModel(WrapperModel):
-    """Model wrapper that gives the journal the stream of an answer, whose tokens it counts."""
-
-    @asynccontextmanager
-    async def request_stream(
-        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
-    ) -> AsyncGenerator[StreamedResponse]:
-        arguments = (messages, model_settings, model_request_parameters, run_context)
-        async with self.wrapped.request_stream(*arguments) as stream:
-            if (journal := current_journal.get()) is not None:
-                journal.stream = stream
-            yield stream
-
-
-class Journaled(BaseDurabilityCapability[RunDeps]):
-    """Capability of every agent that journals its steps in a durable run, and does nothing in any other run."""
-
-    engine_spec = DurabilityEngineSpec(
-        engine_name="Agent CMS",
-        durable_unit_noun="step",
-        durable_container_noun="run",
-        codec=JSON_CODEC,
-        journal_discovery=False,
-    )
-
-    def __init__(self) -> None:
-        super().__init__(event_stream_handler=record_model_events)
-
-    @property
-    def in_durable_context(self) -> bool:
-        return current_journal.get() is not None
-
-    def get_wrapper_model(self, model: Model) -> Model | None:
-        return ObservedModel(model) if self.in_durable_context else None
-
-    @property
-    def has_wrap_run_event_stream(self) -> bool:
-        return False  # the handler only gets the events of an answer, inside its step
-
-    def wrap_run_event_stream(
-        self, ctx: RunContext[RunDeps], *, stream: AsyncIterable[AgentStreamEvent]
-    ) -> AsyncIterable[AgentStreamEvent]:
-        return stream
-
-    def get_durable_operation_backend(self) -> DurableOperationBackend[Any]:
-        config: RoleBasedOperationConfig[dict[str, Any]] = RoleBasedOperationConfig(
-            model={}, event={}, capability={}, tool={}
-        )
-        return JournalBackend(agent_name=self.name, config=config)

@@ -49,7 +49,7 @@ def conversation(thread: Thread) -> list[tuple[str, str]]:
     """
     processed = Message.objects.filter(thread=thread.pk, run_id=OuterRef("seen_by"))
     rows = thread.messages.exclude(text="").exclude(role=Message.Role.TOOL).order_by("number")
-    rows = rows.filter(~Q(role=Message.Role.SIGNAL) | Exists(processed))
+    rows = rows.filter(~Q(role=Message.Role.SIGNAL) | Q(Exists(processed)))
     return [(str(role), text[:MAX_CHARACTERS]) for role, text in rows.values_list("role", "text")[:MESSAGES_READ]]
 
 
