@@ -69,8 +69,8 @@ class BackgroundTaskQuerySet(models.QuerySet["BackgroundTask"]):
 
 def is_child_of_task() -> Exists:
     """Return the condition of child runs that unfinished tasks started: they outlive their parent."""
-    tasks = BackgroundTask.objects.unfinished().with_child_call_id()
-    return Exists(tasks.filter(run=OuterRef("parent"), child_call_id=OuterRef("parent_call_id")))
+    tasks = BackgroundTask.objects.unfinished().with_child_call_id().filter(run=OuterRef("parent"))
+    return Exists(tasks.filter(Q(child_call_id=OuterRef("parent_call_id"))))
 
 
 class BackgroundTask(models.Model):

@@ -167,8 +167,10 @@ def test_expired_figures_are_deleted(agent):
 
 
 def test_the_open_days_are_read_from_an_index(agent, publisher):
-    for _ in range(60):  # with a single row, each index of the agent is as good
+    busy = AgentFactory()
+    for _ in range(60):  # with few rows, other indexes are as good
         run(agent, days_ago=40)
+        run(busy)
     run(agent)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
