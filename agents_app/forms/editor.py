@@ -118,8 +118,8 @@ class AgentEditForm(EditorSections):
             cleaned["mcp_clients"] = compose_selection(self.data, self.base["mcp_clients"])
         if "background_tasks" in self.data:
             cleaned["background_tasks"], errors = compose_background(self.data, self.base["background_tasks"])
-            for message in errors:
-                self.add_error(None, message)
+            for error in errors:
+                self.add_error(None, error)
         if "conditional" in self.data:
             cleaned |= self.compose_variants()
         self.validate_config(cleaned)

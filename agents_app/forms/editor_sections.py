@@ -19,7 +19,7 @@ from agents_app.forms.field_values import (
     pluralize,
     sampling_inputs,
 )
-from agents_app.forms.members import is_line
+from agents_app.forms.members import InputError, is_line
 from agents_app.forms.memory_field import MemorySection
 from agents_app.forms.model_fields import MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.object_field import StructuredValue, stored_value
@@ -147,10 +147,11 @@ class EditorSections(forms.Form):
         keys += [f"workflow-{key}" for key in self.selected_keys("workflows")]
         keys += [f"agent-{key}" for key in self.selected_keys("agents")]
         keys += [tool.key for server in self.mcp_servers for tool in server.tools if tool.is_selected]
-        return tool_rows(self.background_value[0], keys)
+        value, errors = self.background_value
+        return tool_rows(value, keys, self.data if self.is_bound else {}, errors)
 
     @property
-    def background_value(self) -> tuple[Any, list[str]]:
+    def background_value(self) -> tuple[Any, list[InputError]]:
         """Return the background tasks as submitted or stored, and the errors of what was submitted."""
         if self.is_bound and "background_tasks" in self.data:
             return compose_background(self.data, self.base["background_tasks"])
@@ -159,10 +160,6 @@ class EditorSections(forms.Form):
     @property
     def background_mode(self) -> str:
         return mode_of(self.background_value[0])
-
-    @property
-    def background_errors(self) -> list[str]:
-        return self.background_value[1]
 
     @cached_property
     def variants(self) -> VariantInputs:

@@ -1,9 +1,9 @@
-"""Members of a JSON object as inputs of a form: a text for each value, and the value of each text."""
+"""Members of a JSON object as inputs of a form: a text for each value, the value of each text, and their errors."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,3 +131,39 @@ class Member:
     def parse(self, text: str) -> Any:
         """Return the value of a text. Raises ValidationError."""
         return parse_value(self.kind, text)
+
+
+class InputError(ValidationError):
+    """An error of one input of a field.
+
+    `target` is the name of the input, a colon, and the position of its row among the rows with a name, or 0.
+    """
+
+    def __init__(self, message: str, target: str, text: str = "") -> None:
+        super().__init__(message, code="invalid")
+        self.target = target
+        self.text = text or message  # without the label, for the place below the input
+
+    @classmethod
+    def build(cls, label: str, error: ValidationError, name: str, position: int = 0) -> Iterator[InputError]:
+        """Yield an error for each message of an input, which begins with its label in a list of all errors."""
+        for message in error.messages:
+            yield cls(f"{label}: {message}", f"{name}:{position}", message)
+
+    def labelled(self, label: str) -> InputError:
+        """Return the error with a further label."""
+        return InputError(f"{label}: {self.messages[0]}", self.target, self.text)
+
+
+def label_errors(label: str, error: ValidationError) -> Iterator[ValidationError]:
+    """Yield the errors with a label before each message. Those of inputs stay with their input."""
+    for item in error.error_list:
+        if isinstance(item, InputError):
+            yield item.labelled(label)
+        else:
+            yield ValidationError(f"{label}: {item.messages[0]}", code="invalid")
+
+
+def texts_at(errors: list[InputError], name: str, position: int = 0) -> str:
+    """Return the messages of an input, or a blank text."""
+    return " ".join(error.text for error in errors if error.target == f"{name}:{position}")

@@ -19,7 +19,16 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.members import Member, format_json, format_value, is_plain_name, normalize_lines, parse_value
+from agents_app.forms.members import (
+    InputError,
+    Member,
+    format_json,
+    format_value,
+    is_plain_name,
+    normalize_lines,
+    parse_value,
+    texts_at,
+)
 
 ROW_KINDS = {
     "text": "Text",
@@ -44,6 +53,17 @@ class Row(NamedTuple):
         return next(cls(name, kind, text) for kind, text in texts if text is not None)
 
 
+class SetMember(NamedTuple):
+    """A member that is set, with the name of its input and the position of its row."""
+
+    name: str
+    label: str
+    kind: str
+    text: str
+    input: str
+    position: int = 0
+
+
 @dataclass
 class ObjectInputs:
     """The texts of an object in the inputs of a form."""
@@ -51,6 +71,8 @@ class ObjectInputs:
     members: Sequence[Member]
     texts: dict[str, str] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    prefix: str = field(default="", compare=False)  # of the names of the inputs
+    errors: list[InputError] = field(default_factory=list, compare=False)
 
     @classmethod
     def describe(cls, members: Sequence[Member], value: Mapping[str, Any]) -> ObjectInputs | None:
@@ -73,38 +95,57 @@ class ObjectInputs:
         texts = {member.name: normalize_lines(data.get(f"{prefix}-{member.name}") or "") for member in members}
         columns = (get_list(data, f"{prefix}-row-{column}") for column in ("name", "kind", "value"))
         rows = [Row(name, kind, normalize_lines(text)) for name, kind, text in zip(*columns, strict=False) if name]
-        return cls(members, {name: text for name, text in texts.items() if text.strip()}, rows)
+        return cls(members, {name: text for name, text in texts.items() if text.strip()}, rows, prefix)
 
     def compose(self) -> dict[str, Any]:
-        """Return the object. Raises ValidationError, with the name of the member in each message."""
+        """Return the object.
+
+        Raises ValidationError, and sets the errors, with the name of the member in each message.
+        """
         value: dict[str, Any] = {}
-        messages: list[str] = []
-        for name, label, kind, text in self._entries():
-            if name in value:
-                messages.append(f"{label} is set twice. Remove one of them.")
+        self.errors = []
+        for entry in self._entries():
+            if entry.name in value:
+                target = f"{self.prefix}-row-name:{entry.position}"
+                self.errors.append(InputError(f"{entry.label} is set twice. Remove one of them.", target))
                 continue
             try:
-                value[name] = parse_value(kind, text)
+                value[entry.name] = parse_value(entry.kind, entry.text)
             except ValidationError as error:
-                value[name] = None
-                messages += [f"{label}: {message}" for message in error.messages]
-        if messages:
-            raise ValidationError(messages, code="invalid")
+                value[entry.name] = None
+                self.errors += InputError.build(entry.label, error, entry.input, entry.position)
+        if self.errors:
+            raise ValidationError([*self.errors])
         return value
 
-    def _entries(self) -> Iterable[tuple[str, str, str, str]]:
-        """Yield name, label, kind and text of each member that is set."""
+    def _entries(self) -> Iterable[SetMember]:
+        """Yield the members that are set."""
         for member in self.members:
             if member.name in self.texts:
-                yield member.name, member.label, member.kind, self.texts[member.name]
-        for row in self.rows:
-            yield row.name, f"“{row.name}”", row.kind if row.kind in ROW_KINDS else "json", row.text
+                text = self.texts[member.name]
+                yield SetMember(member.name, member.label, member.kind, text, f"{self.prefix}-{member.name}")
+        for position, row in enumerate(self.rows):
+            kind = row.kind if row.kind in ROW_KINDS else "json"
+            yield SetMember(row.name, f"“{row.name}”", kind, row.text, f"{self.prefix}-row-value", position)
 
     # --- for the template
 
     @property
-    def fields(self) -> list[tuple[Member, str]]:
-        return [(member, self.texts.get(member.name, "")) for member in self.members]
+    def fields(self) -> list[tuple[Member, str, str]]:
+        """Return the members with an input of their own, each with its text and its error."""
+        return [
+            (member, self.texts.get(member.name, ""), texts_at(self.errors, f"{self.prefix}-{member.name}"))
+            for member in self.members
+        ]
+
+    @property
+    def rows_with_errors(self) -> list[tuple[Row, str, str]]:
+        """Return the other members, each with the error of its name and that of its value."""
+        name, value = f"{self.prefix}-row-name", f"{self.prefix}-row-value"
+        return [
+            (row, texts_at(self.errors, name, position), texts_at(self.errors, value, position))
+            for position, row in enumerate(self.rows)
+        ]
 
     @property
     def kinds(self) -> dict[str, str]:

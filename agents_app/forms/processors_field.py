@@ -21,7 +21,7 @@ from django.core.exceptions import ValidationError
 
 from agents_app.configuration.references import processor_key
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.members import Member, is_plain_name
+from agents_app.forms.members import Member, is_plain_name, label_errors
 from agents_app.forms.object_field import ObjectInputs, get_list, is_json_view
 from agents_app.forms.ordering import sort_by_position
 from agents_app.registry import Entry, Kind, registry
@@ -124,14 +124,14 @@ class ProcessorInputs:
     def compose(self) -> list[dict[str, Any]]:
         """Return the processors in order. Raises ValidationError, with the title of the processor in each message."""
         processors: list[dict[str, Any]] = []
-        messages: list[str] = []
+        errors: list[ValidationError] = []
         for row in self.rows:
             try:
                 processors.append(row.compose())
             except ValidationError as error:
-                messages += [f"{row.title}: {message}" for message in error.messages]
-        if messages:
-            raise ValidationError(messages, code="invalid")
+                errors += label_errors(row.title, error)
+        if errors:
+            raise ValidationError(errors)
         return processors
 
 

@@ -11,7 +11,7 @@ The JSON text and the view have the names of `object_field`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django import forms
@@ -20,7 +20,7 @@ from django.core.exceptions import ValidationError
 from agentcms.wire.canonical import json_equal
 from agents_app.configuration.variables import JSON_TYPES
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.members import format_value, is_plain_name, normalize_lines, parse_json
+from agents_app.forms.members import InputError, format_value, is_plain_name, normalize_lines, parse_json, texts_at
 from agents_app.forms.object_field import get_list, is_json_view
 
 TEXT_TYPES = ("", "string")  # of the types, those whose default is written as it is
@@ -58,12 +58,14 @@ class VariableRow(NamedTuple):
         return schema
 
 
-@dataclass(frozen=True)
+@dataclass
 class VariableInputs:
     """The declared variables in the inputs of a form."""
 
     rows: Sequence[VariableRow]
     is_typed: bool = False
+    prefix: str = field(default="", compare=False)  # of the names of the inputs
+    errors: list[InputError] = field(default_factory=list, compare=False)
 
     @classmethod
     def describe(cls, value: Any) -> VariableInputs | None:
@@ -88,27 +90,41 @@ class VariableInputs:
     def from_data(cls, data: Any, name: str) -> VariableInputs:
         columns = (get_list(data, f"{name}-row-{column}") for column in COLUMNS)
         rows = [VariableRow(*map(normalize_lines, texts)) for texts in zip(*columns, strict=False)]
-        return cls([row for row in rows if row.name], data.get(f"{name}-typed") == "yes")
+        return cls([row for row in rows if row.name], data.get(f"{name}-typed") == "yes", name)
 
     def compose(self) -> dict[str, Any] | None:
-        """Return the schema, or None without variables. Raises ValidationError, with the variable in each message."""
+        """Return the schema, or None without variables.
+
+        Raises ValidationError, and sets the errors, with the variable in each message.
+        """
         properties: dict[str, Any] = {}
-        messages: list[str] = []
-        for row in self.rows:
+        self.errors = []
+        for position, row in enumerate(self.rows):
             if row.name in properties:
-                messages.append(f"“{row.name}” is declared twice. Remove one of them.")
+                message = f"“{row.name}” is declared twice. Remove one of them."
+                self.errors.append(InputError(message, f"{self.prefix}-row-name:{position}"))
             try:
                 properties[row.name] = row.compose()
             except ValidationError as error:
-                messages += [f"The default of “{row.name}”: {message}" for message in error.messages]
-        if messages:
-            raise ValidationError(messages, code="invalid")
+                label, name = f"The default of “{row.name}”", f"{self.prefix}-row-default"
+                self.errors += InputError.build(label, error, name, position)
+        if self.errors:
+            raise ValidationError([*self.errors])
         required = [row.name for row in self.rows if row.required == "yes"]
         typed = {"type": "object"} if self.is_typed else {}
         schema = {**typed, "properties": properties, **({"required": required} if required else {})}
         return schema if properties else None
 
     # --- for the template
+
+    @property
+    def rows_with_errors(self) -> list[tuple[VariableRow, str, str]]:
+        """Return the rows, each with the error of its name and that of its default."""
+        name, default = f"{self.prefix}-row-name", f"{self.prefix}-row-default"
+        return [
+            (row, texts_at(self.errors, name, position), texts_at(self.errors, default, position))
+            for position, row in enumerate(self.rows)
+        ]
 
     @property
     def types(self) -> dict[str, str]:

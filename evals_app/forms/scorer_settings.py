@@ -116,16 +116,16 @@ class SettingsInputs:
     def compose(self) -> dict[str, Any]:
         """Return the settings. Raise ValidationError, with the name of the setting in each message."""
         value: dict[str, Any] = {}
-        messages: list[str] = []
+        errors: list[ValidationError] = []
         for name, inputs in self.parts.items():
             try:
                 part = inputs.compose()
             except ValidationError as error:
-                messages += error.messages
+                errors += error.error_list
                 continue
             value |= part if name == ROOT else {name: part} if part else {}
-        if messages:
-            raise ValidationError(messages, code="invalid")
+        if errors:
+            raise ValidationError(errors)
         return value
 
     def rows(self, prefix: str) -> Iterator[tuple[str, str, ObjectInputs]]:

@@ -57,39 +57,45 @@
       const field = document.getElementById(error.dataset.errorOf);
       const visibleField = document.getElementById(`${error.dataset.errorOf}_editor`) || field;
       if (visibleField && !field?.matches("fieldset")) linkError(error, visibleField);
-      const rows = field?.closest("[data-structured]");
+      const rows = field?.closest("[data-structured], fieldset.field");
       if (rows) showRowErrors(error, rows);
     });
   }
 
-  // The message of a row begins with the quoted name of the row. It moves below the row, whose input it describes.
+  // The error of an input stands below it, or below its row. One whose input is gone stays in the list of the field.
   function showRowErrors(error, group) {
     findAll("[data-row-error]", group).forEach((message) => {
-      const input = find("[aria-invalid]", message.closest("[data-row]"));
-      input?.removeAttribute("aria-invalid");
-      input?.removeAttribute("aria-describedby");
+      findAll(`[aria-describedby="${CSS.escape(message.id)}"]`, group).forEach((input) => {
+        input.removeAttribute("aria-invalid");
+        input.removeAttribute("aria-describedby");
+      });
       message.remove();
     });
-    const items = findAll("li", error);
-    items.forEach((item, index) => {
-      const name = item.textContent.match(/^“([^”]+)”/)?.[1];
-      const row = findAll("[data-row]", group).findLast((candidate) => find("input", candidate)?.value === name);
-      if (row) item.hidden = showRowError(row, item.textContent, `${error.id}_${index}`);
+    findAll("[data-target]", error).forEach((item, index) => {
+      const input = findTarget(item.dataset.target, group);
+      item.hidden = Boolean(input);
+      if (input) showRowError(input, item.textContent, `${error.id}_${index}`);
     });
-    error.classList.toggle("visually-hidden", items.length > 0 && items.every((item) => item.hidden));
   }
 
-  function showRowError(row, text, id) {
+  // A target is the name of an input, a colon, and its position among the rows with a name, as the server counts them.
+  function findTarget(target, group) {
+    const end = target.lastIndexOf(":");
+    const inputs = findAll(`[name="${CSS.escape(target.slice(0, end))}"]`, group);
+    const isRow = /-row-[a-z]+$/.test(target.slice(0, end));
+    const counted = isRow ? inputs.filter((input) => find("[name$='-row-name']", input.closest("[data-row]"))?.value) : inputs;
+    return counted[Number(target.slice(end + 1))];
+  }
+
+  function showRowError(input, text, id) {
     const message = document.createElement("p");
     message.className = "field-error row-error";
     message.id = id;
     message.dataset.rowError = "";
     message.textContent = text;
-    row.append(message);
-    const input = (!/ twice\b/.test(text) && find("textarea", row)) || find("input", row);
+    (input.closest(".field:not(.structured), [data-row]") ?? input.parentElement).append(message);
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-describedby", id);
-    return true;
   }
 
   function linkError(error, field) {
@@ -169,7 +175,7 @@
 
   // A group of inputs has the focus itself if it can, so that its name and its error are read.
   function focusable(field, error) {
-    const inRow = find("[data-row] [aria-invalid=true]", field);
+    const inRow = find("[data-row] [aria-invalid=true], [data-member] [aria-invalid=true]", field);
     if (inRow) return inRow;
     const inputs = "input:not([type=hidden]), select, textarea, button, [tabindex]";
     if (field.matches(inputs)) return field;

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
+from agents_app.forms.members import InputError, texts_at
 from agents_app.forms.object_field import get_list
 
 MODES = [("", "The tools below"), (EVERY_TOOL, "Every tool"), ("disabled", "No tool")]
@@ -41,6 +42,8 @@ class TaskToolRow:
     use: str
     timeout: str  # in seconds
     retries: str
+    timeout_error: str = field(default="", compare=False)
+    retries_error: str = field(default="", compare=False)
 
     @property
     def is_set(self) -> bool:
@@ -56,11 +59,27 @@ def mode_of(value: Any) -> str:
     return EVERY_TOOL if value.get("tools") == EVERY_TOOL else ""
 
 
-def tool_rows(value: Any, keys: Iterable[str]) -> list[TaskToolRow]:
-    """Return a row for each tool of an agent, and for each that a configured value names."""
+def tool_rows(value: Any, keys: Iterable[str], data: Any, errors: list[InputError]) -> list[TaskToolRow]:
+    """Return a row for each tool of an agent, and for each that a configured value names.
+
+    Rows that `data` sent have its texts and the errors.
+    """
+    sent = {key: sent_row(data, key, errors) for key in get_list(data, "background-key")}
     tools = value.get("tools") if isinstance(value, dict) else None
     choices: Mapping[str, Any] = tools if isinstance(tools, dict) else {}
-    return [task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
+    return [sent.get(key) or task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
+
+
+def sent_row(data: Any, key: str, errors: list[InputError]) -> TaskToolRow:
+    use, timeout, retries = (f"background-{part}-{key}" for part in ("use", "timeout", "retries"))
+    return TaskToolRow(
+        key,
+        data.get(use, ""),
+        data.get(timeout, ""),
+        data.get(retries, ""),
+        texts_at(errors, timeout),
+        texts_at(errors, retries),
+    )
 
 
 def task_tool_row(key: str, choice: Any) -> TaskToolRow:
@@ -74,12 +93,12 @@ def task_tool_row(key: str, choice: Any) -> TaskToolRow:
     return TaskToolRow(key, {True: DEFERRED, False: "never"}.get(choice, ""), "", "")
 
 
-def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, list[str]]:
+def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, list[InputError]]:
     """Return the value that a page sent, with the stored members that have no input, and the errors."""
     stored: dict[str, Any] = base if isinstance(base, dict) else {}
     tools = stored.get("tools")
     choices: dict[str, Any] = dict(tools) if isinstance(tools, dict) else {}
-    errors: list[str] = []
+    errors: list[InputError] = []
     for key in get_list(data, "background-key"):
         choice = compose_use(data, key, choices.get(key), errors)
         choices.pop(key, None)
@@ -96,10 +115,10 @@ def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, lis
     return value or None, errors
 
 
-def compose_use(data: Any, key: str, before: Any, errors: list[str]) -> Any:
+def compose_use(data: Any, key: str, before: Any, errors: list[InputError]) -> Any:
     """Return the choice of a row, unchanged if nobody changed it, or None for that of the tool."""
-    use = data.get(f"background-use-{key}", "")
-    sent = TaskToolRow(key, use, data.get(f"background-timeout-{key}", ""), data.get(f"background-retries-{key}", ""))
+    sent = sent_row(data, key, [])
+    use = sent.use
     if sent == task_tool_row(key, before):
         return before
     if use not in (DEFERRED, AWAITED, FOREGROUND):
@@ -109,16 +128,20 @@ def compose_use(data: Any, key: str, before: Any, errors: list[str]) -> Any:
     if use != DEFERRED:
         choice["disposition"] = use
     if sent.timeout:
-        add_number(choice, "timeoutMs", sent.timeout, 1000, TIMEOUT_MESSAGE.format(key=key), errors)
+        error = InputError(TIMEOUT_MESSAGE.format(key=key), f"background-timeout-{key}:0")
+        add_number(choice, "timeoutMs", sent.timeout, 1000, error, errors)
     if sent.retries:
-        add_number(choice, "maxRetries", sent.retries, 1, RETRIES_MESSAGE.format(key=key), errors)
+        error = InputError(RETRIES_MESSAGE.format(key=key), f"background-retries-{key}:0")
+        add_number(choice, "maxRetries", sent.retries, 1, error, errors)
     return choice
 
 
-def add_number(choice: dict[str, Any], member: str, text: str, factor: int, message: str, errors: list[str]) -> None:
-    """Add a typed number to a choice, or the message to the errors if it is none."""
+def add_number(
+    choice: dict[str, Any], member: str, text: str, factor: int, error: InputError, errors: list[InputError]
+) -> None:
+    """Add a typed number to a choice, or the error to the errors if it is none."""
     pattern = WHOLE_NUMBER if factor == 1 else DECIMAL_NUMBER
     if pattern.fullmatch(text):
         choice[member] = round(float(text) * factor)
     else:
-        errors.append(message)
+        errors.append(error)

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents_app.forms import memory_field
-from agents_app.forms.members import normalize_line, normalize_lines, parse_json, parse_number, parse_tags
+from agents_app.forms.members import InputError, normalize_line, normalize_lines, parse_json, parse_number, parse_tags
 from agents_app.forms.object_field import ObjectInputs, get_list
 from agents_app.forms.variants.conditions import ConditionGroup
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
@@ -61,7 +61,7 @@ def compose_variants(rows: Sequence[VariantRow], stored: Any) -> tuple[Any, list
             try:
                 composed.append(merge_variant(variant, compose_variant(row)))
             except ValidationError as error:
-                row.errors = error.messages
+                row.errors = [item.messages[0] for item in error.error_list if not isinstance(item, InputError)]
                 errors.append(f"{label}, variant {position}: {' '.join(error.messages)}")
         if composed:
             value[name] = composed
@@ -86,14 +86,14 @@ def stored_variant(stored: Mapping[str, Any], row: VariantRow) -> dict[str, Any]
 def compose_variant(row: VariantRow) -> dict[str, Any]:
     """Return a variant. Raise ValidationError with all that is wrong."""
     variant: dict[str, Any] = {}
-    messages: list[str] = []
+    errors: list[ValidationError] = []
     for name, compose_member in (("value", compose_value), ("rules", compose_rules)):
         try:
             variant[name] = compose_member(row)
         except ValidationError as error:
-            messages += error.messages
-    if messages:
-        raise ValidationError(messages, code="invalid")
+            errors += error.error_list
+    if errors:
+        raise ValidationError(errors)
     return variant
 
 
