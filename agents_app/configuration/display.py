@@ -34,7 +34,7 @@ FIELD_LABELS = {
 
 
 class ReferencedKey(NamedTuple):
-    """A key in a configuration. The title is blank if no entry is registered for it."""
+    """A key in a configuration. The title is blank if it is unknown."""
 
     key: str
     title: str
@@ -56,20 +56,28 @@ class ConfigSection(NamedTuple):
 
 
 def config_sections(
-    snapshot: Mapping[str, Any], missing_references: Iterable[MissingReference] = ()
+    snapshot: Mapping[str, Any],
+    missing_references: Iterable[MissingReference] = (),
+    agent_names: Mapping[str, str] | None = None,
 ) -> list[ConfigSection]:
-    """Return the sections of a configuration in wire names, with missing references marked."""
+    """Return the sections of a configuration in wire names, with missing references marked.
+
+    `agent_names` are the names of stored sub-agents.
+    """
     missing = {(reference.field, reference.key) for reference in missing_references}
-    return [build_section(field, snapshot[field], missing) for field in FIELD_LABELS if is_set(snapshot, field)]
+    names = agent_names or {}
+    return [build_section(field, snapshot[field], missing, names) for field in FIELD_LABELS if is_set(snapshot, field)]
 
 
-def build_section(field: str, value: Any, missing: Collection[tuple[str, str]]) -> ConfigSection:
+def build_section(
+    field: str, value: Any, missing: Collection[tuple[str, str]], agent_names: Mapping[str, str]
+) -> ConfigSection:
     if isinstance(value, str):
         return ConfigSection(field, FIELD_LABELS[field], "text" if field == "instructions" else "words", value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ConfigSection(
-            field, FIELD_LABELS[field], "keys", [build_referenced_key(field, key, missing) for key in value]
-        )
+        names = agent_names if field == "agents" else {}
+        keys = [build_referenced_key(field, key, missing, names.get(key, "")) for key in value]
+        return ConfigSection(field, FIELD_LABELS[field], "keys", keys)
     if field == "memory":
         return ConfigSection(field, FIELD_LABELS[field], "facts", [*memory_facts(value)])
     if field == "conditional" and (facts := [*variant_facts(value)]):
@@ -130,9 +138,9 @@ def memory_facts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield inner.removeprefix("options."), item if isinstance(item, str) else json.dumps(item)
 
 
-def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, str]]) -> ReferencedKey:
+def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, str]], name: str) -> ReferencedKey:
     entry = find_entry(FIELD_KINDS[field], key)
-    return ReferencedKey(key, entry.title if entry else "", (field, key) in missing)
+    return ReferencedKey(key, entry.title if entry else name, (field, key) in missing)
 
 
 def is_set(snapshot: Mapping[str, Any], field: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -27,6 +28,13 @@ def visible_agents(request: HttpRequest) -> AgentQuerySet:
 def get_agent(request: HttpRequest, agent_id: str) -> Agent:
     """Return an agent with its live and head versions. Raises Http404 if the user may not see it."""
     return get_object_or_404(visible_agents(request).with_versions().defer(*SNAPSHOT_COLUMNS), pk=agent_id)
+
+
+def sub_agent_names(request: HttpRequest, snapshot: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the stored sub-agents in a configuration that the user may see."""
+    keys = snapshot.get("agents") or ()
+    agents = Agent.objects.for_user(request.user).with_ids(keys).order_by()
+    return dict(agents.values_list("pk", "name")) if keys else {}
 
 
 def lock_agent(request: HttpRequest, agent_id: str, role: Role) -> Agent:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.models import Agent
-from agents_app.views.access import can_duplicate, get_agent
+from agents_app.views.access import can_duplicate, get_agent, sub_agent_names
 from agents_app.views.header import AgentTab, header_context
 from versions_app.api.representation import full_version_json
 from versions_app.compare.sections import Section, build_sections
@@ -93,7 +93,9 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         "version": version,
         "entry": entry,
         "changed": sections_since(based_on, version, request.GET.getlist("unfold")),
-        "parts": config_sections(version.snapshot, entry.missing_references),
+        "parts": config_sections(
+            version.snapshot, entry.missing_references, sub_agent_names(request, version.snapshot)
+        ),
         "unset": unset_labels(version.snapshot),
         "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),
         "older": numbers.filter(version_number__lt=number).order_by("-version_number").first(),

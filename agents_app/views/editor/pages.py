@@ -21,7 +21,7 @@ from agents_app.forms.create import CreateForm
 from agents_app.forms.existing_agent import ExistingAgentForm, head_configuration
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, can_duplicate, get_agent, has_role_for, owner_choices
+from agents_app.views.access import GET_POST, can_duplicate, get_agent, has_role_for, owner_choices, sub_agent_names
 from agents_app.views.editor.rendering import render_editor
 from agents_app.views.editor.saving import change_from_form, save_agent
 from agents_app.views.header import AgentTab, header_context
@@ -98,6 +98,7 @@ def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
 def render_read_only(request: HttpRequest, agent: Agent) -> HttpResponse:
     snapshot = schema.to_wire_dict(head_configuration(agent))
     context = {**header_context(request, agent, AgentTab.EDIT), "may_create": can_duplicate(request, agent)}
-    context |= {"parts": config_sections(snapshot, context["warnings"]), "unset": unset_labels(snapshot)}
+    names = sub_agent_names(request, snapshot)
+    context |= {"parts": config_sections(snapshot, context["warnings"], names), "unset": unset_labels(snapshot)}
     context["use_examples"] = use_examples(request, agent)
     return render(request, "agents/read.html", context)
