@@ -59,7 +59,7 @@ def finish(experiment: Experiment, status: str, reason: str = "") -> None:
         experiment.stop_reason = reason
     experiment.updated_at = experiment.completed_at
     experiment.started_at = experiment.started_at or experiment.completed_at
-    experiment.save()
+    experiment.save(force_update=True)  # one that was deleted meanwhile is not inserted again
     delete_purged_thread(experiment)
 
 

@@ -1,11 +1,13 @@
 """The deletion of a dataset."""
 
 import pytest
+from django.db import DatabaseError
 from django.db.models import ProtectedError
 
 from evals_app.datasets.deletion import delete_with_experiments
+from evals_app.experiments.ending import finish
 from evals_app.experiments.jobs import Walk
-from evals_app.models import ReleaseGate
+from evals_app.models import Experiment, ReleaseGate
 from runs_app.models import AgentRun
 from tests.evals_app.experiment_runs import make_dataset, new_experiment
 from tests.factories import AgentFactory, member
@@ -27,3 +29,14 @@ def test_a_deletion_that_a_gate_prevents_stops_no_run():
 
     wait_until(lambda: AgentRun.objects.get(pk=run.pk).is_finished, 30)
     assert AgentRun.objects.get(pk=run.pk).status == "succeeded"
+
+
+@pytest.mark.usefixtures("transactional_db")
+def test_an_experiment_that_is_deleted_while_it_ends_stays_deleted():
+    experiment = new_experiment(make_dataset("One"), member("editor"), start=False)
+    Experiment.objects.all().delete()
+
+    with pytest.raises(DatabaseError, match="did not affect any rows"):
+        finish(experiment, Experiment.Status.COMPLETED)
+
+    assert not Experiment.objects.exists()
