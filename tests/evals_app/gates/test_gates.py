@@ -74,7 +74,7 @@ def test_a_version_that_meets_the_gate_goes_live(agent, draft):
         ({"dataset_version": 0}, "no experiment has tested it."),
         ({"status": "cancelled"}, "no experiment has tested it."),
         ({"total_items": 2}, "no experiment has tested it."),
-        ({"succeeded_count": 0, "failed_count": 1}, "1 items of its last experiment failed."),
+        ({"succeeded_count": 0, "failed_count": 1}, "1 item of its last experiment failed."),
         ({"has_submitted_results": True}, "no experiment has tested it."),
     ],
 )
