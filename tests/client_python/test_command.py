@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from xml.etree import ElementTree
 
@@ -188,12 +189,13 @@ def test_a_job_that_ci_stops_cancels_its_experiment_and_exits_with_3(cms, slow):
     before = len(experiments_of(cms, slow))
     process = start_process(slow, "--concurrency", "1")
     wait_until(lambda: len(experiments_of(cms, slow)) > before, 60, "the start of the experiment")
+    time.sleep(2)  # the client can cancel it from when it has the answer of the server
 
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
 
     assert (process.returncode, errors.splitlines()[-1]) == (3, "Cancelled.")
-    wait_until(lambda: experiments_of(cms, slow)[0]["status"] not in ("pending", "running"), 60, "the end of it")
+    wait_until(lambda: experiments_of(cms, slow)[0]["metadata"] == {"cancelled": True}, 60, "the end of it")
 
 
 def test_items_that_fail_exit_with_4(cms, exam, tmp_path, capsys):

@@ -45,7 +45,8 @@ def test_an_activation_reads_from_top_to_bottom(visit: Any, agent: str):
     head, why, meta = (element.bounding_box() for element in move.locator("> *").all()[:3])
     acts = move.locator(".timeline-side > *").last.bounding_box()
 
-    assert head["x"] == why["x"] == meta["x"]
+    separator = 20  # before the first part, outside of the visible box
+    assert head["x"] == why["x"] == meta["x"] + separator
     assert head["y"] < why["y"] < meta["y"]
     assert acts["y"] + acts["height"] > meta["y"]
     assert acts["x"] + acts["width"] <= 390
