@@ -27,9 +27,9 @@ from agents_app.editing.archived import reject_archived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import ArchiveForm, DiscardDraftForm, DuplicateForm, SnapshotForm
-from agents_app.forms.field_values import pluralize
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
+from agents_app.plural import pluralize
 from agents_app.views.access import owner_choices
 from versions_app.exchange.export_job import start_export
 from versions_app.models import AgentVersion

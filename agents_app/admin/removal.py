@@ -19,8 +19,8 @@ from access_app.admin_access import confirmation_page
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing import bulk
 from agents_app.forms.actions import DeleteForm, build_removal_form
-from agents_app.forms.field_values import pluralize
 from agents_app.models import Agent, AgentIndex
+from agents_app.plural import pluralize
 
 DONE_VERBS = {"delete": "Deleted", "archive": "Archived", "unarchive": "Unarchived"}
 

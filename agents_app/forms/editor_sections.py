@@ -16,7 +16,6 @@ from agents_app.configuration.variables import Variable, variables_of
 from agents_app.forms import memory_field
 from agents_app.forms.field_values import (
     MODEL_SETTINGS,
-    pluralize,
     sampling_inputs,
 )
 from agents_app.forms.members import InputError, is_line
@@ -29,6 +28,7 @@ from agents_app.forms.tools.knowledge import BaseRow, base_rows, compose_knowled
 from agents_app.forms.tools.mcp import ServerRows, compose_selection, server_rows
 from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent
+from agents_app.plural import pluralize
 from agents_app.registry import Entry, Kind, registry
 from runs_app.providers.model_settings import known_setting_names
 from runs_app.requests.options import known_option_names

@@ -14,10 +14,6 @@ MODEL_SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "
 DURABLE_MODES = (("", "As the settings of the server say"), ("yes", "Yes"), ("no", "No"))
 
 
-def pluralize(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the form fields for a configuration."""
     model = dict(base["model"])

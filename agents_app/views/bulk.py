@@ -14,8 +14,8 @@ from django.views.decorators.http import require_POST
 
 from agents_app.editing import bulk
 from agents_app.forms.actions import build_removal_form
-from agents_app.forms.field_values import pluralize
 from agents_app.models import Agent
+from agents_app.plural import pluralize
 from agents_app.views.access import visible_agents
 
 # By name: the verb of the results page.

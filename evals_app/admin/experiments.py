@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin
 from access_app.permissions import has_role
 from access_app.role import Role
+from agents_app.plural import pluralize
 from evals_app.experiments.ending import request_cancel
 from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.summary import count_results
 from evals_app.models import Experiment
+from runs_app.display.formats import format_dollars
 
-BUDGET_LABELS = {
-    "maxCost": "{}",
-    "maxTokens": "{:,} token{}",
-    "maxFailures": "{} failure{}",
-    "maxConsecutiveFailures": "{} failure{} in a row",
+BUDGET_TEXTS: dict[str, Callable[[Any], str]] = {
+    "maxCost": format_dollars,
+    "maxTokens": lambda count: pluralize(count, "token"),
+    "maxFailures": lambda count: pluralize(count, "failure"),
+    "maxConsecutiveFailures": lambda count: f"{pluralize(count, 'failure')} in a row",
 }
-
-
-def format_dollars(amount: float) -> str:
-    """Return an amount in cents, or with more digits if it has any."""
-    return f"${amount:,.2f}" if round(amount, 2) == amount else f"${amount:,.4g}"
 
 
 @admin.register(Experiment)
@@ -78,18 +77,15 @@ class ExperimentAdmin(ReadOnlyAdmin):
     @admin.display(description="budget")
     def budget_text(self, experiment: Experiment) -> str:
         parts = [
-            label.format(format_dollars(value) if name == "maxCost" else value, pluralize(value))
-            for name, label in BUDGET_LABELS.items()
-            if (value := experiment.budget.get(name)) is not None
+            text(value) for name, text in BUDGET_TEXTS.items() if (value := experiment.budget.get(name)) is not None
         ]
         return ", ".join(parts) or "None"
 
     @admin.display(description="spent")
     def spent(self, experiment: Experiment) -> str:
         counts = count_results(experiment)
-        tokens, failed = counts["tokens"] or 0, counts["failed"]
-        numbers = f"{tokens:,} token{pluralize(tokens)}, {failed} failure{pluralize(failed)}"
-        return f"${counts['cost'] or 0:.4f}, {numbers}"
+        numbers = f"{pluralize(counts['tokens'], 'token')}, {pluralize(counts['failed'], 'failure')}"
+        return f"${counts['cost']:.4f}, {numbers}"
 
     @admin.display(description="page")
     def page(self, experiment: Experiment) -> str:

@@ -47,13 +47,15 @@ def redact_item(dataset: Dataset, item: DatasetItem) -> None:
     purge_results(item.pk)
 
 
+@transaction.atomic
 def redact_copies_of_runs(run_ids: Collection[UUID]) -> None:
     """Redact the items that were made of runs, and the results that experiments have of them."""
     references = [str(run_id) for run_id in run_ids]
     copies = ItemVersion.objects.filter(source__type="trace", source__referenceId__in=references)
     for item in DatasetItem.objects.filter(pk__in=copies.values("item")).select_related("dataset"):
         redact_item(item.dataset, item)
-    for result in ExperimentResult.objects.filter(run_key__in=run_ids):
+    # Locked, as in purge_results: a result that is stored meanwhile would be overwritten with older scores.
+    for result in ExperimentResult.objects.select_for_update(of=("self",)).filter(run_key__in=run_ids):
         redact(result)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from django.db import transaction
-from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
+from agents_app.plural import pluralize
 from evals_app.experiments.memory import delete_threads, shares_thread
 from evals_app.experiments.summary import count_results, summarize, verdict_of
 from evals_app.models import Experiment, ExperimentResult
@@ -17,7 +17,7 @@ def count_so_far(experiment: Experiment) -> None:
     """Write the numbers of finished items."""
     counts = count_results(experiment)
     experiment.succeeded_count, experiment.failed_count = counts["succeeded"], counts["failed"]
-    experiment.summary = {"cost": float(counts["cost"] or 0), "tokens": counts["tokens"] or 0}
+    experiment.summary = {"cost": float(counts["cost"]), "tokens": counts["tokens"]}
     experiment.save(update_fields=["succeeded_count", "failed_count", "summary"])
 
 
@@ -29,11 +29,11 @@ def stop_reason(experiment: Experiment) -> str:
     if (cost := budget.get("maxCost")) is not None and summary.get("cost", 0) > cost:
         return f"The budget of ${cost:g} is spent."
     if (tokens := budget.get("maxTokens")) is not None and summary.get("tokens", 0) > tokens:
-        return f"The budget of {tokens:,} token{pluralize(tokens)} is spent."
+        return f"The budget of {pluralize(tokens, 'token')} is spent."
     if (failures := budget.get("maxFailures")) is not None and experiment.failed_count >= failures:
-        return f"{experiment.failed_count} item{pluralize(experiment.failed_count)} failed."
+        return f"{pluralize(experiment.failed_count, 'item')} failed."
     if (in_a_row := budget.get("maxConsecutiveFailures")) is not None and fails_in_a_row(experiment, in_a_row):
-        return f"{in_a_row} item{pluralize(in_a_row)} failed in a row."
+        return f"{pluralize(in_a_row, 'item')} failed in a row."
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from statistics import fmean
 from typing import NamedTuple
 from uuid import UUID
 
@@ -35,7 +36,7 @@ def estimate_cost(agent_id: str, dataset: Dataset, repeats: int = 1, scorers: Co
     costs = dict(runs.values_list("pk", "cost")[:LAST_RUNS])
     by_scorer = costs_of_scorers(dataset, scorers, [*costs])
     count = dataset.item_count * repeats
-    scorer_cost = count * sum(_mean(values) for values in by_scorer.values())
+    scorer_cost = count * sum(map(fmean, by_scorer.values()))
     unknown = unknown_scorers([key for key in scorers if key not in by_scorer])
     if not costs:
         return Estimate(agent_id, None, 0, scorer_cost, unknown)
@@ -63,7 +64,3 @@ def unknown_scorers(keys: Sequence[str]) -> tuple[str, ...]:
     rows = Scorer.objects.filter(pk__in=keys, live__isnull=False).select_related("live").order_by("pk")
     snapshots = [row.live.snapshot for row in rows if row.live is not None]
     return tuple(snapshot["name"] for snapshot in snapshots if snapshot["type"] not in KINDS_WITHOUT_COST)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

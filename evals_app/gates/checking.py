@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db.models import F, Q, QuerySet
-from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from agents_app.models import Agent
+from agents_app.plural import pluralize
 from evals_app.experiments.scoring import scorer_title
 from evals_app.experiments.targets import live_versions
 from evals_app.models import Experiment, ReleaseGate
@@ -120,8 +120,8 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     experiment = evidence.find(version.snapshot_hash, gate)
     if experiment is None:
         return GateState(gate, False, f"{name} needs {need}; no experiment has tested it.")
-    if is_too_old(experiment, gate):
-        days = f"{gate.max_age_days} day{pluralize(gate.max_age_days)}"
+    if gate.max_age_days and is_older(experiment, gate.max_age_days):
+        days = pluralize(gate.max_age_days, "day")
         return GateState(gate, False, f"{name} needs {need}; its last experiment is older than {days}.", experiment)
     if (failure := too_many_failed(experiment, gate)) is not None:
         return GateState(gate, False, f"{name} needs {need}; {failure}", experiment)
@@ -143,16 +143,16 @@ def too_many_failed(experiment: Experiment, gate: ReleaseGate) -> str | None:
     errors = int(figure_of(experiment, gate.scorer, "errors") or 0)
     if experiment.failed_count + errors <= gate.max_failed:
         return None
-    failed = f"{experiment.failed_count} item{pluralize(experiment.failed_count)} of its last experiment failed"
+    failed = f"{pluralize(experiment.failed_count, 'item')} of its last experiment failed"
     if not errors:
         return f"{failed}."
     more = f" and {failed}" if experiment.failed_count else ""
-    return f"its scorer failed for {errors} answer{pluralize(errors)} of its last experiment{more}."
+    return f"its scorer failed for {pluralize(errors, 'answer')} of its last experiment{more}."
 
 
-def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:
+def is_older(experiment: Experiment, days: int) -> bool:
     ended = experiment.completed_at
-    return bool(gate.max_age_days and ended and ended < timezone.now() - timedelta(days=gate.max_age_days))
+    return ended is not None and ended < timezone.now() - timedelta(days=days)
 
 
 def describe_need(gate: ReleaseGate, owner_id: str) -> str:

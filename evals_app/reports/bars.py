@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
+from agents_app.plural import pluralize
 from evals_app.compare.jobs import compute_now
 from evals_app.models import Experiment
 
@@ -27,8 +28,7 @@ def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
         figures = scorers.get(key) or {}
         mean = figures.get("mean")
         if errors := figures.get("errors"):
-            answers = "1 answer" if errors == 1 else f"{errors:,} answers"
-            sentences.append(f"'{key}' failed for {answers}, so its mean is not that of all.")
+            sentences.append(f"'{key}' failed for {pluralize(errors, 'answer')}, so its mean is not that of all.")
         if mean is None:
             sentences.append(f"'{key}' has no score. The bar is {bar:g}.")
         elif mean < bar:

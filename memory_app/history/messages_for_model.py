@@ -40,13 +40,12 @@ def window_data(rows: Sequence[Message], turns: ThreadTurns) -> list[Any]:
     Signals whose run did not end well are marked: it may not have come to its input processors.
     """
     ends = {row.run_id for row in rows}
-    return [
-        {**data, "metadata": {UNPROCESSED: True}}
-        if row.role == Message.Role.SIGNAL and row.seen_by not in ends
-        else data
-        for row in place_signals(rows)
-        for data in [with_turn(row, turns)]
-    ]
+    window = []
+    for row in place_signals(rows):
+        is_unprocessed = row.role == Message.Role.SIGNAL and row.seen_by not in ends
+        mark = {"metadata": {UNPROCESSED: True}} if is_unprocessed else {}
+        window.append({**with_turn(row, turns), **mark})
+    return window
 
 
 def with_turn(row: Message, turns: ThreadTurns) -> Any:

@@ -44,6 +44,11 @@ def format_cost(cost: Decimal | None) -> str:
     return f"${cost:.{digits}f}"
 
 
+def format_dollars(amount: float) -> str:
+    """Return US dollars like `format_cost`."""
+    return format_cost(Decimal(str(round(amount, 8))))
+
+
 def total_tokens(usage: Mapping[str, Any]) -> int:
     """Return the number of input and output tokens."""
     total = usage.get("totalTokens")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
-from decimal import Decimal
 from typing import NamedTuple
 
-from runs_app.display.formats import format_cost, format_duration
+from runs_app.display.formats import format_dollars, format_duration
 from runs_app.usage.aggregation import UsageFigures
 from runs_app.usage.report import LiveMove, UsageReport, mean_score, p95, version_label
 
@@ -86,10 +85,6 @@ def format_count(value: float) -> str:
 
 def format_seconds(value: float) -> str:
     return format_duration(timedelta(seconds=value))
-
-
-def format_dollars(value: float) -> str:
-    return format_cost(Decimal(str(round(value, 8))))
 
 
 def p95_seconds(figures: UsageFigures) -> float | None:

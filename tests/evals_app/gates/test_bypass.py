@@ -2,27 +2,13 @@
 
 import pytest
 
-from agents_app.editing.change_context import change
-from evals_app.models import ReleaseGate
 from tests.api_client import Caller, agent_path
-from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import live_number
-from tests.factories import AgentFactory, api_key, member
+from tests.factories import api_key, member
 
 pytestmark = pytest.mark.django_db
 
 REASON = "The old one is down."
-
-
-@pytest.fixture
-def agent():
-    """Return an agent whose draft, version 2, no experiment has tested."""
-    row = AgentFactory(id="concierge", instructions="One")
-    make_dataset("One")
-    ReleaseGate.objects.create(agent=row, dataset_id="support", scorer="exact", minimum=0.8)
-    with change(publish=False):
-        row.edit({"instructions": "Two"})
-    return row
 
 
 def activate(caller, draft, body):

@@ -12,22 +12,11 @@ from tests.api_client import Caller, agent_path
 from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import REASON, live_number
 from tests.exchange import import_file, record
-from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.factories import UserFactory, api_key, member
 from tests.page_client import browser, editor_form
 from tests.versions_app.admin.test_versions import act
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def agent():
-    """Return an agent whose draft misses a gate."""
-    row = AgentFactory(id="concierge", instructions="One")
-    make_dataset("One")
-    ReleaseGate.objects.create(agent=row, dataset_id="support", scorer="exact", minimum=0.8)
-    with change(publish=False):
-        row.edit({"instructions": "Two"})
-    return row
 
 
 @pytest.fixture

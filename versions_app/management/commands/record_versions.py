@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from agents_app.editing.change_context import change
-from agents_app.forms.field_values import pluralize
 from agents_app.models import Agent
+from agents_app.plural import pluralize
 from versions_app.integrity.check import CATCH_UP_MESSAGE, reindex
 from versions_app.models import AgentVersion
 
