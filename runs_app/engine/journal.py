@@ -61,7 +61,11 @@ class Journal:
         Raise JournalError if the step differs from that of the earlier process, RunInterrupted while the process
         stops, and LeaseLost if another process may have claimed the run.
         """
-        step_input = self.number_step(identify_step(operation, arguments))
+        return await self.perform(identify_step(operation, arguments), body)
+
+    async def perform(self, step_input: StepInput, body: StepBody) -> object:
+        """Return the result of a step, as `execute` does."""
+        step_input = self.number_step(step_input)
         earlier = self.steps.get(step_input.key)
         if earlier is not None and earlier.mark != step_input.mark:
             raise JournalError(f"The step {describe_step(earlier)} differs from the one that was recorded.")

@@ -5,9 +5,10 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from pydantic_ai import ApprovalRequired, CallDeferred, RunContext
 from pydantic_ai.capabilities import AbstractCapability
@@ -21,8 +22,12 @@ from agents_app.registry import Kind
 from runs_app.building.background_tools import find_rules_of_call
 from runs_app.building.step_policy import needs_approval
 from runs_app.engine.context import RunDeps
+from runs_app.engine.journal import current_journal
+from runs_app.engine.step_input import MOCK_PREFIX, identify_mock
+from runs_app.engine.threads import run_db
 from runs_app.exceptions import RunError
 from runs_app.experiments.mocks import NO_PERSON_MESSAGE, matches, missing_mock_message
+from runs_app.models import RunStep
 
 
 @dataclass
@@ -44,9 +49,9 @@ class ExperimentTools(AbstractCapability[RunDeps]):
         arguments = {name: value for name, value in call.args_as_dict().items() if name != OVERRIDE}
         of_tool = [number for number, mock in enumerate(self.mocks) if mock["toolName"] in names]
         matching = [number for number in of_tool if matches(self.mocks[number], arguments)]
-        if free := [number for number in matching if number not in ctx.deps.used_mocks]:
-            ctx.deps.used_mocks.add(free[0])
-            return self.mocks[free[0]]["output"]
+        number = await use_mock(ctx.deps, tool_def.name, arguments, call.tool_call_id, matching) if matching else None
+        if number is not None:
+            return self.mocks[number]["output"]
         is_outside = works_outside(ctx, tool_def)
         if self.policy == "deny" or is_outside:
             facts = {"has_mocks": bool(of_tool), "has_matches": bool(matching), "is_outside": is_outside}
@@ -57,6 +62,43 @@ class ExperimentTools(AbstractCapability[RunDeps]):
             return await handler(args)
         except (ApprovalRequired, CallDeferred):
             return NO_PERSON_MESSAGE
+
+
+async def use_mock(
+    deps: RunDeps, name: str, arguments: Mapping[str, Any], call_id: str, matching: Sequence[int]
+) -> int | None:
+    """Return the number of the first of these mocks that has not answered yet, or None.
+
+    The journal of a durable run keeps the choice. A process that continues the run, or one of its sub-agents, would
+    otherwise use a mock again.
+    """
+    journal = current_journal.get()
+    if journal is None:
+        return take_first(deps.used_mocks, matching)
+
+    async def choose() -> int | None:
+        deps.used_mocks.update(await run_db(find_used_mocks, deps.root_id))
+        return take_first(deps.used_mocks, matching)
+
+    number = await journal.perform(identify_mock(name, arguments, call_id), choose)
+    if not isinstance(number, int):
+        return None
+    deps.used_mocks.add(number)
+    return number
+
+
+def take_first(used: set[int], matching: Sequence[int]) -> int | None:
+    """Return the first number that is not used yet, which it is from now on, or None."""
+    number = next((number for number in matching if number not in used), None)
+    if number is not None:
+        used.add(number)
+    return number
+
+
+def find_used_mocks(root_id: UUID | None) -> set[int]:
+    """Return the numbers of the mocks that have answered in a tree of durable runs, in any process."""
+    steps = RunStep.objects.filter(run__root_id=root_id, key__contains=f"/{MOCK_PREFIX}", state=RunStep.State.DONE)
+    return {number for number in steps.values_list("result", flat=True) if isinstance(number, int)}
 
 
 def works_outside(ctx: RunContext[RunDeps], tool: ToolDefinition) -> bool:
