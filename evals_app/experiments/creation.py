@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -15,7 +15,7 @@ from agentcms.errors import ApiError, Conflict
 from agentcms.ids import uuid7
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.experiments import targets
-from evals_app.experiments.direct_targets import find_callee, state_of
+from evals_app.experiments.direct.targets import find_callee, state_of
 from evals_app.experiments.jobs import enqueue_walk
 from evals_app.experiments.memory import shares_thread
 from evals_app.experiments.scoring import find_scorer, live_scorer_versions
@@ -36,15 +36,19 @@ GROUPING = {
 def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Experiment:
     """Create an experiment, and start it unless `start` is false. Raise ApiError, ConfigError and RoleRequired.
 
-    A second call with the same `id` and `start` false returns the same experiment.
+    A second call with the same `id` returns the same experiment, and starts nothing.
     """
-    starts = options.get("start") is not False
-    if not starts and (same := _find_same(dataset, options)) is not None:
+    if (same := _find_same(dataset, options)) is not None:
         return same
-    with transaction.atomic():
-        experiment = save_experiment(dataset, options, user)
-        if starts:
-            enqueue_walk(experiment)
+    try:
+        with transaction.atomic():
+            experiment = save_experiment(dataset, options, user)
+            if not experiment.is_external:
+                enqueue_walk(experiment)
+    except IntegrityError:
+        if (same := _find_same(dataset, options)) is None:  # the dataset was deleted meanwhile
+            raise
+        return same
     return experiment
 
 
@@ -77,8 +81,12 @@ def used_scorers(experiment: Experiment, items: ItemVersionQuerySet) -> set[str]
 
 
 def _find_same(dataset: Dataset, options: JSONObject) -> Experiment | None:
+    """Return the experiment with the ID that was sent, or None. Raise Conflict if it is another one."""
     same = Experiment.objects.filter(pk=options["id"]).first() if options.get("id") else None
-    if same is not None and same.dataset_id != dataset.pk:
+    if same is None:
+        return None
+    sent = (dataset.pk, options.get("target_id") or "", options.get("start") is False)
+    if sent != (same.dataset_id, same.target_id, same.is_external):
         raise Conflict("The ID of the experiment is taken. Send another one.", "already_exists")
     return same
 

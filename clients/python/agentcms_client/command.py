@@ -20,6 +20,11 @@ from agentcms_client.reports import json_report, junit_report
 from agentcms_client.responses import ApiError
 
 TARGETS = ("agent", "workflow", "scorer")
+BUSY_STATUSES = (408, 425, 429)
+BUSY_MESSAGE = (
+    "The server refused the request with the status {status}, again and again. Run the command later, or ask for a "
+    "higher limit for the key. An experiment that has begun goes on."
+)
 EXIT_CODES = (
     "Exit codes: 0 passed, 1 a bar is missed, 2 wrong use, 3 cancelled, out of time or budget spent, "
     "4 items failed to run or the server failed. Set AGENTCMS_URL and AGENTCMS_API_KEY (a key with the Editor role)."
@@ -47,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Client(url, key, timeout=60) as client:
             return run_experiment(client, options)
     except ApiError as error:
-        issues = [f"{issue['field']}: {issue['message']}" for issue in error.issues]
-        code = ExitCode.WRONG_USE if error.status < 500 else ExitCode.ITEMS_FAILED
-        return fail("\n".join([str(error), *issues]), code)
+        return fail_with(error)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         return fail(f"AGENTCMS_URL is no address: {error}", ExitCode.WRONG_USE)
     except json.JSONDecodeError:
@@ -58,6 +61,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(f"The server cannot be reached: {error}", ExitCode.ITEMS_FAILED)
     except KeyboardInterrupt:
         return fail("Cancelled.", ExitCode.STOPPED)
+
+
+def fail_with(error: ApiError) -> int:
+    """Report the error of the server. Return the exit code: what the server refuses for now is no wrong use."""
+    issues = [f"{issue['field']}: {issue['message']}" for issue in error.issues]
+    is_busy = error.status in BUSY_STATUSES
+    advice = [BUSY_MESSAGE.format(status=error.status)] if is_busy else []
+    code = ExitCode.WRONG_USE if error.status < 500 and not is_busy else ExitCode.ITEMS_FAILED
+    return fail("\n".join([str(error), *issues, *advice]), code)
 
 
 def environment_fault(url: str, key: str) -> str:

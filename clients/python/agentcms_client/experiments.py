@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import httpx
+
 from agentcms_client.outcomes import ExperimentFailed, Outcome, worse_scorers
 from agentcms_client.requests import Call
+from agentcms_client.responses import ApiError
 
 if TYPE_CHECKING:
     from agentcms_client.clients import AsyncClient, Client
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 UNFINISHED_STATUSES = ("pending", "running")
 POLL_SECONDS = 0.5
 SECONDS_TO_CANCEL = 30.0
+CANCEL_PAUSES = (0.5, 1.0, 2.0, 2.0)  # seconds in which a server finishes the request that starts an experiment
 PAGE_SIZE = 100
 COMPLETED = "completed"
 
@@ -60,13 +65,15 @@ class Request:
     on_progress: Progress | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
 
-    def start_call(self, version: str) -> Call:
-        """Return the request that starts the experiment over a version."""
+    def start_call(self, version: str, experiment_id: str) -> Call:
+        """Return the request that starts the experiment over a version, with this ID."""
         body: dict[str, Any] = {"targetType": "agent", "targetId": self.agent_id, "agentVersion": version}
         body |= {} if self.scorers is None else {"scorerIds": [*self.scorers]}
         body |= {} if self.max_cost is None else {"budget": {"maxCost": self.max_cost}}
         body |= {"bars": dict(self.fail_under)} if self.fail_under else {}
-        return Call("POST", dataset_path(self.dataset_id, "experiments"), body={**body, **self.fields})
+        return Call(
+            "POST", dataset_path(self.dataset_id, "experiments"), body={**body, **self.fields, "id": experiment_id}
+        )
 
 
 OPTIONS = {option.name for option in fields(Request)} - {"dataset_id", "agent_id", "fields"}
@@ -80,8 +87,8 @@ def experiment_path(started: Mapping[str, Any], *rest: str) -> str:
     return dataset_path(started["datasetId"], "experiments", started["id"], *rest)
 
 
-def cancel_call(started: Mapping[str, Any]) -> Call:
-    return Call("POST", f"/api/experiments/{started['id']}/cancel", body={})
+def cancel_call(experiment_id: str) -> Call:
+    return Call("POST", f"/api/experiments/{quote(experiment_id, safe='')}/cancel", body={})
 
 
 def compare_call(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> Call:
@@ -94,10 +101,11 @@ Steps = Generator[Call | Pause, Any, Any]  # receives the answer to each request
 
 def run_steps(request: Request) -> Generator[Call | Pause, Any, Outcome]:
     """Run an experiment, and that of its baseline. Return the outcome. Raise BarMissed and ExperimentFailed."""
-    outcome = yield from experiment_steps(request, request.version)
+    experiment_id = str(request.fields.get("id") or uuid.uuid4())
+    outcome = yield from experiment_steps(request, request.version, experiment_id)
     outcome.shortfalls = outcome.missed(request.fail_under or {})
     if request.not_worse_than is not None and outcome.status == COMPLETED:
-        baseline = yield from experiment_steps(request, request.not_worse_than)
+        baseline = yield from experiment_steps(request, request.not_worse_than, str(uuid.uuid4()))
         if baseline.status != COMPLETED:
             outcome.check(request.max_failed)  # a missed bar is known even so
             message = f"The baseline did not run to its end. {baseline.stop_reason}"
@@ -107,23 +115,40 @@ def run_steps(request: Request) -> Generator[Call | Pause, Any, Outcome]:
     return outcome.check(request.max_failed)
 
 
-def experiment_steps(request: Request, version: str) -> Generator[Call | Pause, Any, Outcome]:
-    """Run an experiment over a version to its end. Cancel it after the timeout, or if the caller is interrupted."""
-    started = yield request.start_call(version)
+def experiment_steps(request: Request, version: str, experiment_id: str) -> Generator[Call | Pause, Any, Outcome]:
+    """Run an experiment over a version to its end. Cancel it after the timeout, or if the caller is interrupted.
+
+    The ID is that of the experiment, so that it can be cancelled before the server has answered.
+    """
     try:
+        started = yield request.start_call(version, experiment_id)
         experiment = yield from wait_steps(started, request)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        yield cancel_call(started)
+    except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+        yield from cancel_steps(experiment_id)
         raise
     is_late = experiment["status"] in UNFINISHED_STATUSES
     if is_late:
-        yield cancel_call(started)
+        yield cancel_call(experiment_id)
         experiment = yield from wait_steps(started, Request("", "", timeout=SECONDS_TO_CANCEL))
     outcome = Outcome(experiment, (yield from results_steps(experiment)))
     if is_late:
         message = f"The experiment took longer than {request.timeout:g} seconds. It was cancelled."
         raise ExperimentFailed(message, outcome)
     return outcome
+
+
+def cancel_steps(experiment_id: str) -> Generator[Call | Pause, Any, None]:
+    """Cancel an experiment after an interruption, which may have come before the server has created it."""
+    for pause in CANCEL_PAUSES:
+        try:
+            yield cancel_call(experiment_id)
+            return
+        except ApiError as error:
+            if error.status != 404:
+                return  # the interruption is what the caller wants to know of
+        except httpx.HTTPError:
+            return
+        yield pause
 
 
 def wait_steps(started: dict[str, Any], request: Request) -> Generator[Call | Pause, Any, dict[str, Any]]:

@@ -2,6 +2,10 @@
 
 import pytest
 
+from evals_app.api import experiments
+from evals_app.experiments.jobs import WALK
+from evals_app.models import Experiment
+from jobs_app.models import Job
 from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, api_key, member
@@ -79,3 +83,33 @@ def test_a_purged_item(caller):
 
     assert_error(caller.post(f"{path}/results", {"itemId": str(item), "output": "Yes"}), 409, "DATASET_ITEM_PURGED")
     assert_error(caller.patch(f"/api/datasets/support/items/{item}", {"input": "Three"}), 409, "DATASET_ITEM_PURGED")
+
+
+def test_a_repeated_start_answers_with_the_same_experiment(caller):
+    make_dataset("One", pk="other")
+    make_dataset("One")
+    body = {"id": "0195d0a0-0000-7000-8000-000000000001", "targetType": "agent", "targetId": "clerk"}
+
+    first, again = (caller.post(EXPERIMENTS, body) for _ in range(2))
+
+    assert (first.status_code, again.status_code, first.body["id"], again.body["id"]) == (201, 201, *[body["id"]] * 2)
+    assert (Experiment.objects.count(), Job.objects.filter(kind=WALK).count()) == (1, 1)
+    for path, other in ((EXPERIMENTS, {"start": False}), ("/api/datasets/other/experiments", {})):
+        assert_error(caller.post(path, {**body, **other}), 409, "already_exists")
+
+
+def test_what_was_deleted_at_the_same_moment_is_not_found(caller, monkeypatch):
+    make_dataset("One")
+    path = external(caller)
+    lookup = experiments.get_experiment
+
+    def delete_then(*arguments, **options):
+        row = lookup(*arguments, **options)
+        Experiment.objects.all().delete()
+        return row
+
+    monkeypatch.setattr(experiments, "get_experiment", delete_then)
+
+    assert_error(caller.post(f"{path}/finalize"), 404, "EXPERIMENT_NOT_FOUND")
+    key = external(caller).rpartition("/")[2]
+    assert_error(caller.post(f"/api/experiments/{key}/cancel"), 404, "EXPERIMENT_NOT_FOUND")
