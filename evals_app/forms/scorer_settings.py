@@ -9,7 +9,7 @@ The names of the inputs of a type, for a field `settings`; a pipeline has a part
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.members import Member, format_json
+from agents_app.forms.members import InputError, Member, format_json
 from agents_app.forms.object_field import ObjectInputs, is_json_view
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.pipelines import STEPS
@@ -128,6 +128,21 @@ class SettingsInputs:
             raise ValidationError(errors)
         return value
 
+    def input_error(self, prefix: str, path: str, message: str) -> InputError | None:
+        """Return an error for the input of a setting such as `generateScore.prompt`, or None without such an input."""
+        first, _, rest = path.partition(".")
+        part, name = (first, rest) if first in self.parts else (ROOT, path)
+        members = self.parts[part].members if part in self.parts else ()
+        if name not in {member.name for member in members}:
+            return None
+        return InputError(f"{path}: {message}", f"{prefix}-{self.kind}-{part}-{name}:0", message)
+
+    def show_errors(self, errors: Iterable[ValidationError]) -> None:
+        """Show these errors at their inputs."""
+        of_inputs = [error for error in errors if isinstance(error, InputError)]
+        for inputs in self.parts.values():
+            inputs.errors = of_inputs
+
     def rows(self, prefix: str) -> Iterator[tuple[str, str, ObjectInputs]]:
         """Yield the prefix of the names, the heading and the inputs of each part, for the template."""
         for name, inputs in self.parts.items():
@@ -167,6 +182,7 @@ class SettingsView:
 
     @classmethod
     def build(cls, bound: forms.BoundField, kind: str) -> SettingsView:
+        """Return the settings of a bound or unbound form, with the errors of inputs at their inputs."""
         value = bound.data if bound.form.is_bound else bound.initial
         if isinstance(value, str) and value.strip():
             return cls([], value, has_inputs=False)
@@ -175,7 +191,10 @@ class SettingsView:
             inputs = SettingsInputs.describe(kind, value or {})
         if value and inputs is None:
             return cls([], format_json(value), has_inputs=False)
-        return cls([*input_groups(bound.html_name, inputs)], json_text_of(inputs), has_inputs=True)
+        json_text = json_text_of(inputs)
+        if inputs is not None:
+            inputs.show_errors(bound.errors.as_data())
+        return cls([*input_groups(bound.html_name, inputs)], json_text, has_inputs=True)
 
 
 def input_groups(

@@ -11,7 +11,7 @@ from django import forms
 from access_app.role import SHARED_LABEL
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry, Kind, registry
-from evals_app.forms.scorer_settings import SettingsField, SettingsView
+from evals_app.forms.scorer_settings import SettingsField, SettingsInputs, SettingsView
 from evals_app.models import Scorer
 from evals_app.scorers.kinds.judges import JUDGE
 from evals_app.scorers.presets import PRESETS
@@ -125,8 +125,12 @@ class ScorerForm(forms.Form):
     def add_issues(self, issues: Any) -> None:
         """Show the faults of a configuration at their fields."""
         for issue in issues:
-            wire = issue.field.partition(".")[0]
+            wire, _, path = issue.field.partition(".")
             field = FIELD_BY_WIRE_NAME.get(wire, wire)
+            inputs = self["settings"].data if field == "settings" else None
+            if isinstance(inputs, SettingsInputs) and (error := inputs.input_error("settings", path, issue.message)):
+                self.add_error(field, error)
+                continue
             text = f"{issue.field}: {issue.message}" if "." in issue.field else issue.message
             self.add_error(field if field in self.fields else None, text)
 

@@ -71,7 +71,7 @@ def test_a_check_is_created_without_json(editor):
     assert refused.status_code == lacking.status_code == 422
     assert "Number of calls: This must be a number, such as 0.7." in refused.content.decode()
     assert 'name="settings-check-settings-times" value="twice"' in refused.content.decode()
-    assert "presetConfig.tool: The check &#x27;called-tool&#x27; needs this." in lacking.content.decode()
+    assert "tool: The check &#x27;called-tool&#x27; needs this." in lacking.content.decode()
     assert created.status_code == 302
     config = Scorer.objects.get().head.snapshot["presetConfig"]
     assert config == {"check": "called-tool", "times": 2, "tool": "refund"}
@@ -85,3 +85,18 @@ def test_the_settings_can_be_saved_as_json(editor):
     assert editor.post("/new-scorer", fields).status_code == 302
 
     assert Scorer.objects.get().head.snapshot["presetConfig"] == {"check": "includes", "value": 7}
+
+
+@pytest.mark.django_db
+def test_a_fault_of_a_setting_stands_at_its_input(editor):
+    fields = {"name": "Calls", "owner_id": "support", "type": "pipeline", "settings-view": "fields", "settings": ""}
+    steps = {"settings-pipeline-generateScore-function": "score", "settings-pipeline-generateScore-prompt": "Score."}
+    check = {"settings-check-settings-check": '"no-tool-errors"', "settings-check-settings-times": "1.5"}
+
+    of_step = editor.post("/new-scorer", fields | {**steps, "settings-pipeline-prepareRun-drop": "nothing"})
+    of_check = editor.post("/new-scorer", fields | {"type": "check"} | check)
+
+    assert 'aria-describedby="settings-pipeline-prepareRun-drop_error"' in of_step.content.decode()
+    assert "presetConfig.generateScore: Name either a function or a prompt." in of_step.content.decode()
+    assert 'aria-describedby="settings-check-settings-times_error"' in of_check.content.decode()
+    assert not Scorer.objects.exists()
