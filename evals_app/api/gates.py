@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.request import Request
@@ -87,11 +88,12 @@ class GateView(JSONView):
 
     def patch(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
         agent = get_agent(request, agent_id, Role.MANAGER)
-        gate = get_gate(agent, gate_id)
         datasets = Dataset.objects.for_user(request.user)
-        apply_gate(gate, json_object_body(request), agent, is_new=False, datasets=datasets)
-        gate.updated_at = timezone.now()
-        gate.save()
+        with transaction.atomic():
+            gate = get_gate(agent, gate_id, locks=True)  # or a change at the same moment would be lost
+            apply_gate(gate, json_object_body(request), agent, is_new=False, datasets=datasets)
+            gate.updated_at = timezone.now()
+            gate.save()
         return json_response(gate_body(gate))
 
     def delete(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
@@ -99,10 +101,11 @@ class GateView(JSONView):
         return json_response({"success": True, "message": f"Gate {gate_id} deleted"})
 
 
-def get_gate(agent: Agent, gate_id: str) -> ReleaseGate:
-    """Return a gate of an agent or of all agents of its team. Raise NotFound."""
+def get_gate(agent: Agent, gate_id: str, *, locks: bool = False) -> ReleaseGate:
+    """Return a gate of an agent or of all agents of its team, locked if asked for. Raise NotFound."""
     gate_uuid = parse_uuid(gate_id)
-    gate = gates_for(agent).filter(pk=gate_uuid).first() if gate_uuid else None
+    gates = gates_for(agent).select_for_update(of=("self",)) if locks else gates_for(agent)
+    gate = gates.filter(pk=gate_uuid).first() if gate_uuid else None
     if gate is None:
         raise NotFound(f"Gate with id {gate_id} not found")
     return gate

@@ -81,6 +81,9 @@ class Evidence:
             return "no experiment has tested the live version."
         if figure_of(before, gate.scorer, "mean") is None:
             return "the last experiment of the live version has no such score."
+        if is_too_old(before, gate):
+            days = pluralize(gate.max_age_days or 0, "day")
+            return f"the last experiment of the live version is older than {days}."
         failure = too_many_failed(before, gate)
         return f"of the live version, {failure}" if failure is not None else None
 
@@ -120,8 +123,8 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     experiment = evidence.find(version.snapshot_hash, gate)
     if experiment is None:
         return GateState(gate, False, f"{name} needs {need}; no experiment has tested it.")
-    if gate.max_age_days and is_older(experiment, gate.max_age_days):
-        days = pluralize(gate.max_age_days, "day")
+    if is_too_old(experiment, gate):
+        days = pluralize(gate.max_age_days or 0, "day")
         return GateState(gate, False, f"{name} needs {need}; its last experiment is older than {days}.", experiment)
     if (failure := too_many_failed(experiment, gate)) is not None:
         return GateState(gate, False, f"{name} needs {need}; {failure}", experiment)
@@ -136,13 +139,14 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
 
 
 def too_many_failed(experiment: Experiment, gate: ReleaseGate) -> str | None:
-    """Return how many items failed if a gate allows fewer, or None. An error of its scorer counts like a failed item.
+    """Return how many items failed if a gate allows fewer, or how many answers its scorer has not seen, or None.
 
-    Otherwise the mean of the few answers that a broken scorer has scored would stand for all.
+    An error of the scorer counts like a failed item. Otherwise the mean of the few answers that a broken scorer has
+    scored would stand for all.
     """
     errors = int(figure_of(experiment, gate.scorer, "errors") or 0)
     if experiment.failed_count + errors <= gate.max_failed:
-        return None
+        return partly_scored(experiment, gate.scorer)
     failed = f"{pluralize(experiment.failed_count, 'item')} of its last experiment failed"
     if not errors:
         return f"{failed}."
@@ -150,9 +154,23 @@ def too_many_failed(experiment: Experiment, gate: ReleaseGate) -> str | None:
     return f"its scorer failed for {pluralize(errors, 'answer')} of its last experiment{more}."
 
 
-def is_older(experiment: Experiment, days: int) -> bool:
+def partly_scored(experiment: Experiment, scorer: str) -> str | None:
+    """Return how many answers a scorer has seen if it was not all: items may name other scorers. None for all."""
+    seen = figure_of(experiment, scorer, "count")
+    if seen is None:  # the figures of an earlier release
+        return None
+    seen += figure_of(experiment, scorer, "unscored") or 0
+    answers = pluralize(experiment.succeeded_count, "answer")
+    message = f"its scorer has seen {seen:,.0f} of {answers} of its last experiment."
+    return message if seen < experiment.succeeded_count else None
+
+
+def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:
+    """Return whether an experiment is older than a gate allows."""
     ended = experiment.completed_at
-    return ended is not None and ended < timezone.now() - timedelta(days=days)
+    if not gate.max_age_days or ended is None:
+        return False
+    return ended < timezone.now() - timedelta(days=gate.max_age_days)
 
 
 def describe_need(gate: ReleaseGate, owner_id: str) -> str:

@@ -40,7 +40,7 @@ def apply_gate(
     """
     fields: JSONObject = validate_fields(GateBody if is_new else as_partial(GateBody), body)
     if (all_agents := fields.pop("all_agents", None)) is not None:
-        gate.agent = None if all_agents else agent
+        gate.agent, gate.owner_id = None if all_agents else agent, agent.owner_id
     defaults = {"statistic": "mean", "max_failed": 0, "mode": "enforce"}
     for name, value in fields.items():
         setattr(gate, GATE_COLUMNS.get(name, name), defaults.get(name) if value is None else value)

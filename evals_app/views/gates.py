@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -49,9 +50,11 @@ def add_gate(request: HttpRequest, agent_id: str) -> HttpResponse:
 def change_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
     """Change a gate, such as to a lower bar."""
     agent = get_managed_agent(request, agent_id)
-    gate = get_object_or_404(gates_for(agent), pk=gate_id)
-    gate.updated_at = timezone.now()
-    return edit_gate(request, agent, gate)
+    with transaction.atomic():
+        gates = gates_for(agent).select_for_update(of=("self",))  # or one that is deleted meanwhile would come back
+        gate = get_object_or_404(gates, pk=gate_id)
+        gate.updated_at = timezone.now()
+        return edit_gate(request, agent, gate)
 
 
 def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResponse:

@@ -166,3 +166,24 @@ def test_the_bounds_are_set_and_reported_over_http(agent, draft):
         assert part in message
     assert (answer.status_code, live_number(agent)) == (200, 2)
     assert manager.patch(one, {"maxAgeDays": 0}).body["issues"][0]["field"] == "maxAgeDays"
+
+
+def test_a_live_version_whose_experiment_is_too_old_is_no_comparison(agent, draft):
+    agent.gates.update(statistic="difference_to_live", minimum=0, max_age_days=7)
+    experiment_of(draft)
+    experiment_of(agent.active_version, days_ago=7.1)
+
+    assert "the last experiment of the live version is older than 7 days." in refusal(draft)
+    experiment_of(agent.active_version, days_ago=6.9)
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+def test_a_scorer_that_has_seen_some_answers_only_is_refused(agent, draft):
+    experiment = experiment_of(draft)
+    for count, unscored in ((1, 2), (8, 2)):
+        experiment.summary = {"scorers": {"exact": {**FIGURES, "count": count, "unscored": unscored}}}
+        experiment.save()
+        if count == 1:
+            assert "; its scorer has seen 3 of 10 answers of its last experiment." in refusal(draft)
+
+    assert (refusal(draft), live_number(agent)) == ("", 2)
