@@ -44,5 +44,5 @@ def price_of(response: ModelResponse) -> float | None:
     """Return the cost of a request in dollars, or None if the price of its model is not known."""
     try:
         return float(response.cost().total_price)
-    except (LookupError, AssertionError):
+    except (LookupError, AssertionError, ValueError):  # ValueError: the provider counted no tokens
         return None

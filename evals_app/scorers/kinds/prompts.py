@@ -21,13 +21,7 @@ async def ask_model(
     from pydantic_ai import Agent, StructuredDict
 
     model = CountingModel(await run_db(build_judge_model, config))
-    sections = "\n".join(f"<{name}>\n{escape_section(name, value)}\n</{name}>" for name, value in data.items())
+    sections = "\n".join(f"<{name}>\n{escape_sections(value)}\n</{name}>" for name, value in data.items())
     agent: Any = Agent(model, instructions=SYSTEM, output_type=StructuredDict(schema, name="result"))
     result = await agent.run(f"{sections}\n<Rubric>\n{escape_sections(prompt)}\n</Rubric>")
     return dict(result.output), model
-
-
-def escape_section(name: str, value: Any) -> str:
-    """Return a value as text that cannot end its section or begin another one."""
-    text = escape_sections(value)
-    return text.replace(f"</{name}", f"&lt;/{name}").replace(f"<{name}", f"&lt;{name}")

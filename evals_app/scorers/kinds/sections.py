@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 MAX_SECTION_LENGTH = 100_000  # characters of one section
-SECTIONS = re.compile(r"<(?=[\s/]*(?:Input|Output|ExpectedOutput|Rubric)\b)", re.IGNORECASE)
+SECTIONS = re.compile(r"<(?=[\s/]*(?:Input|Output|ExpectedOutput|Results|Rubric)\b)", re.IGNORECASE)
 
 
 def escape_sections(value: Any) -> str:
