@@ -34,10 +34,18 @@ def create_scorer(snapshot: JSONObject, *, owner_id: str, author: str, **fields:
     return row
 
 
+def lock_scorer(scorer_id: str) -> Scorer:
+    """Return a scorer whose row is locked until the transaction ends. Raise NotFound if it was deleted."""
+    row = Scorer.objects.select_for_update().filter(pk=scorer_id).first()
+    if row is None:
+        raise NotFound(f"Scorer {scorer_id} not found.")
+    return row
+
+
 def change_scorer(scorer_id: str, change: JSONObject, *, author: str, **fields: Any) -> Scorer:
     """Add a version with changed fields, which goes live unless `publish` is False. Raise ConfigError."""
     with transaction.atomic():
-        row = Scorer.objects.select_for_update().get(pk=scorer_id)
+        row = lock_scorer(scorer_id)
         snapshot = {**(row.head.snapshot if row.head else {}), **change}
         reject_invalid_scorer(snapshot)
         if "metadata" in fields:
@@ -69,7 +77,7 @@ def add_version(row: Scorer, snapshot: JSONObject, author: str, message: str, pu
 def copy_head(scorer_id: str, author: str, message: str) -> ScorerVersion:
     """Add a version with the newest configuration, as a mark in the history."""
     with transaction.atomic():
-        row = Scorer.objects.select_for_update().get(pk=scorer_id)
+        row = lock_scorer(scorer_id)
         last = row.versions.first()
         version = ScorerVersion.objects.create(
             scorer=row,
@@ -108,7 +116,7 @@ def version_number_of(text: str) -> int:
 def activate_version(scorer_id: str, version: ScorerVersion) -> Scorer:
     """Publish a version."""
     with transaction.atomic():
-        row = Scorer.objects.select_for_update().get(pk=scorer_id)
+        row = lock_scorer(scorer_id)
         row.live = version
         save_pointers(row)
     return row
@@ -117,14 +125,16 @@ def activate_version(scorer_id: str, version: ScorerVersion) -> Scorer:
 def restore_version(scorer_id: str, version: ScorerVersion, author: str) -> ScorerVersion:
     """Add a version with the configuration of an earlier one, and publish it."""
     with transaction.atomic():
-        row = Scorer.objects.select_for_update().get(pk=scorer_id)
+        row = lock_scorer(scorer_id)
         message = f"Restored v{version.version_number}"
         return add_version(row, version.snapshot, author, message, publish=True)
 
 
+@transaction.atomic
 def delete_version(row: Scorer, version: ScorerVersion) -> None:
     """Delete a version. Raise Conflict for the live version and the draft."""
-    if version.pk in (row.live_id, row.head_id):
+    locked = lock_scorer(row.pk)  # or the version could go live meanwhile
+    if version.pk in (locked.live_id, locked.head_id):
         raise Conflict(
             "The live version and the newest one cannot be deleted. Publish another version first.", "in_use"
         )
