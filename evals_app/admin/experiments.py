@@ -16,8 +16,7 @@ from access_app.admin_access import ReadOnlyAdmin
 from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.plural import pluralize
-from evals_app.experiments.ending import request_cancel
-from evals_app.experiments.jobs import stop_runs
+from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.summary import count_results
 from evals_app.models import Experiment
 from runs_app.display.formats import format_dollars
@@ -60,7 +59,6 @@ class ExperimentAdmin(ReadOnlyAdmin):
         ]
         for row in rows:
             request_cancel(row)
-            stop_runs(row)
         if rows:
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, "Cancelled.")
         messages.success(request, f"{len(rows)} of {len(experiments)} experiments were cancelled. Results stay.")

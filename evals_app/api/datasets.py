@@ -22,6 +22,7 @@ from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.schema import JSONObject
 from evals_app.api.lookups import get_dataset, owner_for_new_dataset
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
+from evals_app.datasets.changes import dataset_not_found
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.datasets.schema import parse_dataset, parse_dataset_change
@@ -77,7 +78,9 @@ class DatasetView(JSONView):
         get_dataset(request, dataset_id, Role.EDITOR)
         columns = parse_dataset_change(json_object_body(request))
         with transaction.atomic():
-            dataset = Dataset.objects.select_for_update().get(pk=dataset_id)
+            dataset = Dataset.objects.select_for_update().filter(pk=dataset_id).first()
+            if dataset is None:
+                raise dataset_not_found(dataset_id)
             apply_change(request, dataset, columns)
             dataset.save()
         return json_response(dataset_body(dataset))

@@ -15,7 +15,6 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
@@ -26,10 +25,10 @@ from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import paged
 from evals_app.datasets.deletion import delete_experiment
 from evals_app.experiments.creation import create_experiment
-from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.ending import experiment_not_found
 from evals_app.experiments.external import finalize
-from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.options import ExperimentChange, parse_experiment
+from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
 
@@ -42,10 +41,6 @@ FILTERS = {
     "variantId": "variant_id",
 }
 Review = ExperimentResult.Review
-
-
-def experiment_not_found(experiment_id: str) -> ApiError:
-    return ApiError(404, f"Experiment with id {experiment_id} not found", "EXPERIMENT_NOT_FOUND")
 
 
 def get_experiment(
@@ -141,9 +136,7 @@ class CancelView(JSONView):
         experiment = get_experiment(request, experiment_id, Role.EDITOR)
         json_object_body(request)
         request_cancel(experiment)
-        stop_runs(experiment)
-        experiment.refresh_from_db()
-        return json_response(experiment_body(experiment))
+        return json_response(experiment_body(get_experiment(request, experiment_id)))
 
 
 class FinalizeView(JSONView):

@@ -21,6 +21,7 @@ from evals_app.experiments.external import require_open, run_item, submit_result
 from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult
 from evals_app.models import ExperimentResult
 
+REVIEW_COLUMNS = {"status": "review", "tags": "tags", "comment": "comment"}
 RESULT_ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}
 
 
@@ -60,13 +61,10 @@ class ResultView(JSONView):
         if result is None:
             raise ApiError(404, f"Result with id {result_id} not found", "EXPERIMENT_RESULT_NOT_FOUND")
         fields = validate_fields(ResultChange, json_object_body(request))
-        if "status" in fields:
-            result.review = fields["status"] or ""
-        if "tags" in fields:
-            result.tags = fields["tags"] or []
-        if "comment" in fields:
-            result.comment = fields["comment"] or ""
-        result.save(update_fields=["review", "tags", "comment"])
+        for name, value in fields.items():
+            setattr(result, REVIEW_COLUMNS[name], value or ([] if name == "tags" else ""))
+        if fields:  # those alone: somebody else may set the others at the same moment
+            result.save(update_fields=[REVIEW_COLUMNS[name] for name in fields])
         return json_response(result_body(result))
 
 

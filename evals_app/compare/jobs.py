@@ -58,13 +58,14 @@ def compare_job(job: Job) -> dict[str, Any]:
 
 
 def compute(row: Comparison) -> None:
-    """Compute the statistics of a comparison and store them."""
+    """Compute the statistics of a comparison and store them, unless it was deleted meanwhile."""
+    basis = basis_of(row.baseline, row.candidate)  # first: results that change meanwhile make it outdated
     statistics = compute_statistics(row.baseline, row.candidate)
     for entry in statistics["scorers"].values():
         entry["sentence"] = describe(entry, row.candidate)
-    row.statistics, row.state = statistics, Comparison.State.DONE
-    row.basis = basis_of(row.baseline, row.candidate)
-    row.save(update_fields=["statistics", "state", "basis"])
+    row.statistics, row.state, row.basis = statistics, Comparison.State.DONE, basis
+    names = ("statistics", "state", "basis")
+    Comparison.objects.filter(pk=row.pk).update(**{name: getattr(row, name) for name in names})
 
 
 def compute_now(baseline: Experiment, candidate: Experiment) -> Comparison:

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.memory import delete_threads
+from evals_app.experiments.stopping import stop_runs
 from evals_app.models import Dataset, Experiment
 
 
 @transaction.atomic
 def delete_experiment(experiment: Experiment) -> None:
     """Stop the open runs of an experiment, and delete it. Its runs stay until they expire."""
-    stop_runs(experiment)
-    delete_threads(experiment)
-    experiment.delete()
+    locked = Experiment.objects.select_for_update(of=("self",)).filter(pk=experiment.pk).first()
+    if locked is None:
+        return
+    locked.delete()
+    stop_and_forget(experiment)  # under the lock, or its job would start more
 
 
 @transaction.atomic
 def delete_with_experiments(dataset: Dataset) -> None:
     """Delete a dataset with its items and experiments. Raise ProtectedError if a release gate uses it."""
-    experiments = list(dataset.experiments.all())
-    dataset.delete()  # before the runs are stopped: a rollback does not continue them
+    locked = Dataset.objects.select_for_update().filter(pk=dataset.pk).first()
+    if locked is None:
+        return
+    experiments = list(locked.experiments.select_for_update(of=("self",)).order_by("pk"))
+    locked.delete()  # before the runs are stopped: a rollback does not continue them
     for experiment in experiments:
-        stop_runs(experiment)
-        delete_threads(experiment)
+        stop_and_forget(experiment)
+
+
+def stop_and_forget(experiment: Experiment) -> None:
+    """Stop the open runs of a deleted experiment, and delete its threads."""
+    stop_runs(experiment)
+    delete_threads(experiment)

@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db import transaction
 from django.utils import timezone
 
+from agentcms.errors import ApiError
 from agents_app.plural import pluralize
 from evals_app.experiments.memory import delete_threads, shares_thread
+from evals_app.experiments.results import store_stopped
 from evals_app.experiments.summary import count_results, summarize, verdict_of
 from evals_app.models import Experiment, ExperimentResult
 
 CANCELLED_MESSAGE = "Cancelled."
+END_COLUMNS = (
+    *("status", "verdict", "error", "stop_reason", "summary", "succeeded_count", "failed_count"),
+    *("started_at", "completed_at", "updated_at"),
+)
+
+
+def experiment_not_found(experiment_id: UUID | str) -> ApiError:
+    return ApiError(404, f"Experiment with id {experiment_id} not found", "EXPERIMENT_NOT_FOUND")
+
+
+def lock_experiment(experiment_id: UUID) -> Experiment:
+    """Return an experiment whose row is locked until the transaction ends. Raise ApiError if it was deleted."""
+    rows = Experiment.objects.select_for_update(of=("self",)).select_related("dataset")
+    row = rows.filter(pk=experiment_id).first()
+    if row is None:
+        raise experiment_not_found(experiment_id)
+    return row
+
+
+def lock_if_startable(experiment: Experiment) -> bool:
+    """Lock an experiment until the transaction ends. Return False if it was deleted, or its items may not start."""
+    rows = Experiment.objects.unfinished().filter(pk=experiment.pk, cancel_requested_at=None)
+    return rows.select_for_update().values_list("pk", flat=True).first() is not None
 
 
 def count_so_far(experiment: Experiment) -> None:
-    """Write the numbers of finished items."""
+    """Write the numbers of finished items, unless the experiment has ended meanwhile, which has counted them."""
     counts = count_results(experiment)
     experiment.succeeded_count, experiment.failed_count = counts["succeeded"], counts["failed"]
     experiment.summary = {"cost": float(counts["cost"]), "tokens": counts["tokens"]}
-    experiment.save(update_fields=["succeeded_count", "failed_count", "summary"])
+    names = ("succeeded_count", "failed_count", "summary")
+    rows = Experiment.objects.unfinished().filter(pk=experiment.pk)
+    rows.update(**{name: getattr(experiment, name) for name in names})
 
 
 def stop_reason(experiment: Experiment) -> str:
@@ -45,22 +74,38 @@ def fails_in_a_row(experiment: Experiment, count: int) -> bool:
     return all(error is not None for error in done.values_list("error", flat=True)[:count])
 
 
-def finish(experiment: Experiment, status: str, reason: str = "") -> None:
-    """Store the end of an experiment with its figures."""
-    counts, summary = count_results(experiment), summarize(experiment)
-    experiment.status, experiment.completed_at = status, timezone.now()
-    experiment.succeeded_count, experiment.failed_count = counts["succeeded"], counts["failed"]
-    experiment.summary = summary
+@transaction.atomic
+def finish(experiment: Experiment, status: str, reason: str = "", *, stops_open: bool = False) -> None:
+    """Store the end of an experiment with its figures, unless it has ended already.
+
+    With open results it only ends if it `stops_open` ones. Raise ApiError if it was deleted meanwhile.
+    """
+    row = lock_experiment(experiment.pk)
+    open_results = row.results.filter(state=ExperimentResult.State.RUNNING).select_related("item_version", "run")
+    if stops_open and not row.is_finished:
+        for result in open_results:
+            store_stopped(result)
+    if not (row.is_finished or open_results.all().exists()):
+        set_end(row, status, reason)
+        row.save(update_fields=END_COLUMNS)
+        delete_purged_thread(row)
+    for name in END_COLUMNS:
+        setattr(experiment, name, getattr(row, name))
+
+
+def set_end(row: Experiment, status: str, reason: str) -> None:
+    """Set the end of a locked experiment with its figures."""
+    counts, row.summary = count_results(row), summarize(row)
+    row.status, row.completed_at = status, timezone.now()
+    row.succeeded_count, row.failed_count = counts["succeeded"], counts["failed"]
     if status == Experiment.Status.COMPLETED:
-        experiment.verdict = verdict_of(experiment, summary)
+        row.verdict = verdict_of(row, row.summary)
     if status == Experiment.Status.FAILED:
-        experiment.error = reason
+        row.error = reason
     else:
-        experiment.stop_reason = reason
-    experiment.updated_at = experiment.completed_at
-    experiment.started_at = experiment.started_at or experiment.completed_at
-    experiment.save(force_update=True)  # one that was deleted meanwhile is not inserted again
-    delete_purged_thread(experiment)
+        row.stop_reason = reason
+    row.updated_at = row.completed_at
+    row.started_at = row.started_at or row.completed_at
 
 
 def delete_purged_thread(experiment: Experiment) -> None:
@@ -70,13 +115,12 @@ def delete_purged_thread(experiment: Experiment) -> None:
         delete_threads(experiment)
 
 
-def request_cancel(experiment: Experiment) -> None:
-    """Ask the job of an experiment to end it. Without a job it ends at once."""
-    with transaction.atomic():
-        row = Experiment.objects.select_for_update().get(pk=experiment.pk)
-        if row.is_finished:
-            return
-        row.cancel_requested_at = row.cancel_requested_at or timezone.now()
-        row.save(update_fields=["cancel_requested_at"])
-        if row.is_external:
-            finish(row, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+@transaction.atomic
+def mark_cancelled(experiment: Experiment) -> bool:
+    """Let no further item of an experiment start. Return False if it has ended. Raise ApiError if it was deleted."""
+    row = lock_experiment(experiment.pk)
+    if row.is_finished:
+        return False
+    row.cancel_requested_at = row.cancel_requested_at or timezone.now()
+    row.save(update_fields=["cancel_requested_at"])
+    return True

@@ -16,12 +16,13 @@ from agentcms.wire.timestamps import parse_timestamp
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.datasets.changes import reject_purged
 from evals_app.experiments import targets
-from evals_app.experiments.direct_calls import call_now, is_late_call
-from evals_app.experiments.direct_targets import Callee
-from evals_app.experiments.ending import count_so_far, finish
+from evals_app.experiments.direct.calls import insert_or_take_over, is_late_call, perform
+from evals_app.experiments.direct.targets import Callee
+from evals_app.experiments.ending import count_so_far, experiment_not_found, lock_experiment
 from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.results import save_result
 from evals_app.experiments.scoring import score_entry
+from evals_app.experiments.stopping import end_early
 from evals_app.models import DatasetItem, Experiment, ExperimentResult, ItemVersion
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
@@ -57,14 +58,14 @@ def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResul
     version = find_item_version(experiment, fields["item_id"])
     values = {"item_version": version, **submitted_values(fields)}
     with transaction.atomic():
-        row = Experiment.objects.select_for_update().get(pk=experiment.pk)
+        row = lock_experiment(experiment.pk)
         require_open(row)
-        reject_purged(DatasetItem.objects.select_for_update().get(pk=version.item_id))
+        reject_purged(DatasetItem.objects.select_for_update().get(pk=version.item_id))  # the lock keeps its dataset
         attempt = fields.get("attempt") or 0
         result, _ = experiment.results.update_or_create(item=version.item, attempt=attempt, defaults=values)
-        row.status, row.has_submitted_results = Experiment.Status.RUNNING, True
-        row.started_at = row.started_at or timezone.now()
-        row.save(update_fields=["status", "has_submitted_results", "started_at"])
+        row.has_submitted_results = True
+        row.save(update_fields=["has_submitted_results"])
+        mark_started(row)
     return result
 
 
@@ -102,31 +103,43 @@ def run_item(experiment: Experiment, item_id: str, options: JSONObject, user: Ca
     version = find_item_version(experiment, item_id)
     attempt = options.get("attempt") or 0
     result = experiment.results.filter(item=version.item_id, attempt=attempt).first()
-    if result is None or is_late_call(experiment, result):
-        target = targets.resolve(experiment, user)
-        Experiment.objects.filter(pk=experiment.pk, started_at=None).update(
-            status=Experiment.Status.RUNNING, started_at=timezone.now()
-        )
-        start_target(experiment, version, target, user, options)
-        result = experiment.results.get(item=version.item_id, attempt=attempt)
-    wait_for_result(experiment, result)
-    return experiment.results.select_related("item_version").get(pk=result.pk)
+    try:
+        if result is None or is_late_call(experiment, result):
+            start_target(experiment, version, targets.resolve(experiment, user), user, options)
+            result = experiment.results.get(item=version.item_id, attempt=attempt)
+        wait_for_result(experiment, result)
+        return experiment.results.select_related("item_version").get(pk=result.pk)
+    except ExperimentResult.DoesNotExist:  # the experiment was deleted while the item ran
+        raise experiment_not_found(experiment.pk) from None
 
 
 def start_target(
     experiment: Experiment, version: ItemVersion, target: ResolvedAgent | Callee, user: Caller, options: JSONObject
 ) -> None:
-    """Start the run of an item, or call a workflow or a scorer with it. Raise Unavailable."""
+    """Start the run of an item, or call a workflow or a scorer with it. Raise Unavailable, and Conflict at the end."""
     attempt = options.get("attempt") or 0
-    if isinstance(target, Callee):
-        call_now(experiment, version, attempt, target)
-        count_so_far(experiment)
-        return
     context = options.get("request_context") or {}
+    called = None
     try:
-        start_item(experiment, version, target, user, attempt=attempt, request_context=context)
+        with transaction.atomic():
+            row = lock_experiment(experiment.pk)
+            require_open(row)
+            mark_started(row)
+            if isinstance(target, Callee):
+                called = insert_or_take_over(experiment, version, attempt)
+            else:
+                start_item(experiment, version, target, user, attempt=attempt, request_context=context)
     except MustWait:
         raise Unavailable("The thread of this item is in use. Try again shortly.") from None
+    if isinstance(target, Callee) and called is not None:
+        perform(called, target)
+        count_so_far(experiment)
+
+
+def mark_started(row: Experiment) -> None:
+    """Mark a locked experiment as running."""
+    row.status, row.started_at = Experiment.Status.RUNNING, row.started_at or timezone.now()
+    row.save(update_fields=["status", "started_at"])
 
 
 def wait_for_result(experiment: Experiment, result: ExperimentResult) -> None:
@@ -153,8 +166,8 @@ def take_end(experiment: Experiment, result: ExperimentResult) -> bool:
 
 
 def finalize(experiment: Experiment) -> None:
-    """End an experiment that a program outside drives. A repeated call changes nothing."""
+    """End an experiment that a program outside drives. Items that still run are stopped. Repeated, it does nothing."""
     if experiment.is_finished:
         return
     require_open(experiment)
-    finish(experiment, Experiment.Status.COMPLETED)
+    end_early(experiment, Experiment.Status.COMPLETED)

@@ -17,7 +17,9 @@ from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from evals_app.datasets.changes import reject_purged
 from evals_app.experiments.memory import ThreadRequired, mark_thread, thread_for
+from evals_app.experiments.results import store_result
 from evals_app.experiments.scoring import find_scorer, scorer_keys
+from evals_app.experiments.spending import add_earlier_spending, run_tree, spent_by_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from runs_app.engine.start.memory import ThreadActive
 from runs_app.engine.start.run import ExperimentItem, start_run
@@ -59,13 +61,13 @@ def start_item(
 
     `earlier` is the result of a run whose process died. Return None if another process was first. Raise MustWait.
     """
-    result = earlier or ExperimentResult(experiment=experiment, item_version=version, attempt=attempt)
-    result.experiment, result.item_version, result.item_id = experiment, version, version.item_id
-    result.retry_count += earlier is not None
+    result = prepare_start(earlier or ExperimentResult(attempt=attempt), experiment, version)
     try:
         with transaction.atomic():
             if earlier is None:
                 result.save(force_insert=True)
+            else:
+                count_lost_run(earlier)
             _start(result, agent, user, request_context or {})
     except IntegrityError:
         return None
@@ -74,6 +76,19 @@ def start_item(
     except (ApiError, ValidationError, PermissionDenied, ThreadRequired, Agent.DoesNotExist, AgentArchived) as error:
         return save_failure(result, error, earlier is None)
     return result
+
+
+def prepare_start(result: ExperimentResult, experiment: Experiment, version: ItemVersion) -> ExperimentResult:
+    """Set what the start of an item reads of its result, and count a further attempt. Return the result."""
+    result.experiment, result.item_version, result.item_id = experiment, version, version.item_id
+    result.retry_count += not result._state.adding
+    return result
+
+
+def count_lost_run(result: ExperimentResult) -> None:
+    """Count what the run of a result has spent, which its next run replaces."""
+    if result.run is not None:
+        add_earlier_spending(result.experiment_id, spent_by_runs(run_tree(result.run)))
 
 
 def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request_context: JSONObject) -> None:
@@ -112,15 +127,30 @@ def seed_options(experiment: Experiment, attempt: int) -> JSONObject:
 
 
 def save_failure(result: ExperimentResult, error: Exception, is_new: bool) -> ExperimentResult | None:
-    """Store the result of an item that cannot run. Return None if another process was first."""
-    result.state, result.completed_at = ExperimentResult.State.DONE, timezone.now()
-    result.error, result.duration_ms = error_body(error), 0
+    """Store the result of an item that cannot run. Return None if another process was first.
+
+    An item that ran before keeps what that has cost.
+    """
+    result.error, result.duration_ms, result.completed_at = error_body(error), 0, timezone.now()
+    if not is_new:
+        if result.run is not None:
+            result.tokens, result.cost = spent_by_runs(run_tree(result.run))
+        is_stored = store_result(result)
+    else:
+        result.state = ExperimentResult.State.DONE
+        is_stored = insert(result)
+    result.state = ExperimentResult.State.DONE
+    return result if is_stored else None
+
+
+def insert(result: ExperimentResult) -> bool:
+    """Insert the row of a result. Return False if another process was first."""
     try:
         with transaction.atomic():
-            result.save(force_insert=is_new)
+            result.save(force_insert=True)
     except IntegrityError:
-        return None
-    return result
+        return False
+    return True
 
 
 def error_body(error: Exception) -> JSONObject:

@@ -19,19 +19,21 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef
 from django.utils import timezone
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
 
 from agentcms.db.locks import lock_name
-from agentcms.errors import ApiError
+from agentcms.errors import ApiError, Unavailable
 from evals_app.experiments import targets
-from evals_app.experiments.direct_calls import Calls
-from evals_app.experiments.direct_targets import Callee
-from evals_app.experiments.ending import CANCELLED_MESSAGE, count_so_far, finish, stop_reason
+from evals_app.experiments.direct.calls import Calls
+from evals_app.experiments.direct.targets import Callee
+from evals_app.experiments.ending import CANCELLED_MESSAGE, count_so_far, finish, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
-from evals_app.experiments.results import MAX_RETRIES, STOPPED_ERROR, save_result, was_lost
+from evals_app.experiments.results import MAX_RETRIES, save_result, was_lost
+from evals_app.experiments.stopping import end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
 from jobs_app.models import Job, LeaseLost
-from runs_app.engine import leases
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
 
@@ -48,6 +50,8 @@ UNEXPECTED_MESSAGE = (
     "Retry the failed items."
 )
 RENEWAL_INTERVAL = 3.0  # seconds between two renewals of the lease of the job
+COLLECTING_SECONDS = 0.5  # before a walk looks at the budget again: a judge may take seconds for each answer
+OUTAGES = (RedisError, BrokerError, ConnectionError, TimeoutError)  # of Valkey and the broker
 
 
 def enqueue_walk(experiment: Experiment) -> Job:
@@ -64,16 +68,38 @@ def walk_job(job: Job) -> dict[str, Any]:
     if experiment is None or experiment.is_finished:
         return {"done": 0}
     if job.attempts == 1:
-        try:
-            Walk(experiment, job).work(SLICE)
-        except Exception as error:
-            if not (isinstance(error, LeaseLost) or runner.is_transient(error)):
-                fail_after_error(experiment, error)
-            raise
-    if not experiment.is_finished:
+        walk_or_fail(experiment, job)
+    if not experiment.is_finished and not was_deleted(experiment):
         # A job has a limited number of attempts. After each death of a worker, the experiment gets a new job.
         enqueue_walk(experiment)
     return {"done": experiment.done_count}
+
+
+def walk_or_fail(experiment: Experiment, job: Job) -> None:
+    """Run an experiment for a minute. One that is deleted meanwhile just stops.
+
+    Raise Unavailable if a service does not respond, so that the job is tried again. Any other error fails the
+    experiment.
+    """
+    try:
+        Walk(experiment, job).work(SLICE)
+    except LeaseLost:
+        raise
+    except Exception as error:
+        if was_deleted(experiment):
+            log.info("Experiment %s was deleted while it ran.", experiment.pk)
+            stop_runs(experiment)
+        elif isinstance(error, OUTAGES):
+            raise Unavailable from error
+        elif runner.is_transient(error):
+            raise
+        else:
+            fail_after_error(experiment, error)
+            raise
+
+
+def was_deleted(experiment: Experiment) -> bool:
+    return not Experiment.objects.filter(pk=experiment.pk).exists()
 
 
 def run_to_end(experiment: Experiment) -> None:
@@ -97,18 +123,6 @@ def fail_after_error(experiment: Experiment, error: Exception) -> None:
         log.exception("The figures of experiment %s could not be stored.", experiment.pk)
         rows = Experiment.objects.filter(pk=experiment.pk)
         rows.update(status=Experiment.Status.FAILED, error=reason, completed_at=timezone.now())
-
-
-def end_early(experiment: Experiment, status: str, reason: str) -> None:
-    """End an experiment whose runs may not have ended. They are stopped, and their items count as failed."""
-    stop_runs(experiment)
-    open_results = experiment.results.filter(state=ExperimentResult.State.RUNNING)
-    open_results.update(
-        state=ExperimentResult.State.DONE, error=dict(STOPPED_ERROR), duration_ms=0, completed_at=timezone.now()
-    )
-    experiment.refresh_from_db()
-    if not experiment.is_finished:
-        finish(experiment, status, reason)
 
 
 class Walk:
@@ -177,7 +191,7 @@ class Walk:
         reason = stop_reason(experiment)
         open_count = experiment.results.filter(state=ExperimentResult.State.RUNNING).count()
         if reason:
-            self.stop_open_runs()
+            stop_runs(experiment)
             if not open_count:
                 finish(experiment, Experiment.Status.CANCELLED, reason)
             return collected > 0
@@ -187,37 +201,34 @@ class Walk:
         return bool(collected or started)
 
     def collect(self) -> int:
-        """Store the results of runs that have ended, and start those again whose process died."""
+        """Store the results of runs that have ended, and start those again whose process died. Return their number."""
         if self.calls is not None:
             return self.calls.collect()
         rows = self.experiment.results.filter(state=ExperimentResult.State.RUNNING)
-        ended = 0
+        ended, deadline = 0, time.monotonic() + COLLECTING_SECONDS
         large_columns = ("run__stored_configuration", "run__conversation")
         for result in rows.select_related("item_version", "run").defer(*large_columns):
             result.experiment = self.experiment
             run = result.run
             if run is not None and run.status in AgentRun.UNFINISHED_STATUSES:
-                ended += self.end_stuck_run(run)
+                end_stuck_run(run)
                 continue
             if was_lost(run) and result.retry_count < MAX_RETRIES and not stop_reason(self.experiment):
-                self.start_again(result)
+                ended += self.start_again(result)
                 continue
             ended += save_result(result, run)
             self.renew()
+            if time.monotonic() > deadline:
+                break
         return ended
 
-    def end_stuck_run(self, run: AgentRun) -> int:
-        """End a run whose process died, and one that waits for a person."""
-        if run.status == AgentRun.Status.SUSPENDED:
-            leases.cancel(run.pk)
-        elif run.lease_until is not None and run.lease_until < timezone.now() and not run.is_durable:
-            leases.end_lost_run(run.pk)
-        return 0
-
-    def start_again(self, result: ExperimentResult) -> None:
-        if self.agent is not None:
-            with contextlib.suppress(MustWait):
+    def start_again(self, result: ExperimentResult) -> bool:
+        """Start an item whose process died, unless the experiment ends. Return whether it started."""
+        with contextlib.suppress(MustWait), transaction.atomic():
+            if self.agent is not None and lock_if_startable(self.experiment):
                 start_item(self.experiment, result.item_version, self.agent, self.user, earlier=result)
+                return True
+        return False
 
     def start(self, open_count: int) -> int:
         """Start as many items as the limits allow. Return their number."""
@@ -228,6 +239,8 @@ class Walk:
         with transaction.atomic():
             # Otherwise two workers could count the same free places.
             lock_name("runs of experiments")
+            if not lock_if_startable(self.experiment):
+                return 0
             for version, attempt in self.waiting_items(min(free_count, free_places(self.experiment))):
                 try:
                     result = self.start_item(version, attempt)
@@ -258,22 +271,11 @@ class Walk:
             if count <= 0:
                 return
 
-    def stop_open_runs(self) -> None:
-        stop_runs(self.experiment)
-
     def renew(self) -> None:
         """Renew the lease of the job. Raise LeaseLost if another worker has taken it over."""
         if self.job is not None and time.monotonic() > self.renewed_at + RENEWAL_INTERVAL:
             self.renewed_at = time.monotonic()
             self.job.report_progress(done=self.experiment.done_count, total=self.experiment.total_items)
-
-
-def stop_runs(experiment: Experiment) -> None:
-    """Stop the unfinished runs of an experiment."""
-    for run in AgentRun.objects.unfinished().filter(
-        experiment_id=experiment.pk, parent=None, cancel_requested_at=None
-    ):
-        leases.cancel(run.pk)
 
 
 def free_places(experiment: Experiment) -> int:

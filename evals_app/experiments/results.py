@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from django.utils import timezone
 
 from agents_app.configuration.schema import JSONObject
 from evals_app.datasets.purging import purge_results
 from evals_app.experiments.scoring import add_scores, scorer_keys
+from evals_app.experiments.spending import run_tree, spent_by_runs
 from evals_app.models import DatasetItem, ExperimentResult
 from evals_app.reports.tool_mocks import find_mock_failure, mock_report
 from runs_app.engine.leases import LOST_MESSAGE
 from runs_app.experiments.mocks import NO_PERSON_MESSAGE
 from runs_app.models import AgentRun
-
-Number = TypeVar("Number", int, Decimal)
 
 MAX_RETRIES = 5
 SCORE_COLUMNS = ("scores", "scores_tokens", "scores_cost")
@@ -37,6 +35,14 @@ def save_result(result: ExperimentResult, run: AgentRun | None) -> bool:
     fill_from_run(result, run)
     if result.error is None:
         add_scores(result, scorer_keys(result.experiment, result.item_version))
+    return store_result(result)
+
+
+def store_stopped(result: ExperimentResult) -> bool:
+    """Store that the run of a result was stopped, with what it has spent so far."""
+    if result.run is not None:
+        result.tokens, result.cost = spent_by_runs(run_tree(result.run))
+    result.error, result.duration_ms, result.completed_at = dict(STOPPED_ERROR), 0, timezone.now()
     return store_result(result)
 
 
@@ -59,9 +65,8 @@ def fill_from_run(result: ExperimentResult, run: AgentRun | None) -> None:
         return
     duration = run.duration
     result.duration_ms = int(duration.total_seconds() * 1000) if duration else None
-    children = AgentRun.objects.filter(root_id=run.pk).exclude(pk=run.pk).order_by("finished_at")
-    tree = [run, *children.only("usage", "cost", "status", "error")]
-    result.tokens, result.cost = sum_of(row.usage.get("totalTokens") for row in tree), sum_of(row.cost for row in tree)
+    tree = run_tree(run)
+    result.tokens, result.cost = spent_by_runs(tree)
     result.completed_at = run.finished_at or result.completed_at
     result.error = run_error(run)
     add_mock_report(result, run, tree)
@@ -78,12 +83,6 @@ def add_mock_report(result: ExperimentResult, run: AgentRun, tree: Sequence[Agen
     item = result.item_version
     if item.tool_mocks or failed or item.unmocked_tool_policy == item.Policy.DENY:
         result.tool_mock_report = mock_report(run, item.tool_mocks or [], failed[1] if failed else None)
-
-
-def sum_of(values: Iterable[Number | None]) -> Number | None:
-    """Return the sum of the values that are there, or None if there are none."""
-    numbers = [value for value in values if value is not None]
-    return sum(numbers[1:], numbers[0]) if numbers else None
 
 
 def output_of(run: AgentRun) -> Any:

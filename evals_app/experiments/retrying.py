@@ -9,10 +9,16 @@ from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import Conflict
-from evals_app.experiments.ending import count_so_far
+from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason
 from evals_app.experiments.jobs import enqueue_walk
 from evals_app.experiments.memory import delete_threads_of_result
+from evals_app.experiments.spending import add_earlier_spending, spent_by_results
 from evals_app.models import Experiment
+
+REOPENED_COLUMNS = (
+    *("status", "verdict", "error", "stop_reason"),
+    *("cancel_requested_at", "completed_at", "updated_at"),
+)
 
 
 def retry_failed(experiment: Experiment, user: Caller) -> int:
@@ -21,20 +27,30 @@ def retry_failed(experiment: Experiment, user: Caller) -> int:
     The failed results are deleted; their runs stay. Raise Conflict, and RoleRequired without the role for the target.
     """
     with transaction.atomic():
-        row = Experiment.objects.select_for_update().get(pk=experiment.pk)
+        row = lock_experiment(experiment.pk)
         if row.is_external:
             raise Conflict("A program outside runs these items. Run them there again.", "EXPERIMENT_EXTERNAL")
         if not row.is_finished:
             raise Conflict("Wait until the experiment has ended, or cancel it.", "experiment_running")
         require_role(user, Role.EDITOR, row.target_owner_id)
-        failed = row.results.filter(error__isnull=False)
-        for result in failed.only("pk", "experiment_id", "item_id", "attempt"):
-            delete_threads_of_result(result)
-        failed.delete()
+        delete_failed(row)
         reopen(row)
         count_so_far(row)
+        if reason := stop_reason(row):
+            raise Conflict(f"{reason} Start another experiment with a larger budget.", "budget_spent")
         enqueue_walk(row)
     return row.total_items - row.done_count
+
+
+def delete_failed(row: Experiment) -> None:
+    """Delete the failed results of an experiment with their threads. What they have spent still counts."""
+    failed = row.results.filter(error__isnull=False)
+    columns = ("pk", "experiment_id", "item_id", "attempt", "tokens", "cost", "scores_tokens", "scores_cost")
+    results = list(failed.only(*columns))
+    for result in results:
+        delete_threads_of_result(result)
+    add_earlier_spending(row.pk, spent_by_results(results))
+    failed.delete()
 
 
 def reopen(row: Experiment) -> None:
@@ -42,4 +58,4 @@ def reopen(row: Experiment) -> None:
     row.status, row.updated_at = Experiment.Status.RUNNING, timezone.now()
     row.completed_at = row.cancel_requested_at = None
     row.verdict = row.error = row.stop_reason = ""
-    row.save()
+    row.save(update_fields=REOPENED_COLUMNS)

@@ -20,14 +20,22 @@ SUMMARY_COLUMNS = ("scores", "duration_ms", "tokens", "cost", "scores_tokens", "
 
 
 def count_results(experiment: Experiment) -> dict[str, Any]:
-    """Return the numbers of finished items, and the cost and tokens so far of their runs and scorers."""
+    """Return the numbers of finished items, and the cost and tokens so far of all runs and scorers."""
     done = experiment.results.filter(state=ExperimentResult.State.DONE)
-    return done.aggregate(
+    counts = done.aggregate(
         succeeded=Count("pk", filter=Q(error__isnull=True)),
         failed=Count("pk", filter=Q(error__isnull=False)),
         cost=Sum("cost", default=Decimal(0)) + Sum("scores_cost", default=Decimal(0)),
         tokens=Sum("tokens", default=0) + Sum("scores_tokens", default=0),
     )
+    earlier_cost, earlier_tokens = earlier_spending(experiment)
+    return counts | {"cost": counts["cost"] + earlier_cost, "tokens": counts["tokens"] + earlier_tokens}
+
+
+def earlier_spending(experiment: Experiment) -> tuple[Decimal, int]:
+    """Return the cost and the tokens of attempts that have no result any more, as the row has them now."""
+    rows = Experiment.objects.filter(pk=experiment.pk)
+    return rows.values_list("earlier_cost", "earlier_tokens").first() or (Decimal(0), 0)
 
 
 @dataclass
@@ -59,10 +67,13 @@ def summarize(experiment: Experiment) -> JSONObject:
     """Return the figures of each scorer over all results, with cost, tokens and durations.
 
     The cost and tokens are those of the runs and of the scorers together. `scorersCost` and `scorersTokens` are the
-    part of the scorers.
+    part of the scorers, `earlierCost` and `earlierTokens` that of attempts that were lost, retried or stopped.
     """
     tallies: dict[str, ScorerTally] = {}
-    durations, spent = [], Counter({"cost": 0.0, "tokens": 0, "scorersCost": 0.0, "scorersTokens": 0})
+    earlier_cost, earlier_tokens = earlier_spending(experiment)
+    earlier = {"earlierCost": float(earlier_cost), "earlierTokens": earlier_tokens}
+    spent = Counter({"cost": float(earlier_cost), "tokens": earlier_tokens, "scorersCost": 0.0, "scorersTokens": 0})
+    durations = []
     rows = experiment.results.filter(state=ExperimentResult.State.DONE).values_list(*SUMMARY_COLUMNS)
     for entries, duration, *used in rows.iterator(500):
         for entry in entries:
@@ -74,6 +85,7 @@ def summarize(experiment: Experiment) -> JSONObject:
     return {
         "scorers": {key: tally.figures for key, tally in tallies.items()},
         **spent,
+        **earlier,
         "medianMs": percentile(durations, 0.5),
         "p95Ms": percentile(durations, 0.95),
     }

@@ -12,7 +12,7 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration.schema import JSONObject
 from agents_app.models import Agent
-from evals_app.experiments.direct_targets import Callee, find_callee, state_of, target_not_found
+from evals_app.experiments.direct.targets import Callee, find_callee, state_of, target_not_found
 from evals_app.models import Experiment
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion

@@ -90,6 +90,18 @@ class Experiment(models.Model):
     succeeded_count = models.PositiveIntegerField(default=0, editable=False)
     failed_count = models.PositiveIntegerField(default=0, editable=False)
     summary = models.JSONField(default=dict, editable=False, help_text="Figures of each scorer, cost and durations.")
+    earlier_cost = models.DecimalField(
+        "cost of attempts without a result",
+        max_digits=14,
+        decimal_places=8,
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="In dollars, of attempts that were lost, retried or stopped.",
+    )
+    earlier_tokens = models.PositiveBigIntegerField(
+        "tokens of attempts without a result", default=0, db_default=0, editable=False
+    )
 
     provenance = models.JSONField(null=True, editable=False)
     experiment_set_id = models.CharField(max_length=200, null=True, editable=False)

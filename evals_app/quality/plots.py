@@ -27,9 +27,11 @@ class PlotValue(NamedTuple):
 
     @property
     def cost(self) -> float | None:
-        """The cost of the runs of the experiment, without that of its scorers."""
+        """The cost of the runs that gave the answers of the experiment, without that of its scorers."""
         summary = self.experiment.summary if self.experiment else {}
-        return summary["cost"] - summary.get("scorersCost", 0) if summary.get("cost") is not None else None
+        if summary.get("cost") is None:
+            return None
+        return float(summary["cost"] - summary.get("scorersCost", 0) - summary.get("earlierCost", 0))
 
     @property
     def p95_text(self) -> str:

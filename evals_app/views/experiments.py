@@ -20,9 +20,8 @@ from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
 from evals_app.compare.regressions import find_baseline, find_worse_items
-from evals_app.experiments.ending import request_cancel
-from evals_app.experiments.jobs import stop_runs
 from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.stopping import request_cancel
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.views.figures import duration_text
@@ -138,7 +137,6 @@ def cancel(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     row = get_page_experiment(request, experiment_id)
     get_page_dataset(request, row.dataset_id, Role.EDITOR)
     request_cancel(row)
-    stop_runs(row)
     messages.success(request, "No new item starts. Results stay.")
     return redirect("evals:experiment", row.pk)
 

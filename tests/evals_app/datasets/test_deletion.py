@@ -1,9 +1,9 @@
 """The deletion of a dataset."""
 
 import pytest
-from django.db import DatabaseError
 from django.db.models import ProtectedError
 
+from agentcms.errors import ApiError
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.experiments.ending import finish
 from evals_app.experiments.jobs import Walk
@@ -36,7 +36,7 @@ def test_an_experiment_that_is_deleted_while_it_ends_stays_deleted():
     experiment = new_experiment(make_dataset("One"), member("editor"), start=False)
     Experiment.objects.all().delete()
 
-    with pytest.raises(DatabaseError, match="did not affect any rows"):
+    with pytest.raises(ApiError, match="not found"):
         finish(experiment, Experiment.Status.COMPLETED)
 
     assert not Experiment.objects.exists()

@@ -11,8 +11,8 @@ from agents_app.editing.change_context import change
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
 from evals_app.experiments import jobs
-from evals_app.experiments.ending import request_cancel
 from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
 from jobs_app.models import Job

@@ -5,16 +5,25 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
 
+from agentcms.errors import Conflict
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.purging import purge_item
+from evals_app.experiments.direct.calls import insert_row, perform
+from evals_app.experiments.direct.targets import find_callee
 from evals_app.experiments.estimate import estimate_cost
-from evals_app.models import ExperimentResult
+from evals_app.experiments.jobs import Walk
+from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.spending import list_price
+from evals_app.experiments.stopping import end_early
+from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.records import create_scorer
+from runs_app.engine.leases import LOST_MESSAGE
 from runs_app.models import AgentRun
 from runs_app.providers import table
-from tests.evals_app.experiment_runs import make_dataset, run_experiment
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.factories import AgentFactory, member
-from tests.runs import DEMO
+from tests.runs import DEMO, LONG, SLOW
+from tests.served import wait_until
 
 PRICE = 0.0125  # dollars: 1,000 tokens in and 1,000 out of gpt-4o
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}, "claims": {"type": "array"}}}
@@ -166,3 +175,116 @@ def test_the_page_of_an_experiment_shows_the_details_of_a_score(judge, agent, cl
     details = page.partition("<summary>Details</summary>")[2].partition("</details>")[0]
     assert "Xylophone7391" in details
     assert "scores $0.0125" in page
+
+
+# --- Attempts without a result
+
+
+def lose_the_first_run(experiment, **figures):
+    """Start the first item, and let its process die."""
+    walk = Walk(experiment, None)
+    walk.begin()
+    walk.start(0)
+    wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the run")
+    AgentRun.objects.update(status="failed", error=LOST_MESSAGE, **figures)
+
+
+def test_the_cost_of_a_lost_run_counts_in_figures_and_budget(agent):
+    dataset = make_dataset("One", "Two")
+    experiment = new_experiment(dataset, member("editor"), agent, maxConcurrency=1, budget={"maxCost": 0.5})
+    lose_the_first_run(experiment, cost=0.75, usage={"totalTokens": 1000})
+
+    work()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.stop_reason) == ("cancelled", "The budget of $0.5 is spent.")
+    result = experiment.results.get()
+    assert result.retry_count == 1
+    assert (experiment.summary["cost"], experiment.summary["earlierCost"]) == pytest.approx((0.75, 0.75))
+    assert experiment.summary["tokens"] == 1000 + (result.tokens or 0)
+
+
+def test_the_finished_steps_of_a_lost_run_count(agent):
+    experiment = new_experiment(make_dataset("One"), member("editor"), agent)
+    lose_the_first_run(experiment)
+    run = AgentRun.objects.get()
+    spent = run.usage["totalTokens"]
+    AgentRun.objects.update(usage={}, cost=None)  # as a process leaves it that is killed
+
+    work()
+
+    experiment.refresh_from_db()
+    assert spent > 0
+    assert experiment.summary["earlierTokens"] == spent
+    assert experiment.summary["tokens"] == spent + experiment.results.get().tokens
+
+
+def test_the_price_of_steps_is_that_of_their_model():
+    usage = {"inputTokens": 1000, "outputTokens": 1000, "totalTokens": 2000}
+
+    assert (float(list_price("gpt-4o", usage)), list_price("unknown", usage)) == (PRICE, None)
+
+
+def failed_experiment(agent, editor, **options):
+    """Return an experiment whose only item failed after it had cost a quarter of a dollar."""
+    experiment = run_experiment(make_dataset("One"), editor, agent, **options)
+    experiment.results.update(error={"message": "No"}, cost="0.25", tokens=100, scores_cost="0.25", scores_tokens=100)
+    return experiment
+
+
+def test_the_cost_of_a_retried_result_counts(agent):
+    editor = member("editor")
+    experiment = failed_experiment(agent, editor)
+
+    retry_failed(experiment, editor)
+    work()
+
+    experiment.refresh_from_db()
+    result = experiment.results.get()
+    assert (result.error, result.cost) == (None, None)
+    assert (experiment.summary["cost"], experiment.summary["tokens"]) == pytest.approx((0.5, 200 + result.tokens))
+
+
+def test_a_spent_budget_is_not_retried(agent):
+    editor = member("editor")
+    experiment = failed_experiment(agent, editor, budget={"maxCost": 0.4})
+
+    with pytest.raises(Conflict) as raised:
+        retry_failed(experiment, editor)
+
+    assert raised.value.error == "The budget of $0.4 is spent. Start another experiment with a larger budget."
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.results.get().error) == ("completed", {"message": "No"})
+
+
+def test_a_run_that_an_early_end_stops_counts(idle_engine):
+    AgentFactory(id="slow", model=SLOW, instructions="")
+    parent = AgentFactory(model=DEMO, instructions="", agents=["slow"])
+    dataset = make_dataset(f'Use agent-slow {{"prompt": "{LONG}"}}')
+    experiment = new_experiment(dataset, member("editor"), parent)
+    walk = Walk(experiment, None)
+    walk.begin()
+    walk.step()
+    wait_until(lambda: AgentRun.objects.filter(parent__isnull=False, status="running").exists(), 20, "the sub-agent")
+
+    end_early(experiment, Experiment.Status.CANCELLED, "Cancelled.")
+
+    result, run = experiment.results.get(), AgentRun.objects.get(parent=None)
+    assert result.error["code"] == "stopped"
+    assert (result.tokens or 0) >= run.usage["totalTokens"] > 0
+    assert experiment.summary["tokens"] == result.tokens
+
+
+def test_a_call_whose_result_comes_too_late_counts(judge, agent):
+    editor = member("editor")
+    dataset = make_dataset({"input": {"output": "Answer"}})
+    experiment = new_experiment(dataset, editor, None, targetType="scorer", targetId="paid-judge")
+    callee = find_callee("scorer", "paid-judge", "")
+    result = insert_row(experiment, dataset.item_versions.select_related("item").get(), 0)
+    end_early(experiment, Experiment.Status.CANCELLED, "Cancelled.")
+
+    assert not perform(result, callee)
+
+    stored = Experiment.objects.get()
+    assert stored.results.get().error["code"] == "stopped"
+    assert (stored.summary["cost"], stored.summary["tokens"]) == pytest.approx((PRICE, 2000))

@@ -10,10 +10,10 @@ from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import registry, workflow
 from evals_app.experiments import jobs
-from evals_app.experiments.direct_calls import insert_row, perform
-from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.direct.calls import insert_row, perform
 from evals_app.experiments.jobs import Walk
 from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.targets import resolve
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.scorers.records import change_scorer, create_scorer

@@ -19,11 +19,12 @@ from django.utils import timezone
 
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import JSONObject
-from evals_app.experiments.direct_targets import Callee
+from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import stop_reason
 from evals_app.experiments.items import require_runnable, save_failure
 from evals_app.experiments.results import LOST_CODE, MAX_RETRIES, store_result
 from evals_app.experiments.scoring import add_scores, scorer_keys
+from evals_app.experiments.spending import add_earlier_spending, spent_by_result
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 
 log = logging.getLogger(__name__)
@@ -103,7 +104,10 @@ def perform_in_thread(result: ExperimentResult, callee: Callee) -> bool:
 
 
 def perform(result: ExperimentResult, callee: Callee) -> bool:
-    """Call the target, score what it returned, and store both. Return False if another process took over."""
+    """Call the target, score what it returned, and store both. Return False if the result is not wanted any more.
+
+    Another process took over, or the experiment was ended. What the call has spent counts even so.
+    """
     started = time.monotonic()
     outcome = callee.call(result.effective_input)
     result.duration_ms = int((time.monotonic() - started) * 1000)
@@ -113,7 +117,10 @@ def perform(result: ExperimentResult, callee: Callee) -> bool:
     if result.error is None:
         add_scores(result, scorer_keys(result.experiment, result.item_version))
     result.completed_at = timezone.now()
-    return store_result(result, retry_count=result.retry_count)
+    is_stored = store_result(result, retry_count=result.retry_count)
+    if not is_stored:
+        add_earlier_spending(result.experiment_id, spent_by_result(result))
+    return is_stored
 
 
 def is_late_call(experiment: Experiment, result: ExperimentResult) -> bool:
@@ -123,13 +130,14 @@ def is_late_call(experiment: Experiment, result: ExperimentResult) -> bool:
     return is_running and is_late and experiment.target_type != Experiment.Target.AGENT
 
 
-def call_now(experiment: Experiment, version: ItemVersion, attempt: int, callee: Callee) -> None:
-    """Call the target with one item in this thread, unless another process does so."""
+def insert_or_take_over(experiment: Experiment, version: ItemVersion, attempt: int) -> ExperimentResult | None:
+    """Return the row of a call that this process has to make, or None if another one does so, or it cannot be made."""
     result = insert_row(experiment, version, attempt)
     if result is None:
         rows = experiment.results.select_related("item_version")
         earlier = rows.get(item=version.item_id, attempt=attempt)
         result = earlier if is_late_call(experiment, earlier) and take_over(earlier) else None
-    if result is not None and result.state == ExperimentResult.State.RUNNING:
-        result.experiment = experiment
-        perform(result, callee)
+    if result is None or result.state != ExperimentResult.State.RUNNING:
+        return None
+    result.experiment = experiment
+    return result

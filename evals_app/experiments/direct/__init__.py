@@ -1,0 +1,1 @@
+"""Experiments over targets that are called without a run: workflows and scorers."""

@@ -1,0 +1,105 @@
+"""Spending of experiments: tokens and dollars of runs and scorers, also for answers that are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from agents_app.configuration.schema import JSONObject
+from evals_app.models import Experiment, ExperimentResult
+from runs_app.models import AgentRun, RunEvent
+
+Number = TypeVar("Number", int, Decimal)
+
+
+class Spent(NamedTuple):
+    """Tokens and dollars. None: not known."""
+
+    tokens: int | None = None
+    cost: Decimal | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return self.tokens is not None or self.cost is not None
+
+
+def sum_of(values: Iterable[Number | None]) -> Number | None:
+    """Return the sum of the values that are there, or None if there are none."""
+    numbers = [value for value in values if value is not None]
+    return sum(numbers[1:], numbers[0]) if numbers else None
+
+
+def total(parts: Iterable[Spent]) -> Spent:
+    rows = [*parts]
+    return Spent(sum_of(row.tokens for row in rows), sum_of(row.cost for row in rows))
+
+
+def run_tree(run: AgentRun) -> list[AgentRun]:
+    """Return a run and those of its sub-agents, in the order of their ends."""
+    children = AgentRun.objects.filter(root_id=run.pk).exclude(pk=run.pk).order_by("finished_at")
+    return [run, *children.only("usage", "cost", "status", "error")]
+
+
+def spent_by_runs(tree: Iterable[AgentRun]) -> Spent:
+    """Return what runs have spent. A run whose process died has no figures: its finished steps count."""
+    return total(Spent(row.usage.get("totalTokens"), row.cost) if row.usage else spent_by_steps(row) for row in tree)
+
+
+def spent_by_steps(run: AgentRun) -> Spent:
+    """Return what the finished steps of a run have spent."""
+    steps = run.events.filter(type=RunEvent.Type.STEP_FINISH).order_by("number").values_list("data", flat=True)
+    return total(spent_by_step(data.get("payload") or {}) for data in steps)
+
+
+def spent_by_step(payload: JSONObject) -> Spent:
+    """Return what a step has spent by the event of its end. The cost is that of the list prices of its model."""
+    usage = (payload.get("output") or {}).get("usage") or {}
+    model = (payload.get("metadata") or {}).get("modelId")
+    return Spent(usage.get("totalTokens"), list_price(str(model), usage) if model and usage else None)
+
+
+def list_price(model: str, usage: JSONObject) -> Decimal | None:
+    """Return the list price of a request in dollars, or None for an unknown model."""
+    from genai_prices import Usage, calc_price  # heavy: the prices of all models
+
+    tokens = Usage(
+        input_tokens=usage.get("inputTokens"),
+        output_tokens=usage.get("outputTokens"),
+        cache_read_tokens=usage.get("cachedInputTokens"),
+    )
+    try:
+        return calc_price(tokens, model).total_price
+    except (LookupError, ValueError):
+        return None
+
+
+def spent_by_result(result: ExperimentResult) -> Spent:
+    """Return what a result has spent, with its scorers."""
+    return total([Spent(result.tokens, result.cost), Spent(result.scores_tokens, result.scores_cost)])
+
+
+def spent_by_results(results: Sequence[ExperimentResult]) -> Spent:
+    return total(map(spent_by_result, results))
+
+
+@transaction.atomic
+def add_earlier_spending(experiment_id: UUID, spent: Spent) -> None:
+    """Count what was spent for answers that the experiment does not keep: those of lost, retried and stopped attempts.
+
+    The figures of an experiment that has ended meanwhile grow too.
+    """
+    if not spent.is_known:
+        return
+    tokens, cost = spent.tokens or 0, spent.cost or Decimal(0)
+    rows = Experiment.objects.filter(pk=experiment_id)
+    rows.update(earlier_tokens=F("earlier_tokens") + tokens, earlier_cost=F("earlier_cost") + cost)
+    row = rows.exclude(status__in=Experiment.UNFINISHED).select_for_update().only("summary").first()
+    if row is not None:
+        grown: JSONObject = {name: row.summary.get(name, 0) + float(cost) for name in ("cost", "earlierCost")}
+        grown |= {name: row.summary.get(name, 0) + tokens for name in ("tokens", "earlierTokens")}
+        rows.update(summary={**row.summary, **grown})

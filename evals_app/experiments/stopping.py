@@ -1,0 +1,87 @@
+"""Experiments that end before all their items are done: their open runs are stopped, and their results stored."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from django.utils import timezone
+
+from evals_app.experiments.ending import CANCELLED_MESSAGE, finish, mark_cancelled
+from evals_app.experiments.results import save_result, store_stopped
+from evals_app.models import Experiment, ExperimentResult
+from runs_app.engine import leases
+from runs_app.models import AgentRun
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS = 5.0  # to wait for the end of stopped runs: only then it is known what they have cost
+STOP_POLL_INTERVAL = 0.1  # seconds
+
+
+def request_cancel(experiment: Experiment) -> None:
+    """Start no further item and stop the open runs. The job of the experiment ends it; without a job it ends now.
+
+    Raise ApiError if it was deleted meanwhile.
+    """
+    if not mark_cancelled(experiment):
+        return
+    if experiment.is_external:
+        end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+    else:
+        stop_runs(experiment)
+
+
+def end_early(experiment: Experiment, status: str, reason: str = "") -> None:
+    """End an experiment whose runs may not have ended. They are stopped, and their items count as failed.
+
+    Raise ApiError if it was deleted meanwhile.
+    """
+    stop_runs(experiment)
+    store_ended_results(experiment)
+    finish(experiment, status, reason, stops_open=True)
+    stop_runs(experiment)  # those of items that started meanwhile
+
+
+def stop_runs(experiment: Experiment) -> None:
+    """Stop the unfinished runs of an experiment."""
+    for run in AgentRun.objects.unfinished().filter(
+        experiment_id=experiment.pk, parent=None, cancel_requested_at=None
+    ):
+        leases.cancel(run.pk)
+
+
+def store_ended_results(experiment: Experiment) -> None:
+    """Store the results of open runs and calls as they end. Wait a few seconds for them."""
+    deadline = time.monotonic() + STOP_SECONDS
+    rows = experiment.results.filter(state=ExperimentResult.State.RUNNING)
+    while open_results := list(rows.select_related("item_version", "run")):
+        for result in open_results:
+            result.experiment = experiment
+            store_if_ended(result)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(STOP_POLL_INTERVAL)
+
+
+def store_if_ended(result: ExperimentResult) -> None:
+    """Store a result if its run has ended. A call without a run stores its result itself."""
+    run = result.run
+    if run is None:
+        return
+    if run.status in AgentRun.UNFINISHED_STATUSES:
+        end_stuck_run(run)
+        return
+    try:
+        save_result(result, run)
+    except Exception as error:  # whose message may quote the answer
+        log.warning("The result of item %s could not be scored: %s.", result.item_id, type(error).__name__)
+        store_stopped(result)
+
+
+def end_stuck_run(run: AgentRun) -> None:
+    """End an unfinished run whose process died, and one that waits for a person."""
+    if run.status == AgentRun.Status.SUSPENDED:
+        leases.cancel(run.pk)
+    elif run.lease_until is not None and run.lease_until < timezone.now() and not run.is_durable:
+        leases.end_lost_run(run.pk)
