@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from knowledge_app.documents import media_types
+
+# The library takes quadratic time for long blank space and for long words. It gets short parts without such space.
+LONG_GAP = re.compile(r"(?<!\s)\s{200,}")
+MAX_PART_LENGTH = 100_000
+PART_ENDS = ("\n\n", "\n", " ")
 
 
 class Passage(NamedTuple):
@@ -40,11 +46,36 @@ def split_text(
     splitter = (MarkdownSplitter if has_marks else TextSplitter)(size, overlap=overlap)
     starts = [position for position, _ in sections]
     # A heading stands in the place of each passage below it. Alone it answers nothing, but it is like many questions.
-    chunks = [part for part in splitter.chunk_indices(text) if not (has_marks and has_only_headings(part[1]))]
+    placed_chunks = (
+        (position + start, chunk)
+        for position, part in split_into_parts(text)
+        for start, chunk in splitter.chunk_indices(part)
+    )
+    chunks = [part for part in placed_chunks if not (has_marks and has_only_headings(part[1]))]
     for number, (start, chunk) in enumerate(chunks):
         section = bisect_right(starts, start) - 1
         place = sections[section][1] if section >= 0 else ""
         yield Passage(number, chunk, start, start + len(chunk), place)
+
+
+def split_into_parts(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the parts of a text that the library gets, each with its position."""
+    start = 0
+    for end, next_start in [*(gap.span() for gap in LONG_GAP.finditer(text)), (len(text), len(text))]:
+        while end - start > MAX_PART_LENGTH:
+            cut = part_end(text, start)
+            yield start, text[start:cut]
+            start = cut
+        if end > start:
+            yield start, text[start:end]
+        start = next_start
+
+
+def part_end(text: str, start: int) -> int:
+    """Return where the part of a long text ends: at a paragraph, a line or a word if possible."""
+    limit = start + MAX_PART_LENGTH
+    ends = (text.rfind(mark, start + MAX_PART_LENGTH // 2, limit) + len(mark) for mark in PART_ENDS)
+    return next((end for end in ends if end > start + MAX_PART_LENGTH // 2), limit)
 
 
 def has_only_headings(chunk: str) -> bool:

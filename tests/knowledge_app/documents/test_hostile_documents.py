@@ -2,14 +2,16 @@
 
 import io
 import resource
+import time
 import zlib
 
 import pytest
 
 from knowledge_app.documents import extraction
+from knowledge_app.documents.chunking import MAX_PART_LENGTH, split_into_parts, split_text
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.extraction import extract_text
-from knowledge_app.documents.media_types import HTML, MARKDOWN, PDF, media_type_of
+from knowledge_app.documents.media_types import HTML, MARKDOWN, PDF, TEXT, media_type_of
 from tools_app.programs.sandbox import is_sandbox_available
 
 MEGABYTE = 1024 * 1024
@@ -137,3 +139,31 @@ def test_a_document_that_takes_over_its_reader_sees_neither_files_nor_secrets(se
 
     assert file == ("FileNotFoundError" if is_sandbox_available() else "hush")
     assert "SECRET_KEY" not in environment.split()
+
+
+@pytest.mark.parametrize("media_type", [MARKDOWN, TEXT])
+@pytest.mark.parametrize(
+    "text",
+    ["a" + "\n" * 30_000, "\N{LINE SEPARATOR}" * 10_000 + "a", "a" + " \n" * 10_000 + "b", "x" * 1_200_000],
+    ids=["trailing lines", "separators", "blank lines", "one word"],
+)
+def test_the_division_of_a_hostile_text_takes_linear_time(text, media_type):
+    started = time.process_time()
+
+    passages = [*split_text(text, media_type, [], size=1000, overlap=100)]
+
+    assert time.process_time() - started < 6
+    assert all(text[passage.start : passage.end] == passage.text for passage in passages)
+    assert {*text.split()} <= {passage.text for passage in passages} or len(passages) > 1200
+
+
+def test_a_long_text_is_divided_at_its_paragraphs():
+    paragraph = "The router has the port eighty. " * 10
+    text = "\n\n".join(f"{number}: {paragraph}" for number in range(1000))
+
+    parts = [*split_into_parts(text)]
+
+    assert "".join(part for _, part in parts) == text
+    assert [text[start : start + len(part)] for start, part in parts] == [part for _, part in parts]
+    assert max(len(part) for _, part in parts) <= MAX_PART_LENGTH
+    assert all(part.endswith("\n\n") for _, part in parts[:-1])
