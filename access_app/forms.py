@@ -14,6 +14,7 @@ from django.utils import timezone
 from access_app.models import Membership, validate_key_context, validate_key_resource
 from access_app.role import Role
 from access_app.throttling.sign_in import SignInThrottle
+from agentcms.web.json_field import ParsedJSONField
 
 UNKNOWN_USERNAME_MESSAGE = "There is no user with this username."
 RESOURCE_HELP = (
@@ -81,7 +82,7 @@ class KeyForm(forms.Form):
     resource = forms.CharField(
         required=False, label="Only for the resource", help_text=RESOURCE_HELP, validators=[validate_key_resource]
     )
-    context = forms.JSONField(
+    context = ParsedJSONField(
         required=False,
         label="Facts about the caller (JSON)",
         help_text=CONTEXT_HELP,

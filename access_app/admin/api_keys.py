@@ -17,6 +17,7 @@ from access_app.models import ApiKey, validate_key_context, validate_key_resourc
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import team_choices
+from agentcms.web.json_field import ParsedJSONField
 
 User = get_user_model()
 
@@ -36,7 +37,7 @@ class ApiKeyForm(forms.ModelForm):
     resource = forms.CharField(
         required=False, label="Only for resource", help_text=RESOURCE_HELP, validators=[validate_key_resource]
     )
-    context = forms.JSONField(
+    context = ParsedJSONField(
         required=False,
         label="Facts about the caller (JSON)",
         help_text=CONTEXT_HELP,

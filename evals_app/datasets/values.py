@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from agentcms.wire.json_parser import InvalidJSON, parse
+
 
 def text_of_json(value: Any) -> str:
     """Return a JSON value as people edit it: a text as it is, anything else as JSON."""
@@ -24,7 +26,7 @@ def json_of_text(text: str) -> Any:
     text = text.replace("\r\n", "\n").strip()  # browsers send line breaks as \r\n
     if text[:1] in ("{", "["):
         try:
-            return json.loads(text)
-        except ValueError:
+            return parse(text.encode("utf-8", "surrogatepass"))
+        except InvalidJSON:
             return text
     return text or None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from django.utils import timezone
 
+from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.configuration.schema import JSONObject
 from evals_app.datasets.purging import purge_results
 from evals_app.experiments.scoring import add_scores, scorer_keys
@@ -89,8 +89,8 @@ def output_of(run: AgentRun) -> Any:
     """Return the answer of a run: an object if it was asked for one, else a text."""
     if (run.input.get("options") or {}).get("structuredOutput") or run.configuration.get("structuredOutput"):
         try:
-            return json.loads(run.output)
-        except ValueError:
+            return parse(run.output.encode())
+        except InvalidJSON:
             return run.output
     return run.output
 

@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 
 from access_app.role import SHARED_LABEL
+from agentcms.web.json_field import ParsedJSONField
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.forms.scorer_settings import SettingsField, SettingsInputs, SettingsView
@@ -35,7 +36,7 @@ FIELD_BY_WIRE_NAME = {
 }
 
 
-class BlankJSONField(forms.JSONField):
+class BlankJSONField(ParsedJSONField):
     """JSON that is blank where there is none."""
 
     def prepare_value(self, value: Any) -> Any:

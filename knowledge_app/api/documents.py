@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +17,8 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.web.uploads import SizeLimitedUploadHandler
+from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.names import join_path
 from agents_app.api.unknown_keys import warning_payloads
 from knowledge_app.api.lookups import get_base, get_document
 from knowledge_app.api.representation import document_body
@@ -79,9 +80,10 @@ def add_files(request: Request, base: KnowledgeBase) -> list[Document]:
         raise BadRequest("request body", [("file", f"Send 1 to {MAX_FILES} files.")])
     try:
         text = request.POST.get("metadata")
-        metadata = json.loads(text) if text else None
-    except ValueError:
-        raise BadRequest("request body", [("metadata", "This must be a JSON object.")]) from None
+        metadata = parse(text.encode()) if text else None
+    except InvalidJSON as error:
+        faults = [(join_path("metadata", field), message) for field, message in error.faults]
+        raise BadRequest("request body", faults) from None
     limit = settings.KNOWLEDGE_MAX_DOCUMENT_BYTES
     contents = [(file.name, file.read(limit + 1), file.content_type) for file in files]
     return [

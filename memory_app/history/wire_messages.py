@@ -103,7 +103,7 @@ def _arguments(value: Any) -> Any:
         return {} if value is None else value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 

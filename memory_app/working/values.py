@@ -179,7 +179,7 @@ def parse_object(text: str | None) -> dict[str, Any]:
     """Return a stored object. A text that is none counts as an empty one: the agent may have had a template."""
     try:
         value = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

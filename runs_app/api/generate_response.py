@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
@@ -11,6 +10,7 @@ from django.http import HttpResponse
 
 from agentcms.api.responses import json_response
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
+from agentcms.wire.json_parser import InvalidJSON, parse
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.events import streams
 from runs_app.events.stream_chunks import Chunk
@@ -87,9 +87,12 @@ def generate_response(run: AgentRun) -> ResponseBody:
 
 
 def structured_output(run: AgentRun) -> Any:
-    """Return the answer of a run as an object, or None if its caller has asked for a text."""
+    """Return the answer of a run as an object. None if its caller has asked for a text, or it is no valid JSON."""
     has_object = run.output and run.input.get("options", {}).get(STRUCTURED_OUTPUT) and run.finish_reason == "stop"
-    return json.loads(run.output) if has_object else None
+    try:
+        return parse(run.output.encode()) if has_object else None
+    except InvalidJSON:  # such as a number that a double cannot hold
+        return None
 
 
 def response_body(run: AgentRun, messages: list[ResponseBody]) -> ResponseBody:

@@ -168,7 +168,7 @@ class BackgroundOverrides(AbstractCapability[RunDeps]):
             return args
         try:
             values = json.loads(args)
-        except ValueError:
+        except (ValueError, RecursionError):
             return args
         return (
             {name: value for name, value in values.items() if name != OVERRIDE} if isinstance(values, dict) else args

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, NamedTuple
+
+from agentcms.wire.json_parser import parse
 
 is_boundary = re.compile(r"</?passage-[0-9a-f]+>").fullmatch
 
@@ -25,7 +26,7 @@ def read_passages(result: str) -> list[PassageRow]:
     if '"knowledgeBase"' not in result:
         return []
     try:
-        value = json.loads(result)
+        value = parse(result.encode())
         base_key = str(value["knowledgeBase"])
         return [read_row(base_key, row) for row in value["results"]]
     except (ValueError, KeyError, TypeError, AttributeError):

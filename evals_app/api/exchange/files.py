@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
 from django.core.files.base import File
@@ -22,6 +21,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, TooLarge, UnsupportedMediaType
 from agentcms.web.downloads import file_response
 from agentcms.web.uploads import SizeLimitedUploadHandler
+from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.api.idempotency import run_idempotently
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import warning_payloads
@@ -131,8 +131,8 @@ def receive_form(request: Request, options: JSONObject) -> tuple[File[bytes], in
     options["media_type"] = file.content_type or ""
     if text := request.POST.get("columns"):
         try:
-            options["columns"] = json.loads(text)
-        except ValueError:
+            options["columns"] = parse(text.encode())
+        except InvalidJSON:
             raise BadRequest("request body", [("columns", "This must be a JSON object.")]) from None
     digest = hashlib.sha256()
     for chunk in file.chunks():

@@ -38,6 +38,8 @@ def test_a_user_binds_a_key_to_a_resource():
         ("resource", "x" * 257, "at most 256"),
         ("resource", "a\tb", "printable"),
         ("context", "{", "not valid JSON"),
+        ("context", "[" * 50_000, "not valid JSON"),
+        ("context", '{"plan": "\\ud800"}', "not valid JSON"),
         ("context", "[1]", "must be a JSON object"),
         ("context", '{"roles": ["manager"]}', "knows roles"),
         ("context", '{"a": "%s"}' % ("x" * 9000), "must not exceed 8 KB"),

@@ -240,6 +240,17 @@ def test_faulty_options_are_refused(editor, support, options, status, field):
     assert not Job.objects.exists()
 
 
+@pytest.mark.parametrize("columns", ["[" * 50_000, '{"a": "input", "a": "groundTruth"}', "{"])
+def test_hostile_columns_of_a_form_are_refused(editor, support, columns):
+    editor.client.raise_request_exception = False
+    file = SimpleUploadedFile("questions.csv", b"Q\nOne\n", "text/csv")
+
+    answer = editor.client.post("/api/datasets/support/import", {"file": file, "columns": columns})
+
+    assert (answer.status_code, answer.json()["issues"][0]["field"]) == (400, "columns")
+    assert not Job.objects.exists()
+
+
 def test_large_files_and_other_types_are_refused(editor, support, settings):
     settings.IMPORT_MAX_BYTES = 10
     large = send_items(editor, "support", "input\nOne or two\n", "csv")

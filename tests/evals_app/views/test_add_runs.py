@@ -124,3 +124,15 @@ def test_the_dialog_takes_a_constant_number_of_queries(
         make_dataset(pk=f"more-{number}", owner_id="support")
     with django_assert_num_queries(len(few)):
         client.get(path)
+
+
+@pytest.mark.parametrize("typed", ["[" * 50_000, '{"a": "\\ud800"}', '{"a": 1e999}'], ids=["deep", "half", "infinite"])
+def test_json_that_no_database_stores_stays_the_text_that_was_typed(client, runs, typed):
+    make_dataset(owner_id="support")
+    client.raise_request_exception = False
+    path = reverse("evals:add_run", args=[runs[0].pk])
+
+    added = client.post(path, {"dataset": "support", f"input-{runs[0].pk}": typed}, headers={"HX-Request": "true"})
+
+    assert added.status_code == 200
+    assert ItemVersion.objects.get().input == typed

@@ -6,6 +6,7 @@ import pytest
 
 from evals_app.models import Scorer
 from evals_app.scorers.records import create_scorer
+from runs_app.events.streams import StreamSlot
 from tests.factories import AgentFactory, member
 from tests.runs_app.factories import RunFactory
 
@@ -108,3 +109,25 @@ def test_roles_and_strangers(client, refunds):
         assert client.get(f"/scorers/refunds{route}").status_code == 404
     assert client.post("/scorers/refunds/versions/1/publish").status_code == 404
     assert "Refunds" not in text(client.get("/scorers"))
+
+
+def test_a_try_has_the_limits_of_streams(client, publisher, refunds, settings):
+    settings.RUN_STREAMS_PER_USER = 1
+    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get a refund.")
+
+    with StreamSlot(publisher):
+        busy = text(client.get(f"/scorers/refunds?run={run.pk}"))
+
+    assert "You have 1 open streams" in busy
+    assert "<b>1.000</b>" in text(client.get(f"/scorers/refunds?run={run.pk}"))
+
+
+@pytest.mark.parametrize("schema", ["[" * 50_000, '{"a":' * 3000, '{"a": "\\ud800"}', '{"a": 1e999}'])
+def test_a_hostile_schema_is_an_error_of_its_field(client, publisher, schema):
+    client.raise_request_exception = False
+    fields = {"type": "llm-judge", "instructions": "Be fair.", "output_schema": schema, "owner_id": "support"}
+
+    page = text(client.post("/new-scorer", INCLUDES | fields), 422)
+
+    assert "Enter a valid JSON." in page
+    assert not Scorer.objects.exists()

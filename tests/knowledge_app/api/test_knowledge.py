@@ -7,7 +7,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from access_app.role import Role
+from jobs_app.models import Job
 from knowledge_app.documents.adding import add_text
+from knowledge_app.indexing.jobs import REINDEX_BASE
 from knowledge_app.models import Chunk, Document, KnowledgeBase
 from knowledge_app.search import vector_search
 from tests.api_client import Caller
@@ -271,3 +273,38 @@ def test_the_list_of_bases_takes_few_queries(filled, django_assert_max_num_queri
     viewer.get(BASES)
     with django_assert_max_num_queries(6):
         assert viewer.get(BASES).body["total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "64 levels"),
+        ('{"a":' * 3000 + "1" + "}" * 3000, "64 levels"),
+        ('{"year": 1, "year": 2}', "repeat"),
+        ('{"year": 1e999}', "finite"),
+        ("{", "line 1"),
+    ],
+    ids=["list", "object", "duplicate", "infinite", "unfinished"],
+)
+def test_hostile_metadata_of_a_form_is_refused(base, text, message):
+    key = api_key(member(Role.EDITOR, "support"))
+    client = Client(headers={"Authorization": f"Bearer {key}"}, raise_request_exception=False)
+
+    answer = client.post(DOCUMENTS, {"file": SimpleUploadedFile("a.md", b"Text."), "metadata": text})
+
+    assert answer.status_code == 400, answer.content
+    (issue, *_) = answer.json()["issues"]
+    assert issue["field"].startswith("metadata")
+    assert message in issue["message"]
+    assert not Document.objects.exists()
+
+
+def test_a_base_is_indexed_once_however_often_it_is_asked_for(base):
+    users = [member(Role.EDITOR, "support") for _ in range(2)]
+
+    jobs = [Caller(api_key(user)).post(f"{BASE}/reindex").body["id"] for user in users for _ in range(3)]
+
+    assert len({*jobs}) == Job.objects.filter(kind=REINDEX_BASE).count() == 2
+    assert jobs == [*jobs[:1] * 3, *jobs[3:4] * 3]
+    run_jobs()
+    assert Caller(api_key(users[0])).post(f"{BASE}/reindex").body["id"] not in jobs

@@ -109,3 +109,7 @@ def test_a_person_writes_only_objects_that_fit_the_schema(resource, text):
 
     assert values.write_text(resource, text, options, ORIGIN).issues
     assert stored(resource) == (None, 0)
+
+
+def test_a_text_that_is_nested_too_deeply_counts_as_an_empty_object():
+    assert values.parse_object("[" * 30_000) == {}

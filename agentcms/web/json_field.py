@@ -1,0 +1,29 @@
+"""A field of JSON in a form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agentcms.wire.json_parser import InvalidJSON, parse
+
+
+class ParsedJSONField(forms.JSONField):
+    """JSON, parsed as by the API: deep nesting and what a database cannot store are errors."""
+
+    def to_python(self, value: Any) -> Any:
+        if value in self.empty_values or not isinstance(value, str):
+            return super().to_python(value)
+        try:
+            return parse(value.encode("utf-8", "surrogatepass"))
+        except InvalidJSON:
+            raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from None
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return data
+
+    def prepare_value(self, value: Any) -> Any:
+        """Format a stored value. Input is displayed again unchanged."""
+        return value if isinstance(value, str) else super().prepare_value(value)
