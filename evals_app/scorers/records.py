@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from agentcms.errors import Conflict, NotFound
 from agentcms.ids import parse_uuid
+from agentcms.wire.canonical import json_equal
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.datasets.creation import derive_id
@@ -58,13 +59,15 @@ def add_version(row: Scorer, snapshot: JSONObject, author: str, message: str, pu
     """Add a version to a locked scorer and move its pointers. An equal configuration adds none."""
     before = row.head.snapshot if row.head else {}
     version = row.head
-    if version is None or before != snapshot:
+    if version is None or not json_equal(before, snapshot):
         last = row.versions.first()
         version = ScorerVersion.objects.create(
             scorer=row,
             version_number=last.version_number + 1 if last else 1,
             snapshot=snapshot,
-            changed_fields=sorted(name for name in {*before, *snapshot} if before.get(name) != snapshot.get(name)),
+            changed_fields=sorted(
+                name for name in {*before, *snapshot} if not json_equal(before.get(name), snapshot.get(name))
+            ),
             change_message=message,
             author_name=author,
         )

@@ -163,3 +163,14 @@ class TestScoreAnswer:
         result = self.score(row.pk, run=RunFactory(agent=AgentFactory(), chunks=chunks))
 
         assert (result.score, result.details["calls"]) == (1, ["refund"])
+
+
+@pytest.mark.django_db
+def test_true_in_place_of_1_is_a_change():
+    row = create(snapshot={"presetConfig": {"check": "equals", "value": 1}})
+
+    row = change(row, {"presetConfig": {"check": "equals", "value": True}})
+
+    assert row.versions.count() == 2
+    assert row.live.snapshot["presetConfig"]["value"] is True
+    assert row.live.changed_fields == ["presetConfig"]
