@@ -12,6 +12,9 @@ from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.patterns import compile_pattern
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 
+# Characters of one text times those of the other: a comparison takes 0.1 s, in which nothing else runs.
+MAX_PAIRS = 4_000_000_000
+
 Config = dict[str, Any]
 Check = Callable[[Config, Answer], tuple[float, str]]
 
@@ -54,7 +57,7 @@ def matches(config: Config, answer: Answer) -> tuple[float, str]:
 def json_schema(config: Config, answer: Answer) -> tuple[float, str]:
     try:
         value = json.loads(answer.output) if isinstance(answer.output, str) else answer.output
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0.0, "The answer is not JSON."
     try:
         errors = SchemaValidator(config["schema"]).errors(value, 1)
@@ -92,7 +95,10 @@ def at_most(name: str) -> Check:
 
 def similarity(config: Config, answer: Answer) -> tuple[float, str]:
     expected = normalized(expected_text(config, answer), config)
-    return fuzz.ratio(normalized(text_of(answer.output), config), expected) / 100, ""
+    output = normalized(text_of(answer.output), config)
+    if len(expected) * len(output) > MAX_PAIRS:
+        raise NotScorable(f"Texts of {len(output):,} and {len(expected):,} characters are too long to compare.")
+    return fuzz.ratio(output, expected) / 100, ""
 
 
 CHECKS: dict[str, Check] = {

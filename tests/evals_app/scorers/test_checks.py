@@ -1,6 +1,8 @@
 """Checks and trajectories: scores without a model."""
 
 import asyncio
+import time
+from dataclasses import replace
 
 import pytest
 
@@ -132,3 +134,22 @@ def test_settings_that_are_null_are_the_default():
     result = asyncio.run(score_by_snapshot(snapshot, ANSWER))
 
     assert (result.score, result.label, result.error) == (1.0, "pass", "")
+
+
+def test_long_texts_are_not_compared_for_similarity():
+    started = time.process_time()
+
+    with pytest.raises(NotScorable, match="too long to compare"):
+        score_by_check({"check": "similarity", "value": "ab" * 250_000}, replace(ANSWER, output="ba" * 250_000))
+
+    assert time.process_time() - started < 1
+    assert (
+        score_by_check({"check": "similarity", "value": "ab" * 20_000}, replace(ANSWER, output="ab" * 20_000)).score
+        == 1
+    )
+
+
+def test_an_answer_that_is_nested_too_deeply_is_no_json():
+    result = score_by_check({"check": "json-schema", "schema": {}}, replace(ANSWER, output="[" * 100_000))
+
+    assert (result.score, result.reason) == (0, "The answer is not JSON.")
