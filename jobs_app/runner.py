@@ -95,6 +95,12 @@ def enqueue(
     return job
 
 
+def enqueue_unless_queued(kind: str, parameters: dict[str, Any], user: Any = None) -> Job:
+    """Return the same job of the user that has not started yet. If there is none, create one and send it."""
+    queued = Job.objects.filter(kind=kind, state=Job.State.QUEUED, requested_by=user, parameters=parameters)
+    return queued.order_by("created_at").first() or enqueue(kind, parameters, requested_by=user)
+
+
 def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
     """Create and send a scheduled job, at most once in a period, even with several beats. Return None otherwise."""
     slot = int((timezone.now().timestamp() - PERIOD_OFFSET) // period.total_seconds())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from access_app.caller import Caller
 from agentcms.ids import uuid7
 from jobs_app.models import Job
-from jobs_app.runner import enqueue
+from jobs_app.runner import enqueue, enqueue_unless_queued
 from knowledge_app.models import Document, KnowledgeBase
 
 INDEX_DOCUMENT = "index_document"
@@ -25,4 +25,4 @@ def enqueue_indexing(document: Document, user: Caller | None = None) -> Job:
 
 def enqueue_reindexing(base: KnowledgeBase, user: Caller | None = None) -> Job:
     """Index all documents of a base in a job: into another index if the settings changed since this one."""
-    return enqueue(REINDEX_BASE, {"base": base.pk}, requested_by=user)
+    return enqueue_unless_queued(REINDEX_BASE, {"base": base.pk}, user)

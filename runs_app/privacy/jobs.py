@@ -12,7 +12,7 @@ from access_app.caller import Caller
 from jobs_app import limits
 from jobs_app.files import file_storage, save_file, temporary_file
 from jobs_app.models import Job
-from jobs_app.runner import enqueue, job_handler
+from jobs_app.runner import enqueue_unless_queued, job_handler
 from runs_app.privacy.export import export_lines
 from runs_app.privacy.personal_data import EXPORT_RESOURCE, FORGET
 
@@ -32,7 +32,7 @@ def start_export(user: Caller, realm: str, resource: str) -> Job:
 def start_forgetting(user: User, realm: str, resource: str) -> Job:
     """Start the deletion of all data of a resource."""
     parameters = {"realm": realm, "resource": resource, "by": user.get_username()}
-    return enqueue(FORGET, parameters, requested_by=user)
+    return enqueue_unless_queued(FORGET, parameters, user)
 
 
 @job_handler(EXPORT_RESOURCE, "Export of the data of a resource")

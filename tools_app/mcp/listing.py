@@ -12,7 +12,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from agentcms.errors import NotFound, Unprocessable
 from jobs_app.models import Job
-from jobs_app.runner import enqueue, job_handler
+from jobs_app.runner import enqueue, enqueue_unless_queued, job_handler
 from tools_app.mcp.accepted_definitions import Listing
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import server_from_row
@@ -47,7 +47,7 @@ def run_listing(job: Job) -> dict[str, Any]:
 
 
 def enqueue_listing(row: McpServer, user: Caller | None = None) -> Job:
-    return enqueue(LIST_TOOLS, {"server": row.key}, requested_by=user)
+    return enqueue_unless_queued(LIST_TOOLS, {"server": row.key}, user)
 
 
 def enqueue_listing_soon(key: str) -> None:
