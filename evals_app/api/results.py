@@ -20,6 +20,7 @@ from evals_app.api.representation import paged
 from evals_app.experiments.external import require_open, run_item, submit_result
 from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult
 from evals_app.models import ExperimentResult
+from runs_app.events.streams import StreamSlot
 
 REVIEW_COLUMNS = {"status": "review", "tags": "tags", "comment": "comment"}
 RESULT_ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}
@@ -78,6 +79,7 @@ class ItemRunView(JSONView):
         if not experiment.target_id:
             message = "The experiment has no target. Submit its results instead."
             raise ApiError(409, message, "EXPERIMENT_TARGET_NOT_FOUND")
-        result = run_item(experiment, item_id, options, request.user)
+        with StreamSlot(request.user):  # the run of the item blocks a thread
+            result = run_item(experiment, item_id, options, request.user)
         scores = [result_score_body(entry) for entry in result.scores]
         return json_response({"result": result_body(result), "scores": scores})

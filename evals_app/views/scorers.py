@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.permissions import granted_covers, require_granted_role, require_role
 from access_app.role import Role
-from agentcms.errors import ApiError, NotFound
+from agentcms.errors import ApiError, NotFound, Unavailable
 from agentcms.ids import parse_uuid
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import Entry, Kind, registry
@@ -28,6 +28,7 @@ from evals_app.scorers import records
 from evals_app.scorers.results import ScoreResult, answer_of_run
 from evals_app.scorers.snapshots import score_by_snapshot
 from evals_app.views.lookups import ROWS_PER_PAGE
+from runs_app.events.streams import StreamSlot, TooManyStreams
 from runs_app.models import AgentRun
 
 MAX_TRY_SECONDS = 60.0
@@ -139,7 +140,10 @@ def try_on_run(request: HttpRequest, row: Scorer, run_id: str) -> dict[str, Any]
         return await asyncio.wait_for(score_by_snapshot(snapshot, answer), MAX_TRY_SECONDS)
 
     try:
-        return {"run": run, "result": asyncio.run(score())}
+        with StreamSlot(request.user):  # a judge blocks a thread
+            return {"run": run, "result": asyncio.run(score())}
+    except (TooManyStreams, Unavailable) as error:
+        return {"problem": error.error}
     except TimeoutError:
         return {"problem": f"The scorer took longer than {MAX_TRY_SECONDS:g} seconds."}
 

@@ -31,6 +31,7 @@ from memory_app.observational.records import (
     observation_record,
     observation_status,
 )
+from runs_app.events.streams import StreamSlot
 
 HISTORY_LIMIT = 5  # records, unless the request says another number
 MAX_HISTORY = 100
@@ -73,7 +74,8 @@ class BufferStatusView(JSONView):
         if not key:
             raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
         thread = get_thread(caller_of(request), key, resource)
-        wait_until_observed(thread)
+        with StreamSlot(request.user):  # it blocks a thread
+            wait_until_observed(thread)
         return json_response({"record": observation_record(thread, observed_options(agent, thread))})
 
 

@@ -10,6 +10,7 @@ from memory_app.api import observations
 from memory_app.models import Observation
 from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE
+from runs_app.events.streams import StreamSlot
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread
@@ -127,3 +128,12 @@ def test_a_stranger_finds_nothing(thread):
 
     assert stranger.get(f"{ROUTE}?threadId=t").status_code == 404
     assert stranger.post(f"{ROUTE}/buffer-status", {"threadId": "t"}).status_code == 404
+
+
+def test_the_buffer_status_has_the_limits_of_streams(caller, user, thread, settings):
+    settings.RUN_STREAMS_PER_USER = 1
+
+    with StreamSlot(user):
+        answer = caller.post(f"{ROUTE}/buffer-status", {"threadId": "t", "resourceId": "alice"})
+
+    assert (answer.status_code, answer.body["code"]) == (429, "too_many_streams")
