@@ -18,6 +18,7 @@ from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
 from evals_app.api.representation import paged
 from evals_app.api.scores import create_score, list_scores, readable_scores
+from evals_app.scorers.results import ScoreValue
 from evals_app.traces import root_span, spans_of_run, trajectory_of
 from runs_app.api.lookups import get_readable_run
 from runs_app.models import AgentRun
@@ -33,7 +34,7 @@ class TraceScore(BaseModel):
 
     trace_id: Annotated[str, Field(min_length=1, max_length=64)]
     scorer_id: Annotated[str, Field(min_length=1, max_length=256)]
-    score: float
+    score: ScoreValue
     reason: Annotated[str, Field(max_length=5000)] | None = None
     metadata: JSONObject | None = None
 

@@ -23,6 +23,7 @@ from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from evals_app.api.representation import paged
 from evals_app.api.scorer_representation import score_body, usable_scorer_body
+from evals_app.scorers.results import ScoreValue
 from runs_app.api.lookups import get_readable_run
 from runs_app.models import AgentRun, Score
 
@@ -34,7 +35,7 @@ class ScoreBody(BaseModel):
 
     run_id: Annotated[str, Field(max_length=64)]
     scorer_id: Annotated[str, Field(min_length=1, max_length=256)]
-    score: float | None = None
+    score: ScoreValue | None = None
     reason: Annotated[str, Field(max_length=5000)] | None = None
     label: Annotated[str, Field(max_length=64)] | None = None
     details: JSONObject | None = None

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from agentcms.ids import parse_uuid
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, validate_fields
 from evals_app.datasets.schema import Keys, Text
+from evals_app.scorers.results import ScoreValue
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_CONCURRENCY, MAX_REPEATS = 20, 10
@@ -114,7 +115,7 @@ class SubmittedScore(BaseModel):
 
     scorer_id: ShortText
     scorer_name: ShortText | None = None
-    score: float
+    score: ScoreValue
     reason: Text | None = None
     metadata: JSONObject | None = None
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from agents_app.configuration.schema import JSONObject
 from runs_app.models import AgentRun
 
 MAX_DEPTH = 5  # of sub-agents whose calls are counted
+# Sums and squares of scores must fit a double.
+MAX_SCORE = 1_000_000
+ScoreValue = Annotated[float, Field(ge=-MAX_SCORE, le=MAX_SCORE)]
 PASSED, FAILED, NOT_SCORABLE = "pass", "fail", "not scorable"
 
 

@@ -16,6 +16,7 @@ from evals_app.scorers.kinds.judges import JUDGE, score_range
 from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS
 from evals_app.scorers.kinds.trajectory import MODES
 from evals_app.scorers.presets import PRESETS
+from evals_app.scorers.results import ScoreValue
 from evals_app.scorers.settings import settings_issues
 
 ScorerType = Literal[
@@ -51,8 +52,8 @@ class Range(BaseModel):
 
     model_config = WIRE_CONFIG
 
-    min: float | None = None
-    max: float | None = None
+    min: ScoreValue | None = None
+    max: ScoreValue | None = None
 
 
 class ScorerBody(BaseModel):

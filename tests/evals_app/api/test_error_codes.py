@@ -2,13 +2,16 @@
 
 import pytest
 
+from agents_app.models import Agent
 from evals_app.api import experiments
 from evals_app.experiments.jobs import WALK
 from evals_app.models import Experiment
 from jobs_app.models import Job
+from runs_app.events.streams import StreamSlot
 from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, api_key, member
+from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -113,3 +116,41 @@ def test_what_was_deleted_at_the_same_moment_is_not_found(caller, monkeypatch):
     assert_error(caller.post(f"{path}/finalize"), 404, "EXPERIMENT_NOT_FOUND")
     key = external(caller).rpartition("/")[2]
     assert_error(caller.post(f"/api/experiments/{key}/cancel"), 404, "EXPERIMENT_NOT_FOUND")
+
+
+def test_a_score_of_which_sums_would_not_fit_a_number(caller):
+    dataset = make_dataset("One")
+    path, item = external(caller), str(dataset.items.get().pk)
+    run = RunFactory(agent=Agent.objects.get())
+
+    def scored(score):
+        scores = [{"scorerId": "x", "score": score}]
+        return caller.post(f"{path}/results", {"itemId": item, "output": "Yes", "scores": scores})
+
+    def assert_refused(answer, field):
+        assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, field)
+
+    for score in (1.7e308, -1.7e308, 1_000_001):
+        assert_refused(scored(score), "scores[0].score")
+        assert_refused(caller.post("/api/scores", {"runId": str(run.pk), "scorerId": "x", "score": score}), "score")
+        trace = {"traceId": str(run.pk), "scorerId": "x", "score": score}
+        assert_refused(caller.post("/api/observability/scores", {"score": trace}), "score.score")
+    judge = {"name": "Judge", "type": "check", "presetConfig": {"check": "equals"}, "scoreRange": {"max": 1e300}}
+    assert_refused(caller.post("/api/stored/scorers", judge), "scoreRange.max")
+    assert scored(1_000_000).status_code == 201
+    assert caller.post(f"{path}/finalize").body["summary"]["scorers"]["x"]["mean"] == 1_000_000
+
+
+def test_items_that_run_have_the_limits_of_streams(settings):
+    settings.RUN_STREAMS_PER_USER = 1
+    user = member("publisher")
+    AgentFactory(id="clerk")
+    caller, dataset = Caller(api_key(user)), make_dataset("One")
+    body = {"start": False, "targetType": "agent", "targetId": "clerk"}
+    path = f"{EXPERIMENTS}/{caller.post(EXPERIMENTS, body).body['id']}"
+
+    with StreamSlot(user):
+        answer = caller.post(f"{path}/items/{dataset.items.get().pk}/run")
+
+    assert (answer.status_code, answer.body["code"]) == (429, "too_many_streams")
+    assert caller.get(f"{path}/results").body["results"] == []
