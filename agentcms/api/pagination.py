@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from django.db.models import Model, QuerySet
+
+from agentcms.errors import BadRequest
 from agentcms.wire.unknown_names import UnknownName
+
+LargeRow = TypeVar("LargeRow", bound=Model)
+LargeKey = TypeVar("LargeKey")
+
+MAX_PAGE_MB = 64  # of texts; a row may have some megabytes, and a page a thousand rows
+ROWS_PER_READ = 25
+LARGE_PAGE_MESSAGE = f"The rows of this page have more than {MAX_PAGE_MB} MB. Send a smaller perPage."
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,53 @@ class Paging:
     @property
     def stop(self) -> int:
         return self.start + self.per_page
+
+
+class PageSize:
+    """The size of the rows of a page so far. Raises BadRequest for more than MAX_PAGE_MB."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def add(self, characters: int) -> None:
+        self.characters += characters
+        if self.characters > MAX_PAGE_MB * 1024 * 1024:
+            raise BadRequest("query parameters", [("perPage", LARGE_PAGE_MESSAGE)])
+
+
+def read_page(rows: QuerySet[LargeRow], paging: Paging, body_of: Callable[[LargeRow], Any]) -> list[Any]:
+    """Return the bodies of a page of rows that may be large. They are read in parts, up to the size of a page."""
+    bodies: list[Any] = []
+    size = PageSize()
+    for start in range(paging.start, paging.stop, ROWS_PER_READ):
+        part = list(rows[start : min(start + ROWS_PER_READ, paging.stop)])
+        for row in part:
+            bodies.append(body_of(row))
+            size.add(text_length(bodies[-1]))
+        if len(part) < ROWS_PER_READ:
+            break
+    return bodies
+
+
+def in_parts(keys: Sequence[LargeKey]) -> Iterator[list[LargeKey]]:
+    """Yield the keys of large rows in parts that are read at once."""
+    for start in range(0, len(keys), ROWS_PER_READ):
+        yield [*keys[start : start + ROWS_PER_READ]]
+
+
+def text_length(value: Any) -> int:
+    """Return the number of characters of the texts in a JSON value."""
+    length, waiting = 0, [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            length += len(part)
+        elif isinstance(part, dict):
+            length += sum(map(len, part))
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return length
 
 
 def page_payload(key: str, rows: Sequence[Any], total: int, page: int, per_page: int) -> dict[str, Any]:

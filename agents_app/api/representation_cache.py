@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cachetools import FIFOCache
 
 from access_app.caller import Caller
+from agentcms.api.pagination import PageSize, in_parts
 from agentcms.cache import SizeLimitedCache
 from agents_app.api.representation import AgentRow, AgentText, agent_rows_by_id, agents_json
 
@@ -34,14 +35,19 @@ _texts: SizeLimitedCache[tuple[str, AgentKey], AgentText] = SizeLimitedCache(
 
 
 def get_many_json(user: Caller, keys: Sequence[AgentKey], relation: str) -> list[str]:
-    """Return the JSON text of each agent. Agents that are not cached are read in one query.
+    """Return the JSON text of each agent. Agents that are not cached are read in parts.
+
+    Raises BadRequest if they are too large for one page.
 
     An agent that changed since its key was read is shown as it is now. One that was deleted is left out.
     """
     cached = _texts.get_many([(relation, key) for key in keys])
     texts = {key.id: text for (_, key), text in cached.items()}
-    if missing := [key.id for key in keys if key.id not in texts]:
-        texts |= _load(user, missing, relation)
+    size = PageSize()
+    for missing in in_parts([key.id for key in keys if key.id not in texts]):
+        loaded = _load(user, missing, relation)
+        size.add(sum(len(text.text) for text in loaded.values()))
+        texts |= loaded
     return agents_json([texts[key.id] for key in keys if key.id in texts])
 
 

@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.role import Role
+from agentcms.api.pagination import read_page
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
@@ -46,7 +47,7 @@ class ItemsView(JSONView):
         if search:
             rows = rows.filter(text__contains=search.casefold())
         rows = rows.order_by(("-" if order.direction == "DESC" else "") + ITEM_ORDERS[order.field], "item_id")
-        page = [item_body(row) for row in rows[paging.start : paging.stop]]
+        page = read_page(rows, paging, item_body)
         return json_response(paged("items", page, rows.count(), paging) | warning_payloads(unknown))
 
     @idempotent

@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
+from agentcms.api.pagination import read_page
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
@@ -58,11 +59,12 @@ class TracesView(JSONView):
         runs = AgentRun.objects.for_user(request.user).filter(parent=None)
         if agent_id is not None:
             runs = runs.filter(agent_key=agent_id)
-        page = runs.with_roles(request.user).defer("stored_configuration", "conversation")[paging.start : paging.stop]
-        spans = [
-            self.visible_fields(root_span(run, str(run.pk), None, run.details_visible_to(request.user)))
-            for run in page
-        ]
+        rows = runs.with_roles(request.user).defer("stored_configuration", "conversation")
+
+        def span_of(run: AgentRun) -> JSONObject:
+            return self.visible_fields(root_span(run, str(run.pk), None, run.details_visible_to(request.user)))
+
+        spans = read_page(rows, paging, span_of)
         return json_response(paged("spans", spans, runs.count(), paging) | warning_payloads(unknown))
 
     def visible_fields(self, span: JSONObject) -> JSONObject:

@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.role import Role
+from agentcms.api.pagination import read_page
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
@@ -38,11 +39,8 @@ class ResultsView(JSONView):
         rows = experiment.results.select_related("item_version")
         rows = rows.order_by(("-" if order.direction == "DESC" else "") + RESULT_ORDERS[order.field], "pk")
         if tags := set(query.values.get("tags", [])):
-            matching = [row for row in rows if tags.issubset(row.tags)]
-            page, total = matching[paging.start : paging.stop], len(matching)
-        else:
-            page, total = list(rows[paging.start : paging.stop]), rows.count()
-        payload = paged("results", [result_body(row) for row in page], total, paging)
+            rows = rows.filter(pk__in=[pk for pk, given in rows.values_list("pk", "tags") if tags.issubset(given)])
+        payload = paged("results", read_page(rows, paging, result_body), rows.count(), paging)
         return json_response(payload | warning_payloads(unknown))
 
     def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:

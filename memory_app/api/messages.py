@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from agentcms.api.pagination import page_payload
+from agentcms.api.pagination import PageSize, in_parts, page_payload, text_length
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
@@ -54,18 +54,22 @@ class MessagesView(JSONView):
         ascending = is_ordered and order.direction == "ASC"
         page = heads.order_by("number" if ascending else "-number")[paging.start : paging.stop]
         numbers = [*page.values_list("number", flat=True)]
-        messages = messages_at(thread, numbers)
+        size = PageSize()
+        messages = messages_at(thread, sorted(numbers), size)
         if is_ordered and not ascending:
             messages.reverse()
-        messages = with_included(caller_of(request), thread, messages, included)
+        messages = with_included(caller_of(request), thread, messages, included, size)
         body = page_payload("messages", messages, heads.count(), paging.page, paging.per_page)
         return json_response(body | {"uiMessages": ui_messages(messages)})
 
 
-def messages_at(thread: Thread, numbers: list[int]) -> list[WireMessage]:
-    """Return the messages that begin at these numbers, oldest first."""
-    rows = thread.messages.filter(head_number__in=numbers).order_by("number") if numbers else []
-    return wire_messages(thread, rows)
+def messages_at(thread: Thread, numbers: list[int], size: PageSize) -> list[WireMessage]:
+    """Return the messages that begin at these numbers, which are in order. Raise BadRequest for too large a page."""
+    messages: list[WireMessage] = []
+    for part in in_parts(numbers):
+        messages += wire_messages(thread, thread.messages.filter(head_number__in=part).order_by("number"))
+        size.add(sum(map(text_length, messages[-len(part) :])))
+    return messages
 
 
 def read_included(query: QueryParams) -> list[dict[str, Any]]:
@@ -91,7 +95,11 @@ def is_included(item: object) -> bool:
 
 
 def with_included(
-    caller: MemoryCaller, thread: Thread, messages: list[WireMessage], included: list[dict[str, Any]]
+    caller: MemoryCaller,
+    thread: Thread,
+    messages: list[WireMessage],
+    included: list[dict[str, Any]],
+    size: PageSize,
 ) -> list[WireMessage]:
     """Return messages with further ones and their neighbours, of this thread or of others of the resource."""
     for item in included:
@@ -107,7 +115,7 @@ def with_included(
         numbers = [*earlier.order_by("-number").values_list("number", flat=True)[: before + 1]]
         numbers += later.order_by("number").values_list("number", flat=True)[:after]
         known = {message["id"] for message in messages}
-        messages += [message for message in messages_at(source, numbers) if message["id"] not in known]
+        messages += [message for message in messages_at(source, sorted(numbers), size) if message["id"] not in known]
     return sorted(messages, key=lambda message: message["createdAt"]) if included else messages
 
 
@@ -168,7 +176,7 @@ def save_message(thread: Thread, rows: list[NewMessage], author: Author) -> list
     if stored is None:
         reject_full_thread(thread, len(rows))
         return wire_messages(thread, append_messages(thread, rows, author=author))
-    messages = messages_at(thread, [stored.head_number or stored.number])
+    messages = messages_at(thread, [stored.head_number or stored.number], PageSize())
     expected = [derive_fields(row.data).text for row in rows]
     actual = [*thread.messages.filter(head_number=stored.head_number).values_list("text", flat=True)]
     if expected != actual:

@@ -15,6 +15,7 @@ from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subq
 
 from access_app.caller import Caller
 from access_app.caller_params import CallerParam
+from agentcms.api.pagination import PageSize, in_parts
 from agentcms.cache import K, SizeLimitedCache
 from agentcms.db.compiled_query import compiled_query
 from agentcms.db.parameters import json_array_items
@@ -108,14 +109,19 @@ def get_pair(
 
 
 def get_many_json(keys: Sequence[VersionKey], pointers: Pointers) -> list[str]:
-    """Return the JSON text of each version. Versions that are not cached are read in one query.
+    """Return the JSON text of each version. Versions that are not cached are read in parts.
+
+    Raises BadRequest if they are too large for one page.
 
     A version that changed since its key was read is shown as it is now. One that was deleted is left out.
     """
     cached = _version_texts.get_many([(pointers.agent_id, key) for key in keys])
     texts = {key.id: text for (_, key), text in cached.items()}
-    if missing := [key.id for key in keys if key.id not in texts]:
-        texts |= {version_id: text for version_id, (_, text) in _load(missing, pointers.agent_id).items()}
+    size = PageSize()
+    for missing in in_parts([key.id for key in keys if key.id not in texts]):
+        loaded = {version_id: text for version_id, (_, text) in _load(missing, pointers.agent_id).items()}
+        size.add(sum(map(len, loaded.values())))
+        texts |= loaded
     return [with_pointers(texts[key.id], key.id, pointers) for key in keys if key.id in texts]
 
 

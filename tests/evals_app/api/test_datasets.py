@@ -3,6 +3,7 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from agentcms.api.pagination import ROWS_PER_READ
 from evals_app.models import Dataset, ItemVersion
 from tests.api_client import Caller
 from tests.factories import api_key, member
@@ -239,9 +240,9 @@ def test_a_viewer_changes_nothing(editor, support, method, path):
 def test_the_list_of_items_takes_a_constant_number_of_queries(
     editor, support, django_assert_num_queries, django_assert_max_num_queries
 ):
-    editor.post(f"{ITEMS}/batch", {"items": [{"input": n} for n in range(30)]})
+    editor.post(f"{ITEMS}/batch", {"items": [{"input": n} for n in range(ROWS_PER_READ + 5)]})
 
     with django_assert_max_num_queries(5) as few:
         editor.get(f"{ITEMS}?perPage=2")
     with django_assert_num_queries(len(few)):
-        editor.get(f"{ITEMS}?perPage=30")
+        editor.get(f"{ITEMS}?perPage={ROWS_PER_READ}")

@@ -1,0 +1,81 @@
+"""Pages of rows that have megabytes: they are read in parts, and refused before they fill the memory."""
+
+import pytest
+
+from agentcms.api import pagination
+from agents_app.api import representation_cache
+from evals_app.models import ExperimentResult
+from tests.api_client import Caller
+from tests.evals_app.experiment_runs import make_dataset, new_experiment
+from tests.factories import AgentFactory, api_key, member
+from tests.memory_app.conftest import add_thread
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+COUNT = 5
+TEXT = "word " * 1000
+ROUTES = {
+    "agents": "/api/stored/agents",
+    "versions": "/api/stored/agents/agent-0/versions",
+    "items": "/api/datasets/support/items",
+    "results": "/api/datasets/support/experiments/{experiment}/results",
+    "tagged results": "/api/datasets/support/experiments/{experiment}/results?tags=seen",
+    "spans": "/api/observability/traces",
+    "messages": "/api/memory/threads/t/messages",
+}
+
+
+@pytest.fixture
+def scene(monkeypatch):
+    """Return the caller and the experiment of a team with COUNT large rows of each kind, read two at a time."""
+    monkeypatch.setattr(pagination, "ROWS_PER_READ", 2)
+    monkeypatch.setattr(representation_cache._texts, "_max_value_size", 0)
+    user = member("publisher")
+    agents = [AgentFactory(id=f"agent-{number}", instructions=f"{number} {TEXT}") for number in range(COUNT)]
+    for number in range(COUNT - 1):
+        agents[0].instructions = f"{TEXT} {number}"
+        agents[0].save()
+    dataset = make_dataset(*(f"{number} {TEXT}" for number in range(COUNT)))
+    experiment = new_experiment(dataset, user, start=False)
+    for version in dataset.item_versions.order_by("item_id"):
+        ExperimentResult.objects.create(
+            experiment=experiment, item=version.item, item_version=version, state="done", output=TEXT, tags=["seen"]
+        )
+    for number in range(COUNT):
+        RunFactory(agent=agents[0], requested_by=user, prompt=f"{number} {TEXT}")
+    add_thread(user, texts=[("user", f"{number} {TEXT}") for number in range(COUNT)])
+    return Caller(api_key(user)), experiment
+
+
+def rows_of(answer):
+    assert answer.status_code == 200, answer.body
+    return next(value for value in answer.body.values() if isinstance(value, list))
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_a_page_that_is_read_in_parts_is_complete_and_in_order(scene, name):
+    caller, experiment = scene
+    path = ROUTES[name].format(experiment=experiment.pk)
+    separator = "&" if "?" in path else "?"
+
+    rows = rows_of(caller.get(f"{path}{separator}perPage=100"))
+    pages = [rows_of(caller.get(f"{path}{separator}perPage=3&page={page}")) for page in range(3)]
+
+    assert (len(rows), [*map(len, pages)]) == (COUNT, [3, 2, 0])
+    pages = reversed(pages) if name == "messages" else pages  # the newest page comes first
+    assert [row for page in pages for row in page] == rows
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_a_page_that_is_too_large_is_refused_with_the_way_out(scene, name, monkeypatch):
+    caller, experiment = scene
+    path = ROUTES[name].format(experiment=experiment.pk)
+    separator = "&" if "?" in path else "?"
+    monkeypatch.setattr(pagination, "MAX_PAGE_MB", 0.012)
+
+    answer = caller.get(f"{path}{separator}perPage=100")
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "perPage")
+    assert "Send a smaller perPage." in answer.body["issues"][0]["message"]
+    assert len(rows_of(caller.get(f"{path}{separator}perPage=1"))) == 1
