@@ -13,6 +13,7 @@ from memory_app.history.threads import get_own_thread
 from memory_app.models import Thread
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
+from runs_app.memory import deleting
 
 PER_ITEM = "per-item"
 RESOURCE_NAMES = ("mastra__resourceId", "resourceId")  # of a request context
@@ -85,10 +86,10 @@ def own_thread_prefix(result: ExperimentResult) -> str:
 
 def delete_threads_of_result(result: ExperimentResult) -> None:
     """Delete the threads that an experiment made for one result, so that its item starts anew."""
-    threads = Thread.objects.filter(experiment_id=result.experiment_id)
-    threads.filter(key__startswith=own_thread_prefix(result)).delete()
+    threads = Thread.objects.filter(experiment_id=result.experiment_id, key__startswith=own_thread_prefix(result))
+    deleting.delete_threads([*threads.values_list("pk", flat=True)])
 
 
 def delete_threads(experiment: Experiment) -> None:
     """Delete the threads that an experiment made."""
-    Thread.objects.filter(experiment_id=experiment.pk).delete()
+    deleting.delete_threads([*Thread.objects.filter(experiment_id=experiment.pk).values_list("pk", flat=True)])

@@ -21,9 +21,10 @@ from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.configuration.schema import Issue, collecting_issues
 from memory_app.api.lookups import NOT_GIVEN, caller_of, read_resource, requested_thread
 from memory_app.api.message_filter import filtered_heads, without_reminders
+from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import derive_fields
 from memory_app.history.messages import Author, NewMessage, append_messages, delete_messages, reject_full_thread
-from memory_app.history.threads import get_thread, is_thread_key
+from memory_app.history.threads import get_thread, is_thread_key, thread_not_found
 from memory_app.history.wire_messages import WireMessage, parse_wire_message, ui_messages, wire_messages
 from memory_app.models import Message, Thread
 from memory_app.observational.jobs import observe_if_enabled
@@ -133,12 +134,13 @@ class SaveMessagesView(JSONView):
         saved: list[WireMessage] = []
         author = Author(request.user.pk, request.user.get_username())
         with transaction.atomic():
-            threads = {}
-            for item, rows in zip(items, parsed, strict=True):
-                thread = writable_thread(caller, item)
-                threads[thread.pk] = thread
-                saved += save_message(thread, rows, author)
-            for thread in threads.values():
+            threads = [writable_thread(caller, item) for item in items]
+            locked = lock_threads({thread.pk for thread in threads})
+            for thread, rows in zip(threads, parsed, strict=True):
+                if thread.pk not in locked:
+                    raise thread_not_found(thread.key)  # it was deleted meanwhile
+                saved += save_message(locked[thread.pk], rows, author)
+            for thread in locked.values():
                 index_if_recalled(thread)
                 observe_if_enabled(thread)
         return json_response({"messages": saved})
@@ -166,8 +168,7 @@ def writable_thread(caller: MemoryCaller, item: dict[str, Any]) -> Thread:
     resource = item.get("resourceId") or ""
     if caller.is_bound:
         caller.resource_to_write(resource)
-    thread = get_thread(caller, item["threadId"], resource)
-    return Thread.objects.select_for_update(of=("self",)).get(pk=thread.pk)
+    return get_thread(caller, item["threadId"], resource)
 
 
 def save_message(thread: Thread, rows: list[NewMessage], author: Author) -> list[WireMessage]:

@@ -29,11 +29,12 @@ from memory_app.api.lookups import (
 )
 from memory_app.api.representation import thread_body
 from memory_app.history.copies import CopiedMessages, copy_thread
-from memory_app.history.threads import create_named_thread, delete_thread, transfer_thread
+from memory_app.history.threads import create_named_thread, transfer_thread
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
 from memory_app.realms import MemoryCaller
 from runs_app.engine import leases
+from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun
 
 THREADS_PER_PAGE = 100
@@ -101,7 +102,7 @@ class ThreadView(JSONView):
         thread = changed_thread(request, thread_id)
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
             leases.cancel(run.pk)
-        delete_thread(thread)
+        delete_threads([thread.pk])
         return json_response({"result": "Thread deleted"})
 
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agentcms.errors import Conflict
 from agentcms.ids import uuid7
+from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import SIGNAL, USER, derive_fields, head_numbers
 from memory_app.history.messages_for_model import COLUMNS, fit_tokens, window_data
 from memory_app.history.titles import enqueue_title
@@ -70,7 +71,8 @@ def append_messages(
         heads.append(heads[-1] if message.is_continued and heads else number)
         rows.append(build_row(thread, number, heads[-1], message, run_id, author))
     stored = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
-    Thread.objects.filter(pk=thread.pk).update(last_number=first + len(rows) - 1, updated_at=timezone.now())
+    thread.last_number, thread.updated_at = first + len(rows) - 1, timezone.now()
+    Thread.objects.filter(pk=thread.pk).update(last_number=thread.last_number, updated_at=thread.updated_at)
     return stored
 
 
@@ -194,8 +196,7 @@ def delete_messages(rows: Sequence[Message]) -> None:
     """Delete messages with all their rows, and the observations that were made of them."""
     with transaction.atomic():
         # Locked, or a worker could store an observation of these messages at the same time.
-        threads = Thread.objects.filter(pk__in={row.thread_id for row in rows}).order_by("pk")
-        [*threads.select_for_update(of=("self",)).values_list("pk")]
+        lock_threads({row.thread_id for row in rows})
         for row in rows:
             Message.objects.filter(thread=row.thread_id, head_number=row.head_number).delete()
             discard_observations(row.thread_id, row.number)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from access_app.models import printable_id
 from agentcms.errors import Conflict, Forbidden, NotFound
 from agentcms.ids import uuid7
+from memory_app.history.locks import lock_threads, tree_of
 from memory_app.models import Resource, Thread, Vector
 from memory_app.realms import MAX_KEY_LENGTH, MemoryCaller
 from memory_app.working.creation import write_initial_memory
@@ -156,19 +157,6 @@ def open_child_thread(parent: Thread, agent_key: str, **columns: Any) -> Thread:
     return thread
 
 
-def delete_thread(thread: Thread) -> None:
-    """Delete a thread with all that hangs on it.
-
-    It is locked first: a message that is stored while the rows to delete are collected would violate a constraint.
-    Its runs are locked before it, as where a run ends.
-    """
-    with transaction.atomic():
-        [*thread.runs.order_by("pk").select_for_update(of=("self",)).values_list("pk")]
-        locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
-        if locked is not None:
-            locked.delete()
-
-
 def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thread:
     """Give a thread with all its messages to another resource of the realm of the caller."""
     return move_thread(thread, get_or_create_resource(caller, resource))
@@ -177,9 +165,7 @@ def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thre
 def move_thread(thread: Thread, target: Resource) -> Thread:
     """Give a thread with all its messages, and the threads of sub-agents below it, to a resource of its realm."""
     with transaction.atomic():
-        moved = [thread.pk]
-        for thread_id in moved:
-            moved += Thread.objects.filter(parent=thread_id).values_list("pk", flat=True)
+        moved = [*lock_threads(tree_of([thread.pk]))]
         Thread.objects.filter(pk__in=moved).update(resource=target, resource_key=target.key, updated_at=timezone.now())
         Vector.objects.filter(thread__in=moved).update(resource=target)
     thread.refresh_from_db()

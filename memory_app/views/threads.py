@@ -22,7 +22,6 @@ from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.downloads import file_response
 from agents_app.models import Agent
 from memory_app.api.representation import thread_body
-from memory_app.history.threads import delete_thread
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
@@ -34,6 +33,7 @@ from memory_app.views.recall import recall_context
 from memory_app.views.window import find_window
 from memory_app.views.working_rail import rail_context
 from runs_app.engine import leases
+from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun
 from tools_app.acp.permissions import thread_permissions
 
@@ -143,7 +143,7 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
     if request.method == "POST":
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
             leases.cancel(run.pk)
-        delete_thread(thread)
+        delete_threads([thread.pk])
         messages.success(request, "The thread was deleted.")
         return redirect_page(request, reverse("threads:list"))
     context = {

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Case, F, Max, Q, When
+from django.db.models import Case, F, Max, Q, QuerySet, When
 from django.db.models.functions import Coalesce, Now
 from django.dispatch import Signal
 from django.utils import timezone
@@ -143,6 +143,17 @@ def renew(holder: str, run_ids: Iterable[UUID]) -> dict[UUID, int]:
     return dict(leased.values_list("pk", "fence"))
 
 
+def lock_run(run_id: UUID, runs: QuerySet[AgentRun]) -> AgentRun | None:
+    """Lock a run that is about to end, if it is one of these, together with its parent, which its end locks.
+
+    Those who lock several runs do that in the order of their IDs.
+    """
+    parent = AgentRun.objects.filter(pk=run_id, parent__isnull=False).values("parent")
+    both = AgentRun.objects.filter(Q(pk=run_id) | Q(pk__in=parent)).order_by("pk")
+    [*both.select_for_update(of=("self",)).values_list("pk")]
+    return runs.filter(pk=run_id).first()
+
+
 def end_lost_runs() -> int:
     """End runs with an expired lease that are not durable, and return their number."""
     lost = AgentRun.objects.with_expired_lease().filter(is_durable=False)
@@ -153,8 +164,7 @@ def end_lost_runs() -> int:
 def end_lost_run(run_id: UUID) -> bool:
     """End a run with an expired lease. Return False if the lease was renewed meanwhile, or for a durable run."""
     with transaction.atomic():
-        lost = AgentRun.objects.with_expired_lease().filter(pk=run_id, is_durable=False)
-        run = lost.select_for_update(of=("self",)).first()
+        run = lock_run(run_id, AgentRun.objects.with_expired_lease().filter(is_durable=False))
         if run is None:
             return False
         if run.cancel_requested_at is not None:
@@ -172,7 +182,7 @@ def requeue_lost_run(run_id: UUID, fence: int) -> bool:
     """
     with transaction.atomic():
         lost = AgentRun.objects.leased().filter(pk=run_id, fence=fence, status=Status.RUNNING)
-        run = lost.select_for_update(of=("self",)).first()
+        run = lock_run(run_id, lost)
         if run is None:
             return False
         if run.cancel_requested_at is not None:
@@ -187,7 +197,7 @@ def requeue_lost_run(run_id: UUID, fence: int) -> bool:
 def cancel_queued(run_id: UUID) -> bool:
     """End a durable run that waits for a process. Return False if a process has claimed it."""
     with transaction.atomic():
-        run = AgentRun.objects.queued().select_for_update(of=("self",)).filter(pk=run_id).first()
+        run = lock_run(run_id, AgentRun.objects.queued())
         if run is None:
             return False
         record_end(run, status=Status.CANCELLED, error="")
@@ -198,8 +208,7 @@ def cancel_queued(run_id: UUID) -> bool:
 def cancel_suspended(run_id: UUID) -> bool:
     """End a run that waits for people, with its waiting calls. Return False if it does not wait."""
     with transaction.atomic():
-        suspended = AgentRun.objects.filter(pk=run_id, status=Status.SUSPENDED)
-        run = suspended.select_for_update(of=("self",)).first()
+        run = lock_run(run_id, AgentRun.objects.filter(status=Status.SUSPENDED))
         if run is None:
             return False
         end_suspended(run)
@@ -250,7 +259,7 @@ def cancel_unstarted(run: AgentRun) -> None:
     """End a run that nobody will execute, unless another process has claimed or ended it since it was read."""
     unchanged = AgentRun.objects.leased().filter(pk=run.pk, holder=run.holder, fence=run.fence)
     with transaction.atomic():
-        if unchanged.select_for_update(of=("self",)).first() is None:
+        if lock_run(run.pk, unchanged) is None:
             return
         record_end(run, status=Status.CANCELLED, error="")
     notifier.notify({run.pk: True})

@@ -20,6 +20,7 @@ def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str, *, may_
 
     With `may_be_saved`, an earlier try lost its connection, so it is not known whether its transaction was committed.
     """
+    lock_with_parents(snapshots)
     # The lock fences other processes: only the holder of a row may append events, and only with its last claim.
     locked = locked_runs_of_holder(ids=list(snapshots), holder=holder)
     thread_ids = {run_id: thread_id for run_id, fence, thread_id in locked if fence == snapshots[run_id].fence}
@@ -31,9 +32,18 @@ def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str, *, may_
     ]
     RunEvent.objects.bulk_create(events, ignore_conflicts=may_be_saved)
     save_steps({run_id: snapshots[run_id] for run_id in owned})
-    for run_id in owned:
+    # The end of a child run locks its parent, and that of a first run its thread: runs first, threads in order.
+    for run_id in sorted(owned, key=lambda key: (snapshots[key].parent_id is None, thread_ids[key] or 0)):
         save_end(run_id, snapshots[run_id], has_thread=thread_ids[run_id] is not None)
     return owned | ended_runs(snapshots) if may_be_saved else owned
+
+
+def lock_with_parents(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
+    """Lock runs together with the parents of those that end, in the order in which others lock several runs."""
+    parents = {snapshot.parent_id for snapshot in snapshots.values() if snapshot.end and snapshot.parent_id}
+    if parents:
+        runs = AgentRun.objects.filter(pk__in=[*snapshots, *parents]).order_by("pk")
+        [*runs.select_for_update(of=("self",)).values_list("pk")]
 
 
 def ended_runs(snapshots: Mapping[UUID, WriteSnapshot]) -> set[UUID]:

@@ -1,0 +1,55 @@
+"""Deletion of threads with all that hangs on them. Their runs stay."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from memory_app.history.locks import lock_threads, tree_of
+from memory_app.models import Thread
+from runs_app.models import AgentRun
+
+THREADS_PER_BATCH = 500  # of a transaction
+
+
+def lock_trees(thread_ids: Collection[int]) -> list[int] | None:
+    """Lock threads with those below them, after their runs. Return the IDs of all.
+
+    The end of a run locks its row first, and then the thread. Return None if a run or a thread was added before the
+    threads were locked: the caller has to begin its transaction again. None is added while they are locked.
+    """
+    tree = tree_of(thread_ids)
+    runs = runs_of_threads(tree)
+    locked = {*runs.select_for_update(of=("self",)).values_list("pk", flat=True)}
+    lock_threads(tree)
+    is_whole = tree_of(thread_ids) == tree and {*runs.values_list("pk", flat=True)} <= locked
+    return tree if is_whole else None
+
+
+def runs_of_threads(thread_ids: Sequence[int]) -> QuerySet[AgentRun]:
+    """Return the runs of threads, in the order in which they are locked."""
+    return AgentRun.objects.filter(thread__in=thread_ids).order_by("pk")
+
+
+def delete_threads(thread_ids: Collection[int]) -> int:
+    """Delete threads with all that hangs on them, and return their number, with those of sub-agents.
+
+    They are locked first: a message that is stored while the rows to delete are collected would violate a constraint.
+    """
+    ids, total = [*thread_ids], 0
+    for start in range(0, len(ids), THREADS_PER_BATCH):
+        while (count := delete_locked_threads(ids[start : start + THREADS_PER_BATCH])) is None:
+            pass
+        total += count
+    return total
+
+
+@transaction.atomic
+def delete_locked_threads(thread_ids: Collection[int]) -> int | None:
+    """Delete threads and those below them, or return None if others were added meanwhile."""
+    if lock_trees(thread_ids) is None:
+        return None
+    _, deleted = Thread.objects.filter(pk__in=thread_ids).delete()
+    return deleted.get(Thread._meta.label, 0)

@@ -1,0 +1,105 @@
+"""The order in which transactions lock runs and threads. In another order each could wait for the other."""
+
+import time
+from functools import partial
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memory_app.models import Message, Thread
+from runs_app.engine import leases
+from runs_app.memory import deleting
+from runs_app.memory.deleting import delete_threads
+from runs_app.models import AgentRun
+from tests.api_client import Caller
+from tests.concurrently import run_concurrently
+from tests.factories import AgentFactory, api_key, member
+from tests.memory_app.conftest import add_thread
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CALLS = 25
+PAUSE = 0.3  # seconds for which a transaction holds its first lock
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+def save_often(key, threads, number):
+    """Save messages of several threads in one request, and again. Return the status codes."""
+    caller, codes = Caller(key), set()
+    for call in range(CALLS):
+        items = [
+            {"id": f"{number}-{call}-{thread}", "threadId": thread, "role": "user", "content": "Hello"}
+            for thread in threads
+        ]
+        codes.add(caller.post("/api/memory/save-messages", {"messages": items}).status_code)
+    return codes
+
+
+def test_messages_of_several_threads_are_saved_in_any_order(editor):
+    keys = [f"t{number}" for number in range(6)]
+    for key in keys:
+        add_thread(editor, key, texts=[])
+    key, orders = api_key(editor), [keys, keys[::-1], keys[3:] + keys[:3], keys[:3][::-1] + keys[3:]]
+
+    answers = run_concurrently([partial(save_often, key, order, number) for number, order in enumerate(orders)])
+
+    assert answers == [{200}] * len(orders)
+    assert Message.objects.count() == len(orders) * len(keys) * CALLS
+    assert {*Thread.objects.values_list("last_number", flat=True)} == {len(orders) * CALLS}
+
+
+@pytest.fixture
+def family(editor):
+    """Return the thread of a run that waits for its sub-agent, and the run of that."""
+    agent = AgentFactory()
+    thread = add_thread(editor, texts=[], agent=agent)
+    below = add_thread(editor, "below", texts=[], agent=agent, parent=thread)
+    columns = {"agent": agent, "requested_by": editor, "suspended": True, "chunks": [], "resource": thread.resource}
+    parent = RunFactory(thread=thread, **columns)
+    child = RunFactory(thread=below, parent=parent, root_id=parent.pk, **columns)
+    return thread, child
+
+
+@pytest.fixture
+def slow_ends(monkeypatch):
+    """Let the end of a run that waited take time while its row is locked."""
+    cancel = leases.cancel_calls
+    monkeypatch.setattr(leases, "cancel_calls", lambda run_ids: (time.sleep(PAUSE), cancel(run_ids)))
+
+
+@pytest.mark.usefixtures("slow_ends")
+def test_a_thread_is_deleted_while_the_run_of_a_sub_agent_ends(family):
+    thread, child = family
+
+    answers = run_concurrently(
+        [lambda: leases.cancel_suspended(child.pk), lambda: time.sleep(PAUSE / 3) or delete_threads([thread.pk])]
+    )
+
+    assert answers == [True, 2]
+    assert not Thread.objects.exists()
+    assert [*AgentRun.objects.values_list("thread", flat=True)] == [None, None]
+
+
+def test_a_run_that_begins_between_the_locks_is_locked_too(family, monkeypatch):
+    thread, child = family
+    lock, late = deleting.lock_threads, []
+
+    def begin_before(thread_ids):
+        if not late:
+            late.append(RunFactory(agent=child.agent, thread=thread, chunks=[]))
+        return lock(thread_ids)
+
+    monkeypatch.setattr(deleting, "lock_threads", begin_before)
+
+    with CaptureQueriesContext(connection) as queries:
+        assert delete_threads([thread.pk]) == 2
+
+    locking = [query["sql"] for query in queries if "FOR UPDATE" in query["sql"] and "agentrun" in query["sql"]]
+    assert len(locking) == (2 if connection.vendor == "postgresql" else 0)
+    assert AgentRun.objects.get(pk=late[0].pk).thread is None
