@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
+from memory_app.history.signal_payloads import signal_payload
 from memory_app.history.turns import ThreadTurns
 from memory_app.models import Message
 
-UNPROCESSED = "unprocessed"  # in the metadata of a message
+UNPROCESSED, PAYLOAD = "unprocessed", "signal"  # in the metadata of a message
 COLUMNS = (
     *("number", "head_number", "role", "data", "tokens", "run_id", "seen_by"),
     *("author_id", "author_name", "attributes"),
@@ -42,8 +43,9 @@ def window_data(rows: Sequence[Message], turns: ThreadTurns) -> list[Any]:
     ends = {row.run_id for row in rows}
     window = []
     for row in place_signals(rows):
-        is_unprocessed = row.role == Message.Role.SIGNAL and row.seen_by not in ends
-        mark = {"metadata": {UNPROCESSED: True}} if is_unprocessed else {}
+        mark = {}
+        if row.role == Message.Role.SIGNAL and row.seen_by not in ends:
+            mark = {"metadata": {UNPROCESSED: True, PAYLOAD: signal_payload(row, turns.turn_of(row))}}
         window.append({**with_turn(row, turns), **mark})
     return window
 

@@ -14,15 +14,18 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from agentcms.wire.timestamps import format_timestamp
+from memory_app.history.locks import lock_threads
 from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages, reject_full_thread
 from memory_app.history.signal_markup import Signal, signal_text
-from memory_app.history.turns import Turn, find_turns
+from memory_app.history.signal_payloads import signal_of, signal_payload
+from memory_app.history.turns import find_turns
 from memory_app.models import Message, Thread
 
 QUEUED = "isQueued"  # in `delivery`: the signal waits for a run of its own
 WAKES = "wakes"  # in `delivery`: a run begins if none is active
 LOST_RUNS = "lostRuns"  # in `delivery`: the number of runs whose process died with the signal
 ERROR = "error"  # in `delivery`: why the signal was never seen
+NO_RUN = UUID(int=0)  # has seen a signal that no run will see
 
 
 def stored_signals(thread_id: int) -> QuerySet[Message]:
@@ -51,20 +54,6 @@ def append_signal(thread: Thread, signal: Signal, author: Author, delivery: dict
 def prompt_data(signal: Signal) -> dict[str, Any]:
     """Return a signal in the JSON of pydantic-ai, as later runs remember it."""
     return {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": signal_text(signal)}]}
-
-
-def signal_of(message: Message) -> Signal:
-    """Return the signal that a message stores."""
-    attributes = message.attributes or {}
-    stored = attributes.get("signal") or {}
-    return Signal(
-        type=stored.get("type", "user"),
-        contents=message.text,
-        id=message.key or "",
-        attributes=stored.get("attributes") or {},
-        metadata=attributes.get("metadata"),
-        tag_name=stored.get("tagName", ""),
-    )
 
 
 def wire_signal(message: Message) -> dict[str, Any]:
@@ -99,19 +88,6 @@ def take_signals(thread_id: int, run_id: UUID, known: Collection[str]) -> list[d
         return [signal_payload(row, turns.turn_of(row)) for row in taken]
 
 
-def signal_payload(message: Message, turn: Turn | None) -> dict[str, Any]:
-    """Return a signal as JSON that a run records."""
-    signal = signal_of(message)
-    return {
-        "key": message.key,
-        "type": signal.type,
-        "tagName": signal.tag_name,
-        "contents": signal.contents,
-        "attributes": {**signal.attributes},
-        "turn": turn._asdict() if turn else None,
-    }
-
-
 def claim_signals(rows: Iterable[Message], run_id: UUID) -> None:
     """Note the run that sees these signals. The caller has locked their thread."""
     Message.objects.filter(pk__in=[row.pk for row in rows], seen_by=None).update(seen_by=run_id)
@@ -131,7 +107,12 @@ def save_processed_signal(thread_id: int, key: str, contents: str, attributes: d
 
 
 def release_signals(thread_id: int, run_id: UUID, max_lost_runs: int) -> None:
-    """Let the signals wait again that a run took whose process died. Leave those that so many runs have lost."""
+    """Let the signals wait again that a run took whose process died. Leave those that so many runs have lost.
+
+    A run that has stored its messages has answered them.
+    """
+    if Message.objects.filter(thread=thread_id, run_id=run_id).exists():
+        return
     for row in stored_signals(thread_id).filter(seen_by=run_id):
         delivery = row.delivery or {}
         lost_runs = delivery.get(LOST_RUNS, 0) + 1
@@ -143,8 +124,20 @@ def release_signals(thread_id: int, run_id: UUID, max_lost_runs: int) -> None:
         row.save(update_fields=["delivery", "seen_by"])
 
 
-def refuse_signals(rows: Sequence[Message], run_id: UUID, reason: str) -> None:
+def refuse_signals(rows: Sequence[Message], reason: str) -> None:
     """Note why no run will see these signals, so that they wait no longer."""
     for row in rows:
-        row.seen_by, row.delivery = run_id, {**(row.delivery or {}), ERROR: reason}
+        row.seen_by, row.delivery = NO_RUN, {**(row.delivery or {}), ERROR: reason}
     Message.objects.bulk_update(rows, ["seen_by", "delivery"])
+
+
+def take_over_signals(thread_id: int, keys: Collection[str], run_id: UUID, open_runs: Collection[UUID]) -> None:
+    """Let a run be the one that saw these signals, which its input processors have processed.
+
+    The runs that took them before have failed. Those of runs that still work stay.
+    """
+    if not keys:
+        return
+    with transaction.atomic():
+        lock_threads([thread_id])
+        stored_signals(thread_id).filter(key__in=keys).exclude(seen_by__in=open_runs).update(seen_by=run_id)

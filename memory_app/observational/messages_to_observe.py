@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Max
+
 from memory_app.history.message_data import BYTES_PER_TOKEN, RESULT_KINDS
 from memory_app.history.signal_markup import escape_attribute
 from memory_app.models import Message
@@ -17,6 +19,7 @@ from memory_app.observational.log import ObservationLog, load_log, tokens_after
 
 SPOKEN_ROLES = (Message.Role.USER, Message.Role.SIGNAL)
 QUOTED_COLUMNS = ("pk", "number", "role", "data", "text", "tokens", "seen_by", "author_name", "created_at")
+UNPROCESSED_TEXT = "(The agent failed before it could read this message.)"
 MIN_CHARACTERS = 1000  # of each message that are quoted at least
 ROLE_NAMES: dict[str, str] = {Message.Role.USER: "User", Message.Role.SIGNAL: "Signal", Message.Role.TOOL: "Tool"}
 QUOTE_TAG = "message"
@@ -51,16 +54,16 @@ def next_chunk(
 ) -> Chunk | None:
     """Return the messages after those of a log. They end before the words of a person, as far as possible.
 
-    They also end before the signals of runs that are open, whose input processors may still change them.
+    They also end before signals that the input processors of a run may still change.
     """
     if tokens_after(thread_id, log.observed_until) < at_least:
         return None
-    cut = Cut(limits.chunk_tokens)
+    cut, processing = Cut(limits.chunk_tokens), Processing.of_thread(thread_id, log.observed_until, open_runs)
     unobserved = Message.objects.filter(thread=thread_id, number__gt=log.observed_until).order_by("number")
     for row in unobserved.only(*QUOTED_COLUMNS).iterator():
-        if row.role == Message.Role.SIGNAL and (row.seen_by is None or row.seen_by in open_runs):
+        if row.role == Message.Role.SIGNAL and processing.is_open(row):
             break  # a run is going to be given this signal
-        cut.add(row)
+        cut.add(processing.readable(row))
         if cut.is_complete:
             break
     if not cut.is_complete and not cut.open_calls:
@@ -70,6 +73,36 @@ def next_chunk(
         return None
     text = "\n\n".join(quote(row, limits) for row in rows)
     return Chunk(log.observed_until + 1, rows[-1].number, sum(row.tokens for row in rows), rows, text)
+
+
+@dataclass(frozen=True)
+class Processing:
+    """State of the signals of a thread: input processors have seen those of runs that have stored their messages.
+
+    A run that failed may have failed before. The next run that ends well takes over the signals that it was given.
+    """
+
+    ended: Mapping[UUID, int]  # the runs that have stored messages, with the number of the last one
+    open_runs: Collection[UUID]
+
+    @classmethod
+    def of_thread(cls, thread_id: int, after: int, open_runs: Collection[UUID]) -> Processing:
+        """Return what has become of the signals of a thread after a number. Those of a run precede its messages."""
+        rows = Message.objects.filter(thread=thread_id, number__gt=after, run_id__isnull=False).order_by()
+        return cls(dict(rows.values_list("run_id").annotate(Max("number"))), open_runs)
+
+    def is_open(self, signal: Message) -> bool:
+        """Return whether a run may still process a signal."""
+        if signal.seen_by in self.ended:
+            return False
+        is_newest = signal.number > max(self.ended.values(), default=0)
+        return is_newest or signal.seen_by is None or signal.seen_by in self.open_runs
+
+    def readable(self, row: Message) -> Message:
+        """Return a message without the text of a signal that no input processors have seen."""
+        if row.role == Message.Role.SIGNAL and row.seen_by not in self.ended:
+            row.text, row.data = UNPROCESSED_TEXT, {}
+        return row
 
 
 @dataclass

@@ -5,10 +5,11 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.db import transaction
 from pydantic_ai import (
     AgentRunResult,
     ModelMessagesTypeAdapter,
@@ -26,10 +27,12 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests
 
 from memory_app.history import messages as history
+from memory_app.history.messages_for_model import UNPROCESSED
 from memory_app.observational.limits import ObservationLimits
 from runs_app.approvals.deferred_requests import NOT_EXECUTED_MESSAGE, unexecuted_calls, waits_for_calls
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
+from runs_app.memory.open_runs import take_over
 from runs_app.thread_signals.delivered import signal_payload
 
 # Some providers require that a conversation begins with a message of the user.
@@ -84,19 +87,30 @@ class LastMessages(AbstractCapability[RunDeps]):
             added = new_messages(result.all_messages()[ctx.deps.remembered_count :])
             added += unexecuted_results(result.output)
             data = ModelMessagesTypeAdapter.dump_python(added, mode="json")
-            author = history.Author(ctx.deps.user_id, ctx.deps.user_name)
-            await run_db(
-                history.save_run_messages,
-                ctx.deps.thread_id,
-                data,
-                ctx.deps.run_id,
-                author,
-                ctx.deps.prompt_key,
-                ctx.deps.embedder,
-                self.title_from if ctx.deps.memory_options.get("generateTitle") is not False else None,
-                self.limits if ctx.deps.memory_options.get("observationalMemory") is not False else None,
-            )
+            processed = unprocessed_keys(result.all_messages()[: ctx.deps.remembered_count])
+            await run_db(self.save, ctx.deps, ctx.deps.thread_id, data, processed)
         return result
+
+    @transaction.atomic
+    def save(self, deps: RunDeps, thread_id: int, data: Sequence[Any], processed: Collection[str]) -> None:
+        """Store the messages of a run. It takes over the signals of failed runs that it has processed."""
+        take_over(thread_id, processed, deps.run_id)
+        history.save_run_messages(
+            thread_id,
+            data,
+            deps.run_id,
+            history.Author(deps.user_id, deps.user_name),
+            deps.prompt_key,
+            deps.embedder,
+            self.title_from if deps.memory_options.get("generateTitle") is not False else None,
+            self.limits if deps.memory_options.get("observationalMemory") is not False else None,
+        )
+
+
+def unprocessed_keys(remembered: Iterable[ModelMessage]) -> list[str]:
+    """Return the keys of remembered signals whose runs failed."""
+    signals = (signal_payload(message) for message in remembered if (message.metadata or {}).get(UNPROCESSED))
+    return [signal["key"] for signal in signals if signal is not None]
 
 
 def is_after_observations(ctx: RunContext[RunDeps]) -> bool:

@@ -15,25 +15,24 @@ from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
-from memory_app.history.signal_markup import signal_text
 from memory_app.history.signals import (
     QUEUED,
     WAKES,
     claim_signals,
     refuse_signals,
     release_signals,
-    signal_of,
     waiting_signals,
 )
 from memory_app.models import Message, Thread
 from runs_app.engine.durability import find_durability
 from runs_app.engine.leases import LOST_PROCESS
-from runs_app.engine.start.input import SIGNALS, build_input, fill_input
+from runs_app.engine.start.input import build_input, fill_input
 from runs_app.engine.start.memory import active_run_id
 from runs_app.engine.start.rows import queue_run
 from runs_app.models import AgentRun
 from runs_app.requests.facts import FACTS, context_input, with_variants
 from runs_app.resolution import ResolvedAgent, stored_agents
+from runs_app.thread_signals.woken_input import SIGNALS, woken_messages
 from versions_app.models import AgentVersion
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     facts = delivery.get(FACTS) or {}
     agent = with_variants(resolve_agent(delivery, user), facts, delivery.get("requestContext") or {})
     options = find_durability(agent, delivery.get("options") or {}).options
-    messages = [{"role": "user", "content": signal_text(signal_of(signal)) or " "} for signal in signals]
+    messages = woken_messages(agent.configuration, signals)
     run_input = build_input(messages, options, delivery.get("clientTools") or [], delivery.get("requestContext") or {})
     run_input |= {SIGNALS: [signal.key for signal in signals], **context_input(agent, facts)}
     run_input, warnings = fill_input(agent, run_input, [])
@@ -98,7 +97,7 @@ def follow_run(run_id: UUID, *, status: str, error: str = "") -> None:
     if not waiting or active_run_id(thread) is not None:
         return
     while signals := next_group(waiting):
-        if start_next(thread, signals, run_id):
+        if start_next(thread, signals):
             return
         waiting = [signal for signal in waiting if signal not in signals]
 
@@ -113,7 +112,7 @@ def next_group(waiting: Sequence[Message]) -> list[Message]:
     return [signal for signal in waiting if not (signal.delivery or {}).get(QUEUED)]
 
 
-def start_next(thread: Thread, signals: Sequence[Message], ended_id: UUID) -> bool:
+def start_next(thread: Thread, signals: Sequence[Message]) -> bool:
     """Start a run for signals. If that fails for good, note why on the signals and return False."""
     try:
         with transaction.atomic():
@@ -121,11 +120,11 @@ def start_next(thread: Thread, signals: Sequence[Message], ended_id: UUID) -> bo
     except (OperationalError, InterfaceError):
         raise  # the writer tries again
     except EXPECTED_ERRORS as error:
-        refuse_signals(signals, ended_id, refusal_reason(error))
+        refuse_signals(signals, refusal_reason(error))
         return False
     except Exception:
         log.exception("The signals of thread %s could not wake a run.", thread.pk)
-        refuse_signals(signals, ended_id, UNEXPECTED_MESSAGE)
+        refuse_signals(signals, UNEXPECTED_MESSAGE)
         return False
     return True
 

@@ -15,7 +15,6 @@ from runs_app.building.structured_output import output_types
 from runs_app.engine.context import RunDeps
 from runs_app.engine.execution.state import PreparedRun, RunExecution
 from runs_app.engine.execution.steps import follow_steps, record_steps
-from runs_app.engine.start.input import SIGNALS
 from runs_app.engine.sub_runs import RunTree
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.engine.usage_limits import RunLimits, run_limits
@@ -27,6 +26,7 @@ from runs_app.providers.schema_cache import convert_schemas
 from runs_app.requests.options import Options, merge_options, model_settings
 from runs_app.resolution import ResolvedAgent
 from runs_app.thread_signals.delivered import delivered_keys
+from runs_app.thread_signals.woken_input import SIGNALS, messages_of_woken
 
 if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent
@@ -47,7 +47,9 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     execution.prepared = PreparedRun(built, deps)
     if execution.journal is not None:
         execution.journal.limits = limits
-    async with model_run_context(run, execution.prepared, execution.segment, limits, client_tools) as model_run:
+    messages = await first_messages(run)
+    context = model_run_context(run, messages, execution.prepared, execution.segment, limits, client_tools)
+    async with context as model_run:
         execution.model_run = model_run
         if isinstance(execution.recorder, DurableRecorder):
             await follow_steps(model_run, execution.recorder)
@@ -119,21 +121,23 @@ def memory_deps(run: AgentRun) -> dict[str, Any]:
     }
 
 
-def begun_with(run: AgentRun) -> list[Any]:
-    """Return the messages with which a run begins. One that signals have woken takes them from its thread.
-
-    Its prompt only holds the place of the first one.
-    """
+async def first_messages(run: AgentRun) -> list[Any]:
+    """Return the messages with which a run begins."""
     messages: list[Any] = run.input["messages"]
-    return messages[-1:] if run.input.get(SIGNALS) else messages
+    return await run_db(messages_of_woken, run) if run.input.get(SIGNALS) else messages
 
 
 def model_run_context(
-    run: AgentRun, prepared: PreparedRun, segment: Segment, limits: RunLimits, client_tools: list[ToolDefinition]
+    run: AgentRun,
+    messages: list[Any],
+    prepared: PreparedRun,
+    segment: Segment,
+    limits: RunLimits,
+    client_tools: list[ToolDefinition],
 ) -> Any:
     """Return the run of pydantic-ai as an async context manager. It continues the messages of earlier segments."""
     built, deps = prepared
-    prompt, history = (None, segment.messages) if segment.messages else prompt_and_history(begun_with(run))
+    prompt, history = (None, segment.messages) if segment.messages else prompt_and_history(messages)
     return built.agent.iter(
         prompt,
         output_type=output_types(deps.options),

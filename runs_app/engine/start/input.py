@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     pass
 
 
-SIGNALS = "signals"  # in the input of a run that signals have woken: their IDs
 TAKEN_TOOL_NAME_MESSAGE = "The agent already has a tool with this name. Rename your tool."
 RunInput = dict[str, Any]  # the messages, options and client tools of a run, as stored in its row
 

@@ -55,7 +55,23 @@ def test_it_ends_before_a_signal_of_a_run_whose_input_processors_may_still_chang
     Message.objects.filter(number=3).update(role="signal", seen_by=run_id)
 
     assert find_chunk(thread.pk, LIMITS, 20, {run_id}).last == 2
+    thread.messages.filter(number__in=(4, 5)).update(run_id=run_id)
     assert find_chunk(thread.pk, LIMITS, 20, {uuid4()}).last > 2
+
+
+def test_it_ends_before_a_signal_of_a_run_that_failed_until_another_run_has_ended_well(thread):
+    append(thread, *turns(1), question("The secret is 4711."))
+    Message.objects.filter(number=3).update(role="signal", seen_by=uuid4())
+    assert covered(thread) == (1, 2, 20)
+
+    append(thread, *turns(2))
+    thread.messages.filter(number__gt=3).update(run_id=uuid4())
+
+    chunk = find_chunk(thread.pk, LIMITS, 20)
+    assert (chunk.first, chunk.last) == (1, 3)
+    assert "4711" not in f"{chunk.text} {chunk.lines}"  # the run that has ended was not given the signal
+    assert "(The agent failed before it could read this message.)" in chunk.text
+    assert "The secret" in Message.objects.get(number=3).text
 
 
 def test_messages_are_quoted_as_data_with_author_and_time(thread):

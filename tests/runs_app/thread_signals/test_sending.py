@@ -1,6 +1,7 @@
 """Signals to threads: to a run that is active, and to an idle thread."""
 
 import asyncio
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ from agentcms.errors import ApiError, Conflict
 from agents_app.editing.archiving import archive_locked
 from agents_app.registry import Entry, Kind, registry
 from memory_app.history.signal_markup import Signal
+from memory_app.history.signals import NO_RUN, refuse_signals, release_signals
 from memory_app.history.threads import create_named_thread
 from memory_app.models import Message
 from memory_app.realms import memory_caller
@@ -328,18 +330,86 @@ def test_a_signal_whose_run_cannot_be_started_says_why(send, agent, editor, thre
     wait_until_idle(thread)
 
     row = signals().get()
-    assert (row.seen_by, row.delivery["error"]) == (run.pk, "The agent was archived.")
+    assert (row.seen_by, row.delivery["error"]) == (NO_RUN, "The agent was archived.")
 
 
 def test_input_processors_see_signals_of_a_run_that_failed_before_it_came_to_them(send, agent, editor, thread):
     agent.edit({"input_processors": [{"key": "mask-email"}]})
-    send("Write to ada@example.com", if_idle=IfIdle.PERSIST)
+    attributes = {"from": "bob@example.com"}
+    send("Write to ada@example.com", "notification", if_idle=IfIdle.PERSIST, attributes=attributes)
     signals().update(seen_by=RunFactory(agent=agent, status="failed").pk)
 
     done = wait_for_end(start_in_thread(agent, editor))
 
-    assert "Before that: Write to" in done.output
+    assert 'Before that: <notification from="[e-mail]">Write to' in done.output
     assert "example.com" not in done.output
+    row = signals().get()
+    assert "example.com" not in f"{row.text} {row.data} {row.attributes}"
+    assert row.seen_by == done.pk  # so that observers, titles and recall may read it
+
+
+@pytest.mark.parametrize("status", ["suspended", "running"])
+def test_a_signal_of_a_run_that_is_not_over_stays_its_own(send, agent, editor, thread, status):
+    send("By the way", if_idle=IfIdle.PERSIST)
+    columns = {"finished_at": None, "lease_until": timezone.now() - timedelta(hours=1)}
+    other = RunFactory(agent=agent, thread=thread, status="failed", chunks=[])
+    signals().update(seen_by=other.pk)
+
+    done = start_in_thread(agent, editor)
+    AgentRun.objects.filter(pk=other.pk).update(status=status, **columns)
+    wait_for_end(done)
+
+    assert signals().get().seen_by == other.pk
+
+
+def test_a_refused_signal_has_come_to_no_input_processors(send, agent, editor, thread):
+    agent.edit({"input_processors": [{"key": "mask-email"}]})
+    done = wait_for_end(start_in_thread(agent, editor, "Hello"))
+    send("Write to ada@example.com", if_idle=IfIdle.PERSIST)
+    refuse_signals([*signals()], "The agent was archived.")
+
+    following = wait_for_end(start_in_thread(agent, editor, "And now?"))
+
+    assert "example.com" not in following.output
+    assert signals().get().seen_by == following.pk != done.pk
+
+
+def test_the_input_of_a_woken_run_has_what_the_processors_left(send, agent):
+    agent.edit({"input_processors": [{"key": "mask-email"}]})
+    sent = send("Write to ada@example.com", "notification", attributes={"from": "bob@example.com"})
+    queued = AgentRun.objects.get(pk=sent.run_id).input
+
+    done = wait_for_end(AgentRun.objects.get(pk=sent.run_id))
+
+    assert "example.com" not in str(queued)
+    text = done.input["messages"][0]["content"][0]["text"]
+    assert text == '<notification from="[e-mail]">Write to [e-mail]</notification>'
+
+
+def test_the_input_of_a_run_that_failed_before_its_processors_has_no_text(send, agent):
+    registry.add(Entry(Kind.PROCESSOR, "refuse", "Refuse", target=refuse))
+    agent.edit({"input_processors": [{"key": "refuse"}]})
+
+    done = wait_for_end(AgentRun.objects.get(pk=send("Write to ada@example.com").run_id))
+
+    assert done.status == "failed"
+    assert "ada" not in str(done.input)
+
+
+def refuse(text):
+    raise ValueError("Not this.")
+
+
+def test_without_processors_the_input_has_the_signal(send):
+    assert "ada@example.com" in str(AgentRun.objects.get(pk=send("Write to ada@example.com").run_id).input)
+
+
+def test_signals_of_a_run_that_has_answered_them_do_not_wait_again(send, agent, thread):
+    done = wait_for_end(AgentRun.objects.get(pk=send("Hello").run_id))
+
+    release_signals(thread.pk, done.pk, 3)
+
+    assert signals().get().seen_by == done.pk
 
 
 def test_input_processors_see_the_text_and_the_attributes_of_each_signal(send, agent, editor, thread):

@@ -1,0 +1,36 @@
+"""Stored signals as runs are given them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memory_app.history.signal_markup import Signal
+from memory_app.history.turns import Turn
+from memory_app.models import Message
+
+
+def signal_of(message: Message) -> Signal:
+    """Return the signal that a message stores."""
+    attributes = message.attributes or {}
+    stored = attributes.get("signal") or {}
+    return Signal(
+        type=stored.get("type", "user"),
+        contents=message.text,
+        id=message.key or "",
+        attributes=stored.get("attributes") or {},
+        metadata=attributes.get("metadata"),
+        tag_name=stored.get("tagName", ""),
+    )
+
+
+def signal_payload(message: Message, turn: Turn | None) -> dict[str, Any]:
+    """Return a signal as JSON that a run records."""
+    signal = signal_of(message)
+    return {
+        "key": message.key,
+        "type": signal.type,
+        "tagName": signal.tag_name,
+        "contents": signal.contents,
+        "attributes": {**signal.attributes},
+        "turn": turn._asdict() if turn else None,
+    }

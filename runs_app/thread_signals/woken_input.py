@@ -1,0 +1,54 @@
+"""The input of a run that signals have woken: their texts, once the input processors of the agent have seen them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from memory_app.history.signal_markup import Signal, signal_text
+from memory_app.history.signal_payloads import signal_of
+from memory_app.history.signals import stored_signals
+from memory_app.models import Message
+from runs_app.models import AgentRun
+
+SIGNALS = "signals"  # in the input of a run that signals have woken: their IDs
+HIDDEN_TEXT = "(The input processors have not seen this message.)"
+
+
+def woken_messages(configuration: Mapping[str, Any], signals: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return signals as the messages of the run that they wake. Input processors of the agent replace their texts."""
+    has_processors = bool(configuration.get("inputProcessors"))
+    texts = [HIDDEN_TEXT if has_processors else signal_text(signal_of(signal)) or " " for signal in signals]
+    return [{"role": "user", "content": text} for text in texts]
+
+
+def save_in_input(run_id: UUID, payload: Mapping[str, Any]) -> None:
+    """Store the processed text of a signal in the input of the run that it has woken."""
+    run = AgentRun.objects.only("input").filter(pk=run_id).first()
+    keys = run.input.get(SIGNALS) or [] if run is not None else []
+    if run is None or payload["key"] not in keys:
+        return
+    signal = Signal(
+        payload["type"], payload["contents"], attributes=payload["attributes"], tag_name=payload["tagName"]
+    )
+    messages = [*run.input["messages"]]
+    index = keys.index(payload["key"])
+    messages[index] = {**messages[index], "content": [{"type": "text", "text": signal_text(signal) or " "}]}
+    AgentRun.objects.filter(pk=run_id).update(input={**run.input, "messages": messages})
+
+
+def messages_of_woken(run: AgentRun) -> list[Any]:
+    """Return the message with which a run begins that signals have woken. It takes them from its thread.
+
+    The prompt only holds the place of the first one. Semantic recall searches for it.
+    """
+    last: dict[str, Any] = run.input["messages"][-1]
+    if run.thread_id is None:  # deleted meanwhile
+        return [last]
+    row = stored_signals(run.thread_id).filter(key=run.input[SIGNALS][-1]).first()
+    return [last if row is None else {**last, "content": signal_content(row)}]
+
+
+def signal_content(signal: Message) -> list[dict[str, str]]:
+    return [{"type": "text", "text": signal_text(signal_of(signal)) or " "}]
