@@ -10,9 +10,11 @@ import json
 import re
 from dataclasses import dataclass
 
+from django.contrib.auth import get_user_model
+
 from access_app.caller import Caller
 from access_app.models import ApiKey
-from access_app.permissions import max_role, require_role
+from access_app.permissions import has_role, max_role, require_role
 from access_app.role import Role, RoleRequired
 from agentcms.errors import ApiError, Forbidden
 from agentcms.wire.canonical import sha256_hex
@@ -98,6 +100,19 @@ class MemoryCaller:
         """Raise RoleRequired if the API key is limited to reading."""
         if not max_role(self.user).covers(Role.EDITOR):
             raise RoleRequired(Role.EDITOR, self.owner_id or "", "This API key can only read.")
+
+
+def still_has_access(caller: MemoryCaller) -> bool:
+    """Return whether the credentials of a caller still give it its realm.
+
+    The key may have been revoked meanwhile, and its user have left the team whose end users it serves.
+    """
+    if not get_user_model().objects.filter(pk=int(caller.user.pk or 0), is_active=True).exists():
+        return False
+    key: ApiKey | None = getattr(caller.user, "api_key", None)
+    if key is not None and not ApiKey.objects.valid().filter(pk=key.pk).exists():
+        return False
+    return caller.owner_id is None or has_role(caller.user, Role.EDITOR, caller.owner_id)
 
 
 def memory_caller(user: Caller) -> MemoryCaller:

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from django.db import close_old_connections
 
-from memory_app.history.signals import stored_signals, wire_signal
+from memory_app.history.signals import NO_RUN, stored_signals, wire_signal
 from memory_app.history.turns import is_spoken
 from memory_app.models import Message, Thread
-from memory_app.realms import MemoryCaller
+from memory_app.realms import MemoryCaller, still_has_access
 from runs_app.events import streams
 from runs_app.events.notifications import notifier, thread_channel
 from runs_app.events.redaction import redact_chunk
@@ -63,7 +63,9 @@ class ThreadReader:
 
     def may_read(self) -> bool:
         """Return False if the thread was deleted, or the reader takes no longer part in it."""
-        return Thread.objects.for_caller(self.caller).filter(pk=self.thread.pk).exists()
+        return still_has_access(self.caller) and (
+            Thread.objects.for_caller(self.caller).filter(pk=self.thread.pk).exists()
+        )
 
     def read(self) -> list[bytes]:
         """Return what is new, as blocks."""
@@ -98,7 +100,8 @@ class ThreadReader:
 def signal_block(message: Message) -> bytes:
     """Return a signal as a block of an event stream."""
     kind = "data-user-message" if is_spoken(message) else "data-signal"
-    run_id = str(message.seen_by or (message.delivery or {}).get("runId") or "")
+    seen_by = message.seen_by if message.seen_by != NO_RUN else None
+    run_id = str(seen_by or (message.delivery or {}).get("runId") or "")
     body = {"type": kind, "runId": run_id, "from": "USER", "data": wire_signal(message)}
     return b"data: %s\n\n" % json.dumps(body, separators=(",", ":")).encode()
 

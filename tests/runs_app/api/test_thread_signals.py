@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from django.contrib.auth.models import User
 from django.urls import reverse
 
+from access_app.models import ApiKey
 from memory_app.models import Message, Participant, Thread
 from runs_app.events import thread_streams
 from runs_app.events.streams import KEEP_ALIVE
@@ -261,6 +263,29 @@ def test_the_stream_of_a_removed_participant_ends_before_what_comes_next(caller,
     participant.delete()
     caller.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": {"behavior": "persist"}})
 
+    assert b"Late" not in b"".join(stream.streaming_content)
+
+
+@pytest.mark.parametrize("loss", ["membership", "role", "key", "account"])
+def test_the_stream_of_a_caller_without_access_ends_before_what_comes_next(loss, caller, editor, agent):
+    service = member("editor", OWNER)
+    key, token = ApiKey.objects.issue(service, realm_owner=OWNER)
+    served = Caller(token)
+    served.post("/api/memory/threads?agentId=concierge", TARGET)
+    sender = Caller(api_key(member("editor", OWNER), realm_owner=OWNER))
+    stream = subscribe(served, TARGET)
+
+    if loss == "membership":
+        service.memberships.all().delete()
+    elif loss == "role":
+        service.memberships.update(role="viewer")
+    elif loss == "key":
+        key.revoke()
+    else:
+        User.objects.filter(pk=service.pk).update(is_active=False)
+    sent = sender.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": {"behavior": "persist"}})
+
+    assert sent.status_code == 200
     assert b"Late" not in b"".join(stream.streaming_content)
 
 
