@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 IDEMPOTENCY_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # existing rows have IDs of it
+WHOLE_USER = (None, "")  # realm and resource of an API key without limits
 DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
 
 
@@ -123,8 +124,12 @@ def start_idempotently(
 
 
 def idempotency_id(user: User | None, key: str) -> UUID:
-    """Return a UUID that stands for an idempotency key of a user."""
-    return uuid5(IDEMPOTENCY_NAMESPACE, f"{user.pk if user else ''} {key}")
+    """Return a UUID that stands for an idempotency key of a user, or of whom an API key of the user serves."""
+    api_key = getattr(user, "api_key", None)
+    served = (api_key.realm_owner, api_key.resource) if api_key is not None else WHOLE_USER
+    # Two end users of a service may choose the same key. One must not get the run of the other.
+    scope = "" if served == WHOLE_USER else f" {canonical([*served])}"
+    return uuid5(IDEMPOTENCY_NAMESPACE, f"{user.pk if user else ''}{scope} {key}")
 
 
 def create_run(

@@ -18,6 +18,7 @@ from memory_app.working.values import Origin, replace_text
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.memory_app.conftest import add_thread
+from tests.runs import DEMO
 from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -200,6 +201,29 @@ def test_a_key_for_one_resource_reads_the_runs_of_that_resource(service, owner):
     assert Caller(alice[1]).get(f"/api/runs/{run.pk}").status_code == 404
     assert Caller(alice[1]).get("/api/runs").body["total"] == 0
     assert Caller(bob[1]).get("/api/runs").body["total"] == 1
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_an_idempotency_key_belongs_to_the_end_user_of_the_api_key(service, owner):
+    agent = AgentFactory(id="greeter", owner_id=OWNER, model=DEMO, memory="last-messages")
+    keys = [{"resource": "alice"}, {"resource": "bob"}, {}]
+    callers = [Caller(api_key(owner, realm_owner=OWNER, **names)) for names in keys] + [Caller(api_key(owner))]
+    callers.append(Caller(api_key(owner, resource="alice")))
+
+    def ask(caller):
+        body = {"messages": "Hello"}
+        return caller.post(f"/api/agents/{agent.pk}/generate", body, Idempotency_Key="1").body["runId"]
+
+    runs = [ask(caller) for caller in callers]
+
+    assert len({*runs}) == len(callers)
+    assert [ask(caller) for caller in callers] == runs
+    assert (
+        Caller(api_key(owner))
+        .post(f"/api/agents/{agent.pk}/generate", {"messages": "Hello"}, Idempotency_Key="1")
+        .body["runId"]
+        == runs[3]
+    )
 
 
 def test_a_service_names_the_resource_or_lists_all_of_its_realm(service):
