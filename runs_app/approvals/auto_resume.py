@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import transaction
 
 from agentcms.errors import ApiError
+from memory_app.models import Thread
 from memory_app.realms import memory_caller
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import InvalidDecision
@@ -83,14 +84,15 @@ def decide_with_key(call: PendingCall, data: Any, user: User, key: MessageKey | 
 
 def find_question(agent: ResolvedAgent, user: User, thread: str, resource: str) -> tuple[AgentRun, PendingCall] | None:
     """Return the only run of a conversation that waits for data, with its only call, or None."""
+    caller = memory_caller(user)
     runs = AgentRun.objects.filter(
         requested_by=user,
         agent_key=agent.id,
         parent=None,
         status=AgentRun.Status.SUSPENDED,
         suspended_at__isnull=False,
-        thread__key=thread,
-        thread__resource_key=memory_caller(user).resource_to_write(resource),
+        thread__in=Thread.objects.for_caller(caller).filter(key=thread),  # keys of a user may serve several realms
+        thread__resource_key=caller.resource_to_write(resource),
     )
     candidates = list(runs.without_large_columns()[:MAX_CANDIDATES])
     waiting = waiting_calls_below(candidates[0]) if len(candidates) == 1 else []

@@ -84,6 +84,15 @@ def waiting(editor):
     return answer
 
 
+def test_an_api_key_of_the_same_user_for_end_users_answers_no_question_of_the_user(editor, waiting, user):
+    service = Caller(api_key(user, realm_owner=""))
+
+    answer = say(service, "Yes, confirmed")
+
+    assert answer["runId"] != waiting["runId"]
+    assert PendingCall.objects.get().state == "open"
+
+
 def test_the_next_message_confirms(editor, waiting, user):
     answer = say(editor, "Yes, confirmed")
 
