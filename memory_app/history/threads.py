@@ -86,9 +86,11 @@ def get_own_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread
 
 
 def get_or_create_resource(caller: MemoryCaller, key: str) -> Resource:
-    """Return the resource with this key in the realm of the caller."""
+    """Return the resource with this key in the realm of the caller. Raise Conflict while its data is deleted."""
     user_id = caller.user.pk if caller.owner_id is None else None
     resource, _ = Resource.objects.get_or_create(realm=caller.realm, key=key, defaults={"user_id": user_id})
+    if resource.forgetting_since is not None:
+        raise Conflict(f"All data of the resource {key} is being deleted. Try again shortly.", "resource_forgotten")
     return resource
 
 

@@ -20,6 +20,9 @@ class Resource(models.Model):
     )
     working_memory = models.TextField(null=True, editable=False)
     working_revision = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    forgetting_since = models.DateTimeField(
+        null=True, editable=False, help_text="Since when a job deletes its data. Nothing new is added to it meanwhile."
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -14,7 +14,6 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agentcms.wire.canonical import canonical, sha256_hex
-from memory_app.realms import resource_digest
 from runs_app.approvals.approval_signals import approval_requested
 from runs_app.approvals.lookup import background_task_id, child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import continue_if_decided
@@ -24,6 +23,7 @@ from runs_app.engine import leases
 from runs_app.events.decided_calls import waiting_chunk
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, Chunk, build_chunk, event_type
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent
+from runs_app.resources import digest_of_run
 
 MAX_STORED_CALL_ID_LENGTH = 128  # characters; a longer ID of a call is replaced by its hash
 
@@ -129,10 +129,10 @@ def announce_after_commit(calls: Iterable[PendingCall]) -> None:
 
 def mark_resource(run_id: Any, calls: Iterable[PendingCall]) -> None:
     """Set the hash of the resource of a run, by which its calls are found after the run is deleted."""
-    runs = AgentRun.objects.filter(pk=run_id, resource__isnull=False)
-    for realm, key in runs.values_list("resource__realm", "resource__key"):
-        for call in calls:
-            call.resource_digest = resource_digest(realm, key)
+    run = AgentRun.objects.without_large_columns().select_related("resource", "thread").get(pk=run_id)
+    digest = digest_of_run(run)
+    for call in calls:
+        call.resource_digest = digest
 
 
 def set_times(call: PendingCall, now: datetime) -> None:

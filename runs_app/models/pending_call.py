@@ -135,6 +135,7 @@ class PendingCall(models.Model):
             models.Index(fields=["root_id"], name="pending_call_root"),
             models.Index(fields=["created_at"], name="pending_call_open", condition=Q(state="open")),
             models.Index(fields=["message_key"], name="pending_call_message", condition=Q(message_key__isnull=False)),
+            models.Index(fields=["resource_digest"], name="pending_call_resource"),
         ]
 
     def __str__(self) -> str:

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 
 from memory_app.models import Message, Observation, Participant, Resource, Thread, Vector, WorkingRevision
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
-from runs_app.privacy.personal_data import ROWS_PER_BATCH, calls_of, runs_of
+from runs_app.privacy.personal_data import ROWS_PER_BATCH
+from runs_app.resources import calls_of, in_any, runs_of
 
 RUNS_PER_BATCH = 100  # whose events are read with one query
+
+_added: list[ExportedRows] = []  # by other applications
 
 
 class ExportedRows(NamedTuple):
@@ -111,6 +114,16 @@ PARTS_OF_RUN = [
 ]
 
 
+def add_to_export(*rows: ExportedRows) -> None:
+    """Add rows of another application to exports. Their model has the column `thread` or `run`."""
+    _added.extend(item for item in rows if item not in _added)
+
+
+def added_parts(column: str) -> list[ExportedRows]:
+    """Return the rows of other applications that hang on a thread or a run."""
+    return [rows for rows in _added if column in {field.name for field in rows.model._meta.fields}]
+
+
 def to_json(value: Any) -> Any:
     """Return a value of a column as JSON has it: bytes as base64."""
     return b64encode(value).decode() if isinstance(value, bytes | memoryview) else value
@@ -123,7 +136,7 @@ def export_lines(realm: str, key: str) -> Iterator[str]:
     yield from REVISION.lines(WorkingRevision.objects.filter(resource__in=resources))
     for thread in Thread.objects.filter(realm=realm, resource_key=key).order_by("pk").iterator():
         yield from THREAD.lines(Thread.objects.filter(pk=thread.pk))
-        for part in PARTS_OF_THREAD:
+        for part in (*PARTS_OF_THREAD, *added_parts("thread")):
             yield from part.lines(part.model._default_manager.filter(thread=thread), thread=thread.key)
     for run_ids in batches_of_runs(realm, key):
         yield from run_lines(run_ids)
@@ -133,14 +146,15 @@ def export_lines(realm: str, key: str) -> Iterator[str]:
 def run_lines(run_ids: Iterable[UUID]) -> Iterator[str]:
     """Yield runs with all that belongs to them."""
     yield from RUN.lines(AgentRun.objects.filter(pk__in=run_ids))
-    for part in PARTS_OF_RUN:
+    for part in (*PARTS_OF_RUN, *added_parts("run")):
         yield from part.lines(part.model._default_manager.filter(run__in=run_ids))
 
 
 def batches_of_runs(realm: str, key: str) -> Iterator[list[UUID]]:
     """Yield the IDs of the runs of a resource and of their child runs, in batches."""
     own = runs_of(realm, key).order_by().values("pk")
-    runs = AgentRun.objects.filter(Q(pk__in=own) | Q(root_id__in=own)).order_by("pk").values_list("pk", flat=True)
+    families = in_any(AgentRun, AgentRun.objects.filter(pk__in=own), AgentRun.objects.filter(root_id__in=own))
+    runs = families.order_by("pk").values_list("pk", flat=True)
     batch = [*runs[:RUNS_PER_BATCH]]
     while batch:
         yield batch

@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
 from django.db.models import Model, Q
 from django.dispatch import Signal
 from django.utils import timezone
 
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
+from memory_app.history.locks import lock_threads
 from memory_app.models import Forgotten, Message, Resource, Thread
 from memory_app.realms import resource_digest
 from runs_app.building.workflows import RUN_WORKFLOW
 from runs_app.engine import leases
-from runs_app.models import AgentRun, PendingCall
+from runs_app.memory.deleting import delete_threads
+from runs_app.models import AgentRun
 from runs_app.notices.webhook import WEBHOOK_JOB
+from runs_app.resources import calls_of, in_any, runs_of
 
 FORGET, EXPORT_RESOURCE = "forget_resource", "export_resource"  # kinds of jobs
 ROWS_PER_BATCH = 1000  # rows of a transaction
 
 runs_forgotten = Signal()  # sent with `run_ids` before runs and their child runs are deleted on request
-
-
-def runs_of(realm: str, key: str) -> Any:
-    """Return the runs of a resource, with those of its threads."""
-    return AgentRun.objects.filter(
-        Q(resource__realm=realm, resource__key=key) | Q(thread__realm=realm, thread__resource_key=key)
-    )
-
-
-def calls_of(realm: str, key: str) -> Any:
-    """Return the calls of a resource that waited for people. Those of deleted runs are known by a hash."""
-    runs = runs_of(realm, key).order_by().values("pk")
-    of_resource = Q(resource_digest=resource_digest(realm, key))
-    return PendingCall.objects.filter(of_resource | Q(run__in=runs) | Q(root_id__in=runs))
+resource_forgotten = Signal()  # sent with `digest`, the hash of a resource, before its data is deleted on request
 
 
 def announce_deletion(run_ids: Collection[UUID]) -> None:
     """Delete the jobs of runs and of their child runs, and let other applications delete their copies."""
-    runs = AgentRun.objects.filter(Q(pk__in=run_ids) | Q(root_id__in=run_ids))
-    all_ids = [*runs.values_list("pk", flat=True)]
-    texts = [str(run_id) for run_id in all_ids]
-    of_workflow = Q(kind=RUN_WORKFLOW, parameters__run__in=texts)
-    of_webhook = Q(kind=WEBHOOK_JOB, parameters__approval__runId__in=texts)  # it has the reason of a decision
-    Job.objects.filter(of_workflow | of_webhook).delete()
-    runs_forgotten.send(AgentRun, run_ids=all_ids)
+    runs = AgentRun.objects.filter(Q(pk__in=run_ids) | Q(root_id__in=run_ids)).order_by("pk")
+    ids = runs.values_list("pk", flat=True)
+    batch = [*ids[:ROWS_PER_BATCH]]
+    while batch:  # a run may have very many child runs
+        texts = [str(run_id) for run_id in batch]
+        of_workflow = Q(kind=RUN_WORKFLOW, parameters__run__in=texts)
+        of_webhook = Q(kind=WEBHOOK_JOB, parameters__approval__runId__in=texts)  # it has the reason of a decision
+        Job.objects.filter(of_workflow | of_webhook).delete()
+        runs_forgotten.send(AgentRun, run_ids=batch)
+        batch = [*ids.filter(pk__gt=batch[-1])[:ROWS_PER_BATCH]]
 
 
 def delete_exports(realm: str, key: str) -> None:
@@ -70,20 +64,22 @@ def anonymise_log(model: type[Model], ids: Iterable[Any], name: str) -> None:
 def forget(job: Job) -> dict[str, int]:
     """Delete all data of a resource in batches. A job that was interrupted continues with what is left."""
     realm, key = job.parameters["realm"], job.parameters["resource"]
+    # From now on, requests add no threads and no runs to it.
+    Resource.objects.filter(realm=realm, key=key).update(forgetting_since=timezone.now())
     for run in runs_of(realm, key).unfinished():
         leases.cancel(run.pk)
     digest = resource_digest(realm, key)
     delete_exports(realm, key)
+    resource_forgotten.send(Resource, digest=digest)
     counts: dict[str, int] = {"messages": 0, "threads": 0, "runs": 0, "approvals": 0} | (job.cursor or {})
-    for name, rows in rows_of_resource(realm, key):
-        while keys := [*rows.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:
-            if name == "runs":
-                announce_deletion(keys)
-            anonymise_log(rows.model, keys, digest[:12])
-            _, deleted = rows.model.objects.filter(pk__in=keys).delete()
-            counts[name] += deleted.get(rows.model._meta.label, 0)  # with child runs and child threads
-            job.report_progress(done=sum(counts.values()), cursor=counts)
-    delete_resource(realm, key, digest, job.parameters.get("by", ""))
+    is_gone = False
+    while not is_gone:
+        for name, rows in rows_of_resource(realm, key):
+            while keys := [*rows.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:
+                counts[name] += delete_batch(rows.model, keys, digest)
+                job.report_progress(done=sum(counts.values()), cursor=counts)
+        is_gone = delete_resource(realm, key, digest)
+    note_forgotten(digest, job.parameters.get("by", ""))
     # The row of the job must not say whose data it was.
     Job.objects.filter(pk=job.pk).update(parameters={"digest": digest})
     return counts
@@ -96,14 +92,60 @@ def rows_of_resource(realm: str, key: str) -> Iterator[tuple[str, Any]]:
     yield "messages", Message.objects.filter(thread__realm=realm, thread__resource_key=key)
     yield "runs", runs_of(realm, key)
     yield "approvals", calls_of(realm, key)
-    yield "threads", Thread.objects.filter(realm=realm, resource_key=key)
+    # Both columns: rows of an earlier release have no foreign key.
+    of_resource = Thread.objects.filter(resource__realm=realm, resource__key=key)
+    yield "threads", in_any(Thread, Thread.objects.filter(realm=realm, resource_key=key), of_resource)
 
 
-def delete_resource(realm: str, key: str, digest: str, by: str) -> None:
-    """Delete the row of a resource, and note that it was forgotten."""
-    resources = Resource.objects.filter(realm=realm, key=key)
-    anonymise_log(Resource, resources.values_list("pk", flat=True), digest[:12])
-    resources.delete()
+def delete_batch(model: type[Model], keys: Sequence[Any], digest: str) -> int:
+    """Delete rows, and return their number with that of child runs or of child threads."""
+    if model is AgentRun:
+        announce_deletion(keys)
+    anonymise_log(model, keys, digest[:12])
+    if model is Thread:
+        return delete_threads(keys)
+    while (count := delete_locked(model, keys)) is None:
+        pass
+    return count
+
+
+@transaction.atomic
+def delete_locked(model: type[Model], keys: Sequence[Any]) -> int | None:
+    """Delete rows under the locks of those who change them. Return None if a child run was added meanwhile."""
+    if not lock_owners(model, keys):
+        return None
+    _, deleted = model._default_manager.filter(pk__in=keys).delete()
+    return deleted.get(model._meta.label, 0)
+
+
+def lock_owners(model: type[Model], keys: Sequence[Any]) -> bool:
+    """Lock the threads of messages, the runs of calls, or runs with their child runs. Return False for a new one."""
+    if model is Message:
+        lock_threads({*Message.objects.filter(pk__in=keys).values_list("thread", flat=True)})
+        return True
+    is_own = Q(pk__in=keys) | Q(root_id__in=keys)
+    owners = AgentRun.objects.filter(is_own if model is AgentRun else Q(pending_calls__in=keys))
+    runs = AgentRun.objects.filter(pk__in=owners.values("pk")).order_by("pk")
+    locked = {*runs.select_for_update(of=("self",)).values_list("pk", flat=True)}
+    return {*runs.values_list("pk", flat=True)} <= locked
+
+
+@transaction.atomic
+def delete_resource(realm: str, key: str, digest: str) -> bool:
+    """Delete the row of a resource. Return False if a request that had begun before has added something."""
+    # Locked: rows that refer to it can only be stored after this transaction, and are then refused.
+    row = Resource.objects.select_for_update(of=("self",)).filter(realm=realm, key=key).first()
+    if row is None:
+        return True
+    if row.threads.exists() or row.runs.exists():
+        return False
+    anonymise_log(Resource, [row.pk], digest[:12])
+    row.delete()
+    return True
+
+
+def note_forgotten(digest: str, by: str) -> None:
+    """Note that a resource was forgotten, by its hash."""
     values = {"forgotten_at": timezone.now(), "forgotten_by": by}
     Forgotten.objects.update_or_create(digest=digest, defaults=values)
 

@@ -12,6 +12,7 @@ from runs_app.engine import leases
 from runs_app.memory import deleting
 from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun
+from runs_app.privacy import personal_data
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
 from tests.factories import AgentFactory, api_key, member
@@ -103,3 +104,19 @@ def test_a_run_that_begins_between_the_locks_is_locked_too(family, monkeypatch):
     locking = [query["sql"] for query in queries if "FOR UPDATE" in query["sql"] and "agentrun" in query["sql"]]
     assert len(locking) == (2 if connection.vendor == "postgresql" else 0)
     assert AgentRun.objects.get(pk=late[0].pk).thread is None
+
+
+@pytest.mark.usefixtures("slow_ends")
+def test_the_data_of_a_resource_is_deleted_while_the_run_of_a_sub_agent_ends(family):
+    _, child = family
+    digest, keys = "0" * 64, [*AgentRun.objects.values_list("pk", flat=True)]
+
+    answers = run_concurrently(
+        [
+            lambda: leases.cancel_suspended(child.pk),
+            lambda: time.sleep(PAUSE / 3) or personal_data.delete_batch(AgentRun, keys, digest),
+        ]
+    )
+
+    assert answers == [True, 2]
+    assert not AgentRun.objects.exists()

@@ -5,6 +5,7 @@ from datetime import timedelta
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -30,10 +31,12 @@ from runs_app.notices.webhook import WEBHOOK_JOB, describe
 from runs_app.privacy import personal_data
 from runs_app.privacy.export import export_lines
 from runs_app.privacy.jobs import start_export
-from tests.factories import AgentFactory, UserFactory, member
+from tests.api_client import Caller
+from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.memory_app.conftest import add_thread
 from tests.runs import LONG, SLOW, start_run, wait_for_engine, wait_for_text
 from tests.runs_app.factories import PendingCallFactory, RunFactory
+from tools_app.models import AcpAgent, AcpPermission, AcpPrompt, AcpSession
 
 pytestmark = pytest.mark.django_db
 
@@ -303,3 +306,118 @@ def test_the_command_asks_and_names_the_numbers(realm, monkeypatch):
 
     assert "Delete 1 threads and 3 runs of alice" in questions[0]
     assert output.getvalue() == "Deleted 1 threads, 3 messages and 3 runs.\n"
+
+
+def test_runs_without_memory_belong_to_the_user_who_asked(realm):
+    user = User.objects.get(memory_resources__key="bob")
+    run = RunFactory(requested_by=user, output=SECRET)
+    RunFactory(requested_by=user, parent=run, root_id=run.pk, output=SECRET)
+    save_suspension_of(run)
+    others = [RunFactory(output="Of somebody else."), RunFactory(requested_by=user, experiment_id=uuid4())]
+    remaining = AgentRun.objects.exclude(output=SECRET).count()
+
+    exported = [json.loads(line) for line in export_lines(realm, realm)]
+    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": realm})
+
+    assert [line["type"] for line in exported].count("run") == 2
+    assert not AgentRun.objects.filter(pk=run.pk).exists()
+    assert not PendingCall.objects.filter(arguments={"order": "after"}).exists()
+    assert AgentRun.objects.filter(pk__in=[other.pk for other in others]).count() == 2
+    assert AgentRun.objects.exclude(output=SECRET).count() == remaining
+
+
+def test_calls_of_runs_without_memory_are_found_after_their_runs(realm):
+    user = User.objects.get(memory_resources__key="bob")
+    run = RunFactory(requested_by=user, suspended=True)
+    save_suspension_of(run)
+    AgentRun.objects.filter(pk=run.pk).delete()
+
+    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": realm})
+
+    assert not PendingCall.objects.filter(arguments={"order": "after"}).exists()
+
+
+def test_nothing_is_added_to_a_resource_while_its_data_is_deleted(realm, monkeypatch):
+    user = User.objects.get(memory_resources__key="bob")
+    AgentFactory(id="remembering", memory="last-messages")
+    caller, codes = Caller(api_key(user)), []
+    report = Job.report_progress
+
+    def use_meanwhile(job, **values):
+        report(job, **values)
+        calls = [
+            ("/api/memory/threads", {"threadId": "new", "resourceId": "alice"}),
+            ("/api/memory/threads/t-bob/transfer", {"resourceId": "alice"}),
+            ("/api/memory/threads/t-bob/clone", {"resourceId": "alice"}),
+            (
+                "/api/agents/remembering/generate",
+                {"messages": SECRET, "memory": {"thread": "new", "resource": "alice"}},
+            ),
+        ]
+        codes.extend(caller.post(path, body).body.get("code") for path, body in calls)
+
+    monkeypatch.setattr(Job, "report_progress", use_meanwhile)
+    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+    monkeypatch.undo()
+
+    assert {*codes} == {"resource_forgotten"}
+    assert SECRET not in texts()
+    assert caller.post("/api/memory/threads", {"threadId": "new", "resourceId": "alice"}).status_code == 201
+
+
+def test_what_a_request_adds_that_had_begun_before_is_deleted_too(realm, monkeypatch):
+    user, delete, late = User.objects.get(memory_resources__key="bob"), personal_data.delete_resource, []
+
+    def add_before(*arguments):
+        if not late:
+            resource = Resource.objects.get(key="alice")
+            late.append(
+                Thread.objects.create(realm=realm, key="late", resource=resource, resource_key="alice", user=user)
+            )
+        return delete(*arguments)
+
+    monkeypatch.setattr(personal_data, "delete_resource", add_before)
+    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+
+    assert late
+    assert [*Thread.objects.values_list("resource_key", flat=True)] == ["bob"]
+    assert not Resource.objects.filter(key="alice").exists()
+
+
+def test_the_jobs_of_many_child_runs_are_deleted_in_batches(realm, monkeypatch):
+    monkeypatch.setattr(personal_data, "ROWS_PER_BATCH", 2)
+    run = AgentRun.objects.filter(resource__key="alice", parent=None).earliest("pk")
+    children = [RunFactory(parent=run, root_id=run.pk, agent=run.agent, chunks=[]) for _ in range(5)]
+    for child in children:
+        Job.objects.create(kind=RUN_WORKFLOW, parameters={"run": str(child.pk)}, state=Job.State.DONE)
+    sent = []
+
+    def note(run_ids, **kwargs):
+        sent.append([*run_ids])
+
+    personal_data.runs_forgotten.connect(note)
+    try:
+        personal_data.announce_deletion([run.pk])
+    finally:
+        personal_data.runs_forgotten.disconnect(note)
+
+    assert [len(batch) for batch in sent] == [2, 2, 2, 1]  # with one that the fixture has
+    assert not Job.objects.filter(parameters__run__in=[str(child.pk) for child in children]).exists()
+
+
+def test_what_acp_agents_have_in_a_conversation_is_exported_and_deleted(realm):
+    thread = Thread.objects.get(key="t-alice")
+    agent = AcpAgent.objects.create(key="helper", title="Helper", command_key="never")
+    AcpPermission.objects.create(
+        agent=agent, thread=thread, mark="m", title=f"Write {SECRET}", option_kind="allow_always"
+    )
+    AcpSession.objects.create(agent=agent, thread=thread, version_number=1, session_id="session-7")
+    AcpPrompt.objects.create(run=AgentRun.objects.filter(thread=thread).earliest("pk"), number=1)
+
+    lines = {line["type"]: line for line in map(json.loads, export_lines(realm, "alice"))}
+    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+
+    assert (lines["acpPermission"]["title"], lines["acpPermission"]["agent"]) == (f"Write {SECRET}", "helper")
+    assert (lines["acpSession"]["session_id"], lines["acpSession"]["thread"]) == ("session-7", "t-alice")
+    assert lines["acpPrompt"]["number"] == 1
+    assert SECRET not in texts()

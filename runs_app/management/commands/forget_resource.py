@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from jobs_app import runner
 from memory_app.models import Thread
 from memory_app.realms import is_realm
-from runs_app.privacy.personal_data import FORGET, runs_of
+from runs_app.privacy.personal_data import FORGET
+from runs_app.resources import runs_of
 
 
 class Command(BaseCommand):
