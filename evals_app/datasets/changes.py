@@ -9,12 +9,14 @@ from uuid import UUID
 from django.db import transaction
 
 from agentcms.errors import ApiError, Conflict
-from agentcms.ids import uuid7
+from agentcms.ids import parse_uuid, uuid7
 from agentcms.wire.canonical import json_equal
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from agents_app.editing.change_context import current_change
 from evals_app.datasets.schema import ItemValidator
 from evals_app.models import Dataset, DatasetItem, DatasetVersion, ItemVersion
+from runs_app.models import AgentRun
+from runs_app.resources import digest_of_run
 
 MAX_ITEMS = 20_000
 MAX_SEARCH_TEXT = 20_000  # characters of an item that a search looks at
@@ -220,7 +222,9 @@ class ItemsChange:
         for start in range(0, len(ids), BATCH):
             closed = ItemVersion.objects.filter(pk__in=ids[start : start + BATCH])
             closed.update(to_version=self.row.version)
-        ItemVersion.objects.bulk_create(list(self.opened.values()), batch_size=BATCH)
+        versions = list(self.opened.values())
+        mark_resources(versions)
+        ItemVersion.objects.bulk_create(versions, batch_size=BATCH)
         self.new_items, self.closed, self.opened = [], [], {}
 
     def save(self) -> None:
@@ -249,6 +253,26 @@ def _set_content(version: ItemVersion, content: JSONObject) -> None:
     for name, value in content.items():
         setattr(version, name, value)
     version.text = " ".join([*texts_in(version.input), *texts_in(version.ground_truth)])[:MAX_SEARCH_TEXT].casefold()
+
+
+def mark_resources(versions: Sequence[ItemVersion]) -> None:
+    """Set the hashes of the resources of whose runs versions are made. The runs are deleted earlier."""
+    by_run: dict[UUID, list[ItemVersion]] = {}
+    for version in versions:
+        if (run_id := run_of(version.source)) is not None:
+            by_run.setdefault(run_id, []).append(version)
+    ids = [*by_run]
+    for start in range(0, len(ids), BATCH):
+        runs = AgentRun.objects.without_large_columns().select_related("resource", "thread")
+        for run in runs.filter(pk__in=ids[start : start + BATCH]):
+            for version in by_run[run.pk]:
+                version.resource_digest = digest_of_run(run)
+
+
+def run_of(source: Any) -> UUID | None:
+    """Return the run that the source of an item names, or None."""
+    is_trace = isinstance(source, dict) and source.get("type") == "trace"
+    return parse_uuid(str(source.get("referenceId"))) if is_trace else None
 
 
 def texts_in(value: Any) -> list[str]:

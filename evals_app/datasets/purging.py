@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -41,7 +42,7 @@ def redact_item(dataset: Dataset, item: DatasetItem) -> None:
     """Redact an item in all its versions and results."""
     ItemsChange(dataset)
     empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
-    ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", **empty)
+    ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", resource_digest="", **empty)
     item.purged_at = item.purged_at or timezone.now()
     item.save(update_fields=["purged_at"])
     purge_results(item.pk)
@@ -52,10 +53,26 @@ def redact_copies_of_runs(run_ids: Collection[UUID]) -> None:
     """Redact the items that were made of runs, and the results that experiments have of them."""
     references = [str(run_id) for run_id in run_ids]
     copies = ItemVersion.objects.filter(source__type="trace", source__referenceId__in=references)
-    for item in DatasetItem.objects.filter(pk__in=copies.values("item")).select_related("dataset"):
+    redact_found(copies, ExperimentResult.objects.filter(run_key__in=run_ids))
+
+
+@transaction.atomic
+def redact_copies_of_resource(digest: str) -> None:
+    """Redact what datasets and experiments have of the runs of a resource, also of those that were deleted earlier.
+
+    The resource is known by its hash.
+    """
+    results = ExperimentResult.objects.filter(resource_digest=digest)
+    redact_found(ItemVersion.objects.filter(resource_digest=digest), results)
+
+
+def redact_found(versions: QuerySet[ItemVersion], results: QuerySet[ExperimentResult]) -> None:
+    """Redact items of which these are versions, and results. Datasets are locked in the order of their IDs."""
+    items = DatasetItem.objects.filter(pk__in=versions.order_by().values("item"))
+    for item in items.select_related("dataset").order_by("dataset", "pk"):
         redact_item(item.dataset, item)
     # Locked, as in purge_results: a result that is stored meanwhile would be overwritten with older scores.
-    for result in ExperimentResult.objects.select_for_update(of=("self",)).filter(run_key__in=run_ids):
+    for result in results.select_for_update(of=("self",)).order_by("pk"):
         redact(result)
 
 
@@ -66,7 +83,7 @@ def purge_results(item_id: UUID) -> None:
     A run that has not ended is cancelled. Its result is redacted when it is stored.
     """
     # Lock first: a result that is stored meanwhile would be overwritten with older scores.
-    rows = ExperimentResult.objects.select_for_update(of=("self",)).filter(item=item_id)
+    rows = ExperimentResult.objects.select_for_update(of=("self",)).filter(item=item_id).order_by("pk")
     results = list(rows.select_related("experiment"))
     for result in results:
         redact(result)
@@ -81,6 +98,7 @@ def purge_results(item_id: UUID) -> None:
 def redact(result: ExperimentResult) -> None:
     """Remove all texts of a result. Its numbers stay."""
     texts: dict[str, Any] = {"input": None, "ground_truth": None, "tool_mock_report": None, "comment": ""}
+    texts["resource_digest"] = ""  # so that nobody redacts it again
     for name, value in texts.items():
         setattr(result, name, value)
     result.output = REDACTED

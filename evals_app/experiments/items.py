@@ -24,6 +24,7 @@ from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from runs_app.engine.start.memory import ThreadActive
 from runs_app.engine.start.run import ExperimentItem, start_run
 from runs_app.resolution import ResolvedAgent
+from runs_app.resources import digest_of_run
 
 SCORER_NOT_FOUND = "EXPERIMENT_ITEM_SCORER_NOT_FOUND"
 
@@ -110,7 +111,8 @@ def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request
     if thread.is_new:
         mark_thread(experiment, run.thread_id)
     result.run, result.run_key, result.started_at = run, run.pk, timezone.now()
-    result.save(update_fields=["run", "run_key", "started_at", "retry_count"])
+    result.resource_digest = digest_of_run(run)
+    result.save(update_fields=["run", "run_key", "resource_digest", "started_at", "retry_count"])
 
 
 def require_runnable(experiment: Experiment, version: ItemVersion) -> None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -174,6 +175,14 @@ class ExperimentResult(models.Model):
     state = models.CharField(max_length=8, choices=State, default=State.RUNNING, editable=False)
     run = models.ForeignKey(AgentRun, models.SET_NULL, null=True, related_name="+", editable=False)
     run_key = models.UUIDField(null=True, editable=False, help_text="The ID of the run, which may be deleted.")
+    resource_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The hash of the run's resource.",
+    )
     trace_id = models.CharField(
         max_length=200, blank=True, default="", db_default="", editable=False, help_text="Of a submitted result."
     )
@@ -202,7 +211,11 @@ class ExperimentResult(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["experiment", "item", "attempt"], name="one_result_per_attempt")
         ]
-        indexes: ClassVar = [models.Index(fields=["experiment", "state"], name="result_state")]
+        indexes: ClassVar = [
+            models.Index(fields=["experiment", "state"], name="result_state"),
+            models.Index(fields=["run_key"], name="result_of_run", condition=Q(run_key__isnull=False)),
+            models.Index(fields=["resource_digest"], name="result_of_resource"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.experiment_id}: {self.item_id}"

@@ -82,6 +82,14 @@ class ItemVersion(models.Model):
     metadata = models.JSONField(null=True, editable=False)
     source = models.JSONField(null=True, editable=False, help_text="Where the item comes from: type and reference.")
     text = models.TextField(blank=True, default="", db_default="", editable=False, help_text="What a search looks at.")
+    resource_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The hash of the resource whose run it was made of.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ItemVersionQuerySet.as_manager()
@@ -94,6 +102,7 @@ class ItemVersion(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["dataset", "item"], name="item_current", condition=Q(to_version=None)),
             models.Index(fields=["dataset", "from_version"], name="item_version_of_dataset"),
+            models.Index(fields=["resource_digest"], name="item_version_of_resource"),
         ]
 
     def __str__(self) -> str:

@@ -1,12 +1,15 @@
 """Purged items: what experiments stored of them is gone, and they do not run any more."""
 
 import json
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.core import serializers
 
 from agentcms.errors import Conflict
 from agents_app.registry import Entry, Kind, registry
+from evals_app.datasets.changes import change_item
 from evals_app.datasets.from_runs import item_of_run
 from evals_app.datasets.purging import purge_item
 from evals_app.experiments.external import submit_result
@@ -14,6 +17,7 @@ from evals_app.experiments.jobs import Walk
 from evals_app.models import ExperimentResult, ItemVersion
 from jobs_app import runner
 from memory_app.models import Message, Thread
+from memory_app.realms import resource_digest
 from runs_app.models import AgentRun
 from runs_app.privacy.personal_data import FORGET
 from tests.api_client import Caller
@@ -157,3 +161,40 @@ def test_items_of_runs_of_a_person_are_purged_with_the_data_of_the_person(editor
         "Other",
     ]
     assert dataset.items.filter(purged_at=None).count() == 1
+
+
+def test_copies_of_runs_that_are_gone_are_purged_with_the_data_of_the_person(editor):
+    agent = AgentFactory(model=DEMO, instructions="", memory="last-messages")
+    caller = Caller(api_key(editor))
+    body = {"messages": f"I am {SECRET}", "memory": {"thread": "t", "resource": "ann"}}
+    run = AgentRun.objects.get(pk=caller.post(f"/api/agents/{agent.pk}/generate", body).body["runId"])
+    dataset = make_dataset(item_of_run(AgentRun.objects.with_roles(editor).get(pk=run.pk), editor), "Other")
+    reading = make_dataset({"input": "Who am I?", "metadata": {"threadId": "t", "resourceId": "ann"}}, pk="reading")
+    run_experiment(reading, editor, agent)
+    change_item(dataset, dataset.items.first().pk, {"metadata": {"checked": True}})
+    AgentRun.objects.all().delete()  # as after RUN_DAYS
+    change_item(dataset, dataset.items.first().pk, {"metadata": {"checked": False}})
+    assert SECRET in stored_texts()
+
+    runner.run_now(FORGET, {"realm": f"u{editor.pk}", "resource": "ann"})
+
+    assert SECRET not in stored_texts()
+    assert dataset.items.filter(purged_at=None).count() == 1
+
+
+def test_the_migration_marks_copies_whose_runs_are_there(editor):
+    agent = AgentFactory(model=DEMO, instructions="", memory="last-messages")
+    caller = Caller(api_key(editor))
+    for memory in ({"memory": {"thread": "t", "resource": "ann"}}, {}):
+        caller.post(f"/api/agents/{agent.pk}/generate", {"messages": "Hello", **memory})
+    AgentRun.objects.filter(thread=None).update(resource=None)  # as without memory
+    runs = AgentRun.objects.with_roles(editor).order_by("pk")
+    make_dataset(*(item_of_run(run, editor) for run in runs), "Other")
+    marks = [*ItemVersion.objects.order_by("pk").values_list("resource_digest", flat=True)]
+    ItemVersion.objects.update(resource_digest="")
+
+    import_module("evals_app.migrations.0011_fill_resources_of_copies").fill(apps, None)
+
+    own = f"u{editor.pk}"
+    assert marks == [resource_digest(own, "ann"), resource_digest(own, own), ""]
+    assert [*ItemVersion.objects.order_by("pk").values_list("resource_digest", flat=True)] == marks
