@@ -19,6 +19,8 @@ class RecordingModel:
     def __init__(self, seconds: float = 0.05) -> None:
         self.seconds = seconds  # that an answer takes
         self.requests: dict[str, list[dict]] = {}  # the messages by answer
+        self.failing: set[str] = set()  # kinds of requests that are refused
+        self.refused = 0
         self.numbers = itertools.count(1)
         self.url = ""
 
@@ -56,6 +58,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send({"object": "list", "data": rows, "model": body["model"], "usage": USAGE})
             return
         time.sleep(self.server.model.seconds)
+        if kind_of(body["messages"]) in self.server.model.failing:
+            self.server.model.refused += 1
+            self.send({"message": "Not today.", "type": "invalid_request_error"}, 400)
+            return
         text = self.server.model.answer(body["messages"])
         if body.get("stream"):
             self.stream(text)
@@ -63,9 +69,9 @@ class Handler(BaseHTTPRequestHandler):
             message = {"role": "assistant", "content": text}
             self.send(completion("chat.completion", {"message": message, "finish_reason": "stop"}, usage=USAGE))
 
-    def send(self, body: dict) -> None:
+    def send(self, body: dict, status: int = 200) -> None:
         content = json.dumps(body).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
