@@ -35,8 +35,13 @@ class GateState:
 
 def gates_for(agent: Agent) -> QuerySet[ReleaseGate]:
     """Return the gates of an agent and of all agents of its team."""
+    return gates_by_ids(agent.pk, agent.owner_id)
+
+
+def gates_by_ids(agent_id: str, owner_id: str) -> QuerySet[ReleaseGate]:
+    """Return the gates of the agent and of the team that have these IDs."""
     gates = ReleaseGate.objects.select_related("dataset")
-    return gates.filter(Q(agent=agent) | Q(agent=None, owner_id=agent.owner_id))
+    return gates.filter(Q(agent=agent_id) | Q(agent=None, owner_id=owner_id))
 
 
 class Evidence:

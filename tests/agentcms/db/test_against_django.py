@@ -19,6 +19,8 @@ from agents_app.api.representation import agent_row, agent_rows_by_id, agent_tot
 from agents_app.editing.change_context import change
 from agents_app.editing.locking import agent_with_live_version, locked_agent
 from agents_app.models import Agent
+from evals_app.gates.enforcement import enforced_gates
+from evals_app.models import Dataset, ReleaseGate
 from runs_app.frequent_queries import (
     agent_to_run,
     cancel_requested_ids,
@@ -63,6 +65,7 @@ def calls(user, agent, prefix):
     yield keys_with_prefix, (), {"prefix": prefix}
     yield locked_agent, (), {"user": user, "agent_id": agent.pk}
     yield agent_with_live_version, (), {"user": user, "agent_id": agent.pk}
+    yield enforced_gates, (), {"agent_id": agent.pk, "owner_id": agent.owner_id}
     yield agent_total, (), {"user": user}
     for flag, relation in STATES.values():
         yield agent_row, (relation,), {"user": user, "agent_id": agent.pk}
@@ -93,6 +96,9 @@ def examples(user):
             agent.edit({"name": "Three"})
     prefix = ApiKey.objects.issue(user)[0].prefix
     agent = Agent.objects.get(pk="b")
+    dataset = Dataset.objects.create(id="questions", name="Questions", owner_id="us")
+    for gated in (agent, None):
+        ReleaseGate.objects.create(agent=gated, owner_id="us", dataset=dataset, scorer="exact", minimum=0.5)
     run = RunFactory(agent=agent, requested_by=user, open=True, holder="here", cancel_requested_at=now())
     return [*calls(user, agent, prefix), *calls_of_runs(user, agent, run)]
 
