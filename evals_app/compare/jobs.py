@@ -53,7 +53,12 @@ def compare_job(job: Job) -> dict[str, Any]:
     row = Comparison.objects.select_related("baseline", "candidate").filter(pk=job.parameters["comparison"]).first()
     if row is None:
         return {"compared": 0}
-    compute(row)
+    try:
+        compute(row)
+    except Exception as error:
+        if not runner.is_transient(error):  # or the page and the client would wait for ever
+            Comparison.objects.filter(pk=row.pk).update(state=Comparison.State.FAILED)
+        raise
     return {"compared": 1}
 
 

@@ -17,13 +17,14 @@ from evals_app.compare.interval_plots import build_interval_plots
 from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
 from evals_app.compare.word_differences import mark_words
-from evals_app.models import Experiment, ExperimentResult
+from evals_app.models import Comparison, Experiment, ExperimentResult
 from evals_app.views.experiments import ONLY_WORSE
 from evals_app.views.figures import MINUS, difference_text, duration_text, range_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
 from runs_app.models import RunEvent
 
 ONLY_BETTER = "better"
+FAILED_MESSAGE = "The statistics could not be computed. The log of the server has the reason."
 MEASURES = [f"{side}{figure}" for figure in ("Mean", "Median", "P95") for side in ("baseline", "candidate")]
 MEASURES += ["difference", "low", "high"]
 
@@ -46,6 +47,8 @@ def compare(request: HttpRequest) -> HttpResponse:
         comparison = find_comparison(baseline, candidate, request.user)
     except ApiError as error:
         return render(request, "evals/compare.html", {**context, "problem": error.error}, status=409)
+    if comparison.state == Comparison.State.FAILED:
+        return render(request, "evals/compare.html", {**context, "problem": FAILED_MESSAGE})
     statistics = comparison.statistics or {}
     only = request.GET.get("only", "")
     items = chosen_items(statistics.get("items", []), only)

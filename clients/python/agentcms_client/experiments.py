@@ -185,6 +185,10 @@ def compare_steps(
         if answer["statistics"] is not None:
             statistics: dict[str, Any] = answer["statistics"]
             return statistics
+        if answer["state"] == "failed":
+            raise ExperimentFailed(
+                "The server could not compare the experiments. Its log has the reason.", status="failed"
+            )
         if time.monotonic() > end:
             raise ExperimentFailed(f"The comparison with the baseline took longer than {timeout:g} seconds.")
         yield POLL_SECONDS

@@ -1,6 +1,9 @@
 """Comparisons of two experiments in the API: pairs, the kept row, and who may."""
 
 import pytest
+from agentcms_client.experiments import compare_steps
+from agentcms_client.outcomes import ExperimentFailed
+from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -148,3 +151,28 @@ def test_any_number_of_items_is_read_in_a_constant_number_of_queries(viewer):
     many = queries_of_a_comparison(viewer, dataset)
 
     assert len(many) == len(few) <= 16
+
+
+def test_a_comparison_that_fails_says_so(viewer, client, pair):
+    viewer.post(PATH, body(*pair))
+    ExperimentResult.objects.filter(experiment=pair[0]).update(scores=[{"scorerId": "exact"}])  # of another release
+
+    job = runner.run_claimed(str(Job.objects.get(kind=COMPARE).pk))
+    client.force_login(get_user_model().objects.get(memberships__owner_id="support"))
+    page = client.get("/experiments/compare", {"a": str(pair[0].pk), "b": str(pair[1].pk)}).content.decode()
+
+    assert job.state == "failed"
+    assert "The statistics could not be computed." in page
+    assert Comparison.objects.get().state == "failed"
+    with pytest.raises(ExperimentFailed, match="could not compare the experiments"):
+        carry_out(
+            compare_steps({"id": "1"}, {"id": "2", "datasetId": "support"}, 60),
+            {"state": "failed", "statistics": None},
+        )
+
+
+def carry_out(steps, answer):
+    """Give each request of steps the same answer."""
+    next(steps)
+    while True:
+        steps.send(answer)
