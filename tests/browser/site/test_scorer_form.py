@@ -35,7 +35,7 @@ def test_a_setting_of_another_check_is_shown_with_its_error(visit):
     page.get_by_role("button", name="Save as draft").click()
 
     expect(page.locator(f"[name={PREFIX}-times]")).to_be_visible()
-    expect(page.locator(f"#{PREFIX}-times_error")).to_contain_text("integer")
+    expect(page.locator("#id_settings_error_0")).to_contain_text("integer")
     expect(page.locator(f"[name={PREFIX}-tool]")).to_be_hidden()
 
 
