@@ -34,6 +34,7 @@ from evals_app.experiments.stopping import end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
 from jobs_app.models import Job, LeaseLost
+from jobs_app.places import JobPlaces
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
 
@@ -51,6 +52,7 @@ UNEXPECTED_MESSAGE = (
 )
 RENEWAL_INTERVAL = 3.0  # seconds between two renewals of the lease of the job
 COLLECTING_SECONDS = 0.5  # before a walk looks at the budget again: a judge may take seconds for each answer
+places = JobPlaces(lambda: settings.EXPERIMENTS_PER_WORKER)
 OUTAGES = (RedisError, BrokerError, ConnectionError, TimeoutError)  # of Valkey and the broker
 
 
@@ -60,15 +62,22 @@ def enqueue_walk(experiment: Experiment) -> Job:
 
 
 @runner.job_handler(WALK, "Experiment")
-def walk_job(job: Job) -> dict[str, Any]:
+def walk_job(job: Job) -> Any:
     """Run an experiment for a minute. If it has not ended then, another job continues it."""
     experiment = (
         Experiment.objects.select_related("dataset", "created_by").filter(pk=job.parameters["experiment"]).first()
     )
     if experiment is None or experiment.is_finished:
         return {"done": 0}
-    if job.attempts == 1:
-        walk_or_fail(experiment, job)
+    needs_place = experiment.cancel_requested_at is None  # what was cancelled ends at once
+    if needs_place and not places.take(job):
+        return runner.CONTINUES
+    try:
+        if job.attempts == 1:
+            walk_or_fail(experiment, job)
+    finally:
+        if needs_place:
+            places.free()
     if not experiment.is_finished and not was_deleted(experiment):
         # A job has a limited number of attempts. After each death of a worker, the experiment gets a new job.
         enqueue_walk(experiment)

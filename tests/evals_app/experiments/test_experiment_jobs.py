@@ -341,3 +341,39 @@ def test_a_scorer_that_fails_for_an_answer_decides_about_the_verdict(editor, age
     by_bar = run_experiment(dataset, editor, agent, scorerIds=["picky"], bars={"picky": 0.5})
 
     assert (by_gate.summary["scorers"]["picky"]["min"], by_gate.verdict, by_bar.verdict) == (1.0, "failed", "scored")
+
+
+def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent, settings):
+    settings.EXPERIMENTS_PER_WORKER = 1
+    dataset = make_dataset("One")
+    for _ in range(3):
+        new_experiment(dataset, editor, agent)
+    queued = [*Job.objects.filter(kind=WALK).order_by("created_at")]
+
+    def run(number):
+        return runner.run_claimed(str(queued[number].pk)).state
+
+    assert jobs.places.take(Job.objects.create(kind=WALK))
+    while_taken = [run(number) for number in range(3)]
+    jobs.places.free()
+    out_of_turn = run(2)
+    queued[0].discard()  # nothing waits for a job that is gone
+    in_turn = [run(1), run(2)]
+
+    assert (while_taken, out_of_turn, in_turn) == (["queued"] * 3, "queued", ["done"] * 2)
+    assert [row.status for row in Experiment.objects.order_by("created_at")] == ["pending", "completed", "completed"]
+    assert Job.objects.get(pk=queued[1].pk).attempts == 1
+    assert (jobs.places.taken, jobs.places.waiting) == (0, {})
+
+
+def test_a_cancelled_experiment_ends_without_a_place(editor, agent, settings):
+    settings.EXPERIMENTS_PER_WORKER = 1
+    experiment = new_experiment(make_dataset("One"), editor, agent)
+    assert jobs.places.take(Job.objects.create(kind=WALK))
+    request_cancel(experiment)
+
+    work()
+    jobs.places.free()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, jobs.places.taken) == ("cancelled", 0)
