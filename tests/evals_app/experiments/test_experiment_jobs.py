@@ -353,7 +353,7 @@ def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent
     def run(number):
         return runner.run_claimed(str(queued[number].pk)).state
 
-    assert jobs.places.take(Job.objects.create(kind=WALK))
+    assert jobs.places.take(Job.objects.create_claimed(WALK, {}))
     while_taken = [run(number) for number in range(3)]
     jobs.places.free()
     out_of_turn = run(2)
@@ -369,7 +369,7 @@ def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent
 def test_a_cancelled_experiment_ends_without_a_place(editor, agent, settings):
     settings.EXPERIMENTS_PER_WORKER = 1
     experiment = new_experiment(make_dataset("One"), editor, agent)
-    assert jobs.places.take(Job.objects.create(kind=WALK))
+    assert jobs.places.take(Job.objects.create_claimed(WALK, {}))
     request_cancel(experiment)
 
     work()
