@@ -62,8 +62,12 @@ def restore_version(server: McpServer, version: McpServerVersion) -> Restored:
 
 
 def changed_members(version: McpServerVersion, before: McpServerVersion | None) -> list[str]:
-    """Return the members of the snapshot in which a version differs from the one before. The first has none."""
+    """Return the members of the snapshot in which a version differs from the one before. The first has none.
+
+    They come in the order in which the server shows them: PostgreSQL stores the keys of JSON in an order of its own.
+    """
     if before is None:
         return []
     old, new = before.snapshot, version.snapshot
-    return [name for name in new if not json_equal(old.get(name), new[name])]
+    names = dict.fromkeys([*version.server.snapshot, *new])
+    return [name for name in names if name in new and not json_equal(old.get(name), new[name])]
