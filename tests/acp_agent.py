@@ -141,6 +141,11 @@ class TestAgent(Agent):
         choices = [*CHOICES[::-1], PermissionOption(option_id="no", name="Allow", kind="allow_always")]
         return await self.ask("Mislead", choices, kind="edit", content=[tool_diff_content(path, "x")])
 
+    async def do_disguise(self, text):
+        """Ask with words that look like others."""
+        choices = [PermissionOption(option_id="yes", name="\u202eoN", kind="allow_once")]
+        return await self.ask("Read \u202etxt.a\x1b[2J", choices, kind="edit")
+
     async def do_pretend(self, path):
         """Ask for a permission to read, with a change that it then makes."""
         await self.ask("Pretend", kind="read", content=[tool_diff_content(path, "x")])

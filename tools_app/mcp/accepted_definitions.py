@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical, json_equal, sha256_hex
 from agentcms.wire.validation import find_faults
+from tools_app.reported_text import printable
 
 MAX_TOOLS = 500  # of one server
 MAX_NAME_LENGTH = 128
@@ -98,7 +99,7 @@ def parse_listing(tools: Iterable[Mapping[str, Any]]) -> Listing:
     for tool in tools:
         name = str(tool.get("name", ""))
         if reason := _find_reason(name, tool, definitions):
-            left_out.append(f"'{name[:MAX_NAME_LENGTH]}' is left out: {reason}")
+            left_out.append(f"'{printable(name[:MAX_NAME_LENGTH])}' is left out: {reason}")
         else:
             definitions[name] = _parse_tool(name, tool)
     return Listing(definitions, left_out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools_app.mcp.headers import mask_headers
+from tools_app.reported_text import printable
 
 MAX_REPORTED_LENGTH = 500  # characters of a message of a server
 MAX_READ_LENGTH = 10_000  # characters of which those are shown: more than the longest header, which is masked whole
@@ -60,6 +61,6 @@ class OtherOrigin(Exception):
 
 def reported_error(title: str, text: str, headers: Mapping[str, str]) -> McpError:
     """Return the error that a server reported, in its words, without the headers that it may quote."""
-    printable = "".join(character if character.isprintable() else " " for character in text[:MAX_READ_LENGTH])
-    message = mask_headers(printable.strip(), headers)[:MAX_REPORTED_LENGTH] or "It gave no reason."
+    text = printable(text[:MAX_READ_LENGTH]).strip()
+    message = mask_headers(text, headers)[:MAX_REPORTED_LENGTH] or "It gave no reason."
     return McpError(f"The MCP server '{title}' reported an error: {message}")

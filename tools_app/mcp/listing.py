@@ -40,7 +40,7 @@ def run_listing(job: Job) -> dict[str, Any]:
     for done, row in enumerate(rows, 1):
         try:
             reports.append(list_and_store(row))
-        except ListingFailed as error:
+        except (ListingFailed, NotFound) as error:
             reports.append({"server": row.key, "error": error.error})
         job.report_progress(done=done, total=len(rows))
     return {"servers": reports}
@@ -70,9 +70,14 @@ def list_and_store(row: McpServer) -> dict[str, Any]:
 
 
 def store_listing(server_id: int, listing: Listing) -> dict[str, Any]:
-    """Store listed tools. The first definition of a tool is accepted; a changed one waits until it is accepted."""
+    """Store listed tools. The first definition of a tool is accepted; a changed one waits until it is accepted.
+
+    Raise NotFound if the server was deleted meanwhile.
+    """
     with transaction.atomic():
-        row = McpServer.objects.select_for_update().get(pk=server_id)
+        row = McpServer.objects.select_for_update().filter(pk=server_id).first()
+        if row is None:
+            raise NotFound("The MCP server was deleted while it was asked for its tools.")
         before, changed_before = set(row.tools), set(row.changed_tools)
         row.tools = {name: item.to_json() for name, item in listing.definitions.items()}
         row.accepted = {**row.tools, **row.accepted}

@@ -40,6 +40,14 @@ def test_a_model_that_the_agent_does_not_offer_is_an_error_with_those_that_it_do
     )
 
 
+def test_names_of_models_and_errors_of_an_agent_contain_no_control_characters():
+    create_agent(model="huge", environment={"MODELS": "small\x1b[2J lar\u202ege"})
+    with pytest.raises(AcpError) as unknown:
+        Conversation().ask("model")
+
+    assert str(unknown.value).endswith("It offers: small [2J, lar ge.")
+
+
 def test_a_loaded_session_has_its_model_although_the_agent_offers_none_there():
     create_agent(model="large", environment={**OFFERED, "LOADS": "yes"})
     conversation = Conversation(add_thread(UserFactory()).pk)

@@ -38,6 +38,14 @@ def test_everything_is_rejected_also_where_a_person_could_be_asked(conversation,
     assert list(settings.WORKSPACES_DIR.rglob("a.txt")) == []
 
 
+def test_the_words_of_a_request_cannot_look_like_others(conversation):
+    create_agent(permissions="ask")
+
+    ((_, _, request),) = conversation.ask_all("disguise", can_ask=True)
+
+    assert (request.title, [option.name for option in request.options]) == ("Read  txt.a [2J", [" oN"])
+
+
 def test_terminals_are_neither_offered_nor_opened(conversation):
     create_agent()
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from django.core.exceptions import ValidationError
 
-from agentcms.errors import Unprocessable
+from agentcms.errors import NotFound, Unprocessable
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from tests.tools_app.conftest import PROGRAM
@@ -56,6 +56,16 @@ def test_a_server_that_is_down_fails_the_job_and_keeps_its_tools(http_server):
     assert "add" in http_server.tools
 
 
+def test_a_server_that_is_deleted_while_it_is_asked_is_not_stored_again(http_server):
+    listing, server_id = parse_listing([{"name": "add", "inputSchema": {"type": "object"}}]), http_server.pk
+    http_server.delete()
+
+    with pytest.raises(NotFound, match="was deleted while it was asked"):
+        store_listing(server_id, listing)
+
+    assert not McpServer.objects.exists()
+
+
 def test_the_nightly_listing_reports_each_server_that_failed(http_server):
     McpServer.objects.create(key="gone", title="Gone", url="http://127.0.0.1:9/mcp")
     McpServer.objects.create(key="off", title="Off", url="http://127.0.0.1:9/mcp", is_enabled=False)
@@ -100,6 +110,7 @@ def test_definitions_that_no_agent_could_use_are_left_out(http_server):
             {"name": "long", "inputSchema": schema, "description": "x" * 20_001},
             {"name": "wide", "inputSchema": {"enum": ["x" * 70_000]}},
             {"name": "broken", "inputSchema": {"default": "\ud800"}},
+            {"name": "a\0b\u202e\ud800", "inputSchema": schema},
             {"name": "none"},
         ]
     )
@@ -107,7 +118,8 @@ def test_definitions_that_no_agent_could_use_are_left_out(http_server):
     report = store_listing(http_server.pk, listing)
 
     assert list(listing.definitions) == ["good"]
-    assert len(report["leftOut"]) == 7
+    assert len(report["leftOut"]) == 8
+    assert report["leftOut"][-2].startswith("'a b  ' is left out: ")
 
 
 ENDLESS = """

@@ -33,9 +33,11 @@ from tools_app.acp.permissions import (
 )
 from tools_app.acp.turn import Turn
 from tools_app.acp.workspaces.folders import PathRefused, Workspace
+from tools_app.reported_text import printable
 
 MAX_TITLE_LENGTH = 500
 MAX_OPTIONS = 20
+MAX_OPTION_LENGTH = 200
 MAX_TOOL_CALLS = 200  # of one prompt, whose content is kept
 OVER_MESSAGE = "There is no prompt. Wait for the next one."
 REJECTED_MESSAGE = "The write was not allowed."
@@ -106,7 +108,8 @@ class WorkspaceClient:
         known = self.merge_tool_call(turn, tool_call)
         by_id: dict[str, Option] = {}
         for item in options[:MAX_OPTIONS]:  # one of each ID: a refusal must not have the ID of another answer
-            by_id.setdefault(item.option_id, Option(item.option_id, item.name, item.kind))
+            name = truncate_text(printable(item.name), MAX_OPTION_LENGTH)
+            by_id.setdefault(item.option_id, Option(item.option_id, name, item.kind))
         request = self.build_request(known, tuple(by_id.values()))
         option_id = self.decide(turn, request)
         if not option_id:
@@ -128,7 +131,7 @@ class WorkspaceClient:
         return option_id
 
     def build_request(self, known: dict[str, Any], options: tuple[Option, ...]) -> PermissionRequest:
-        title = truncate_text(str(known.get("title") or "Permission"), MAX_TITLE_LENGTH)
+        title = truncate_text(printable(str(known.get("title") or "Permission")), MAX_TITLE_LENGTH)
         content, raw_input = known.get("content") or [], known.get("rawInput")
         diffs = {item["path"]: item.get("newText") for item in content if item.get("type") == "diff"}
         locations = {str(item["path"]) for item in known.get("locations") or []} | {*diffs}

@@ -14,6 +14,7 @@ from acp.schema import LoadSessionResponse, NewSessionResponse, SessionConfigOpt
 
 from tools_app.acp.errors import AcpError
 from tools_app.acp.table import AcpRecord
+from tools_app.reported_text import printable
 
 CATEGORY = "model"
 METHOD_NOT_FOUND = -32601
@@ -34,7 +35,7 @@ async def choose_model(
         return
     values = offered_values(option)
     if record.model not in values:
-        names = ", ".join(value[:MAX_MODEL_LENGTH] for value in values[:MAX_MODELS])
+        names = ", ".join(printable(value[:MAX_MODEL_LENGTH]) for value in values[:MAX_MODELS])
         raise AcpError(
             f"The ACP agent '{record.title}' has no model '{record.model}'. Correct its record. It offers: {names}."
         )

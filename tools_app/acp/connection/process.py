@@ -40,6 +40,7 @@ from tools_app.programs.commands import ACP_COMMANDS, PROXY, Command
 from tools_app.programs.environment import mask_values
 from tools_app.programs.proxy import AddressProxy
 from tools_app.programs.resource_limits import MEGABYTE, limited_argv
+from tools_app.reported_text import printable
 
 log = logging.getLogger(__name__)
 
@@ -272,7 +273,7 @@ class AgentProcess:
     def request_error(self, error: Exception) -> AcpError:
         """Return the error that the agent reported, in words."""
         text = str(error) if isinstance(error, RequestError) else "It sent an invalid answer."
-        message = mask_values(text, self.secrets())[:500]
+        message = printable(mask_values(text, self.secrets())[:500])
         return AcpError(f"The ACP agent '{self.record.title}' reported an error: {message}")
 
     def secrets(self) -> dict[str, str]:
