@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from django.db import IntegrityError
 from django.utils import timezone
 
+from agentcms.wire.validation import find_faults
 from runs_app.engine.threads import run_db
 from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.table import AcpRecord
@@ -25,6 +26,7 @@ from tools_app.models import AcpSession
 
 MAX_PROCESSES = 8  # of one event loop
 PROCESS_IDLE_SECONDS = 600.0  # after which a process that nobody uses is ended
+MAX_SESSION_ID_LENGTH = 256  # characters
 NEW_SESSION_MESSAGE = "The agent could not load its earlier session, so it does not remember this conversation."
 
 
@@ -133,10 +135,15 @@ def stored_session(record: AcpRecord, place: Place) -> str:
 
 
 def store_session(record: AcpRecord, place: Place, session_id: str) -> None:
-    """Store the session of an agent in a conversation, unless either was deleted."""
+    """Store the session of an agent in a conversation, unless either was deleted.
+
+    An ID that cannot be stored as it is would not be found again: the agent begins another session later.
+    """
+    if len(session_id) > MAX_SESSION_ID_LENGTH or any(find_faults(session_id)):
+        return
     key: dict[str, Any] = {"agent_id": record.pk, "thread_id": place.thread_id, "owner_id": place.owner_id}
     values = {
-        "session_id": session_id[:256],
+        "session_id": session_id,
         "version_number": record.version_number,
         "updated_at": timezone.now(),
     }

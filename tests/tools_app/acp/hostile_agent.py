@@ -1,6 +1,7 @@
 """An ACP agent that breaks the protocol: `python hostile_agent.py`. The task says how."""
 
 import json
+import os
 import sys
 import time
 
@@ -77,7 +78,7 @@ def call(title, **fields):
 
 RESULTS = {
     "initialize": {"protocolVersion": 1, "agentCapabilities": {}},
-    "session/new": {"sessionId": "s"},
+    "session/new": {"sessionId": json.loads(os.environ.get("SESSION_ID", '"s"'))},
     "session/prompt": {"stopReason": "end_turn"},
 }
 

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.factories import member
+from tests.factories import UserFactory, member
+from tests.memory_app.conftest import add_thread
 from tests.runs import chunks, start_run, wait_for_end
 from tests.tools_app.acp import hostile_agent
 from tests.tools_app.acp.conftest import Conversation, create_agent
 from tests.tools_app.acp.test_runs import agent, task
 from tools_app.acp.errors import AcpError
+from tools_app.models import AcpSession
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,6 +41,19 @@ def test_an_agent_without_an_answer_is_ended_with_a_reason(name):
         Conversation().ask(name)
 
     assert str(error.value).startswith("The ACP agent 'Worker' ")
+
+
+@pytest.mark.parametrize("session_id", ["a\0b", "a\ud800b", "x" * 5000])
+def test_a_session_whose_id_cannot_be_stored_is_used_and_not_kept(settings, session_id):
+    settings.ACP_COMMANDS["hostile"]["env"] = ["SESSION_ID"]
+    environment = {"SESSION_ID": json.dumps(session_id)}
+    create_agent(command_key="hostile", permissions="reject", environment=environment)
+    conversation = Conversation(add_thread(UserFactory()).pk)
+
+    answers = [conversation.ask("no-options")[0] for _ in range(2)]
+
+    assert ["the end" in text for text in answers] == [True, True]
+    assert not AcpSession.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["nul", "odd-numbers", "deep", "nul-request", "large-request"])
