@@ -74,7 +74,9 @@ def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
         if call.kind != PendingCall.Kind.CHILD:
             chunks.append(waiting_chunk(call, call.call_id))
         elif (task_id := background_task_id(call)) is not None:
-            chunks.append(started_chunk(task_id, call.call_id, call.tool))
+            # The ID of the call as the model gave it, and as the other chunks of the task have it.
+            own_id = BackgroundTask.objects.filter(pk=task_id).values_list("call_id", flat=True).first()
+            chunks.append(started_chunk(task_id, own_id or call.call_id, call.tool))
         elif (child_id := child_run_id(call)) is not None:
             below = waiting_calls_below(AgentRun(pk=child_id, root_id=call.root_id))
             chunks += [

@@ -12,11 +12,14 @@ from django.db import transaction
 from django.db.models import Max, Q
 
 from agentcms.db.locks import lock_name
+from agentcms.ids import uuid7
+from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration.background_tasks import AWAITED, BackgroundRules
 from runs_app.background.slots import fill_places
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 
 MAX_DEPTH = 3  # of tasks that start tasks
+MAX_READABLE_LENGTH = 64  # characters of the ID of a call in its key; a child run stores 128 of the key
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def find_or_create_task(call: BackgroundCall) -> BackgroundTask | None:
 
 def create_task(call: BackgroundCall, depth: int) -> BackgroundTask:
     run = AgentRun.objects.only("agent_key", "owner_id", "thread_id").get(pk=call.run_id)
-    key = call.key or f"{call.call_id[:128]}/{call.number}"
+    key = call.key or unrepeated_key(call.call_id)
     return BackgroundTask.objects.create(
         pk=uuid5(call.run_id, key),
         run=run,
@@ -62,7 +65,7 @@ def create_task(call: BackgroundCall, depth: int) -> BackgroundTask:
         agent_key=run.agent_key,
         owner_id=run.owner_id,
         tool=call.tool[:128],
-        call_id=call.call_id[:256],
+        call_id=call.call_id,
         call_key=key,
         arguments=call.arguments,
         is_awaited=call.rules.disposition == AWAITED,
@@ -74,6 +77,12 @@ def create_task(call: BackgroundCall, depth: int) -> BackgroundTask:
         max_retries=0 if call.is_at_most_once else limited_retries(call.rules.max_retries),
         traceparent=call.traceparent,
     )
+
+
+def unrepeated_key(call_id: str) -> str:
+    """Return the key of a call that is not repeated. Other calls of its run may have its ID, or one that begins so."""
+    readable = call_id if len(call_id) <= MAX_READABLE_LENGTH else sha256_hex(call_id)
+    return f"{readable}/{uuid7().hex}"
 
 
 def limited_timeout(timeout_ms: int | None) -> int:

@@ -66,13 +66,16 @@ class DurableRecorder(Recorder):
 
     def add_once(self, chunk: Chunk) -> None:
         """Write a chunk unless an earlier process, or the step of a call, has written it."""
-        if chunk["type"] == STARTED_TYPE:
-            return
         identity = chunk_identity(chunk)
         if identity is not None and self.written.counts[identity] > 0:
             self.written.counts[identity] -= 1
         else:
             self.write(chunk)
+
+    def record(self, event: Any) -> None:
+        for chunk in self._chunks(event):
+            if chunk["type"] != STARTED_TYPE:  # `record_result` has written it
+                self.add(chunk)
 
     def begin_answer(self) -> None:
         """Record that an answer begins. Its readers discard what an earlier process has written of it."""

@@ -89,7 +89,7 @@ class BackgroundTask(models.Model):
     agent_key = models.CharField("agent ID", max_length=256, editable=False)
     owner_id = models.CharField("owner", max_length=128, blank=True, default="", editable=False)
     tool = models.CharField(max_length=128, editable=False, help_text="The name of the tool, as the model sees it.")
-    call_id = models.CharField(max_length=256, editable=False, help_text="As the model gave it.")
+    call_id = models.TextField(editable=False, help_text="As the model gave it.")
     call_key = models.CharField(max_length=192, editable=False, help_text="The ID of the call, unique in the run.")
     arguments = models.JSONField(default=dict, editable=False)
     is_awaited = models.BooleanField("awaited", default=False, editable=False, help_text="The run waits for it.")

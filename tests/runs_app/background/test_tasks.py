@@ -1,14 +1,17 @@
 """The life of a background task: limits, retries, timeouts, cancelling, approval, and delivery as an event."""
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from agents_app.registry import Kind, registry, tool
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task
+from runs_app.background.stream_chunks import end_chunk
 from runs_app.engine import leases
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery, PendingCall
+from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
 from tests.served import wait_until
 
@@ -165,8 +168,6 @@ def test_results_of_ordered_tools_come_in_the_order_of_their_calls(tasks):
 
 
 def test_a_sub_agent_in_the_background_answers_in_a_child_run(tasks):
-    from tests.factories import AgentFactory
-
     AgentFactory(id="helper", model={"provider": "demo", "name": "echo", "delay": 0})
     run = tasks.run([["agent-helper", {"prompt": "Look this up"}]], config=ALL, agents=["helper"], tools=[])
     (task,) = tasks.wait(run, "completed")
@@ -192,6 +193,43 @@ def test_tasks_start_tasks_at_most_three_deep(length, tasks):
         run = RunFactory(parent=run, parent_call_id=key[:128], root_id=run.root_id)
 
     assert depths == [1, 2, 3, None]
+
+
+@pytest.mark.parametrize("disposition", ["deferred", "awaited"])
+@pytest.mark.parametrize("is_durable", [True, False], ids=["durable", "not durable"])
+def test_a_task_is_found_by_an_id_of_its_call_of_any_length(tasks, disposition, is_durable):
+    """A provider may put a whole state into the ID of a call."""
+    call_id = "call_" + "x" * 1500
+    model = {"provider": "planned", "name": "plan", "plan": [[["count", {"number": 1}]], "Done."], "call_id": call_id}
+    config = {"tools": {"count": {"enabled": True, "disposition": disposition}}}
+    agent = AgentFactory(model=model, tools=["count"], background_tasks=config)
+    client = Client()
+    client.force_login(tasks.user)
+
+    run = tasks.run([], agent=agent, options={"durable": is_durable})
+    (task,) = tasks.wait(run, "completed")
+    listed = client.get("/api/background-tasks", {"toolCallId": call_id}).json()["tasks"]
+
+    assert [item["id"] for item in listed] == [str(task.pk)]
+    started, called = chunks(run, "background-task-started"), chunks(run, "tool-call")
+    assert [chunk["payload"]["taskId"] for chunk in started] == [str(task.pk)]
+    assert {chunk["payload"]["toolCallId"] for chunk in (*started, *called)} == {call_id}
+    assert {listed[0]["toolCallId"], end_chunk(task)["payload"]["toolCallId"]} == {call_id}
+
+
+def test_calls_with_long_ids_that_begin_equally_have_keys_that_differ_at_their_beginning(tasks):
+    """A child run stores the beginning of the key of its call, by which its task is found."""
+    from agents_app.configuration.background_tasks import BackgroundRules
+    from runs_app.background.dispatch import BackgroundCall, find_or_create_task
+    from tests.runs_app.factories import RunFactory
+
+    run, ids = RunFactory(), ["c" * 200 + str(number) for number in range(2)]
+    calls = [BackgroundCall(run.pk, "count", call_id, "", 1, {}, BackgroundRules()) for call_id in ids]
+
+    created = [find_or_create_task(call) for call in calls]
+
+    assert len({task.call_key[:128] for task in created}) == 2
+    assert [task.call_id for task in created] == ids
 
 
 def test_a_tool_reads_the_same_idempotency_key_as_in_the_run(tasks):
