@@ -15,6 +15,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
+from agentcms.db.locks import lock_name
 from agentcms.errors import Conflict, NotFound, PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.idempotency import idempotent
@@ -49,6 +50,7 @@ class AcpAgentsView(JSONView):
         fields = parse_new_acp_agent(json_object_body(request))
         row = AcpAgent(key=fields["id"])
         with transaction.atomic():
+            lock_name(f"ACP agent {row.key}")  # until it exists, no row can be locked
             if AcpAgent.objects.filter(key=row.key).exists():
                 raise Conflict(f"ACP agent with id {row.key} already exists")
             apply_acp_agent(row, fields)
