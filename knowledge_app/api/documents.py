@@ -27,6 +27,7 @@ from knowledge_app.documents.adding import add_content, add_text, add_url, delet
 from knowledge_app.models import Document, KnowledgeBase
 
 MAX_FILES = 50  # of one request
+NO_STATUS = "all"
 
 
 class DocumentsView(JSONView):
@@ -43,10 +44,10 @@ class DocumentsView(JSONView):
         base = get_base(request, base_id)
         with QueryParams(request) as query:
             paging = query.paging(100)
-            status = query.text("status")
+            status = query.choice("status", (NO_STATUS, *Document.Status.values), NO_STATUS)
             unknown = query.check_unknown_names()
         rows = base.documents.without_content()
-        if status is not None:
+        if status != NO_STATUS:
             rows = rows.filter(status=status)
         page = [document_body(row) for row in rows[paging.start : paging.stop]]
         payload = page_payload("documents", page, rows.count(), paging.page, paging.per_page)

@@ -167,7 +167,7 @@ KNOWLEDGE_PARAMETERS: dict[str, JSON] = {
     "vectorId": {"description": "The ID of the knowledge base.", "example": "handbook"},
     "indexId": {"description": "The name of the index.", "example": "handbook"},
     "status": {
-        "schema": {"type": "string", "enum": Document.Status.values},
+        "schema": {"enum": ["all", *Document.Status.values], "default": "all"},
         "description": "Only documents in this state.",
     },
 }

@@ -134,6 +134,15 @@ def test_an_invalid_document_is_refused(base, sent):
     assert not Document.objects.exists()
 
 
+def test_documents_are_listed_by_their_state(filled):
+    viewer = caller(Role.VIEWER)
+
+    ready, failed, odd = (viewer.get(f"{DOCUMENTS}?status={status}") for status in ("ready", "failed", "odd"))
+
+    assert (ready.body["total"], failed.body["total"]) == (2, 0)
+    assert (odd.status_code, odd.body["issues"][0]["field"]) == (400, "status")
+
+
 def test_a_search_returns_passages_with_scores_and_places(filled):
     viewer = caller(Role.VIEWER)
     answer = viewer.post(f"{BASE}/search", {"query": "Which port has the router?", "topK": 1})
