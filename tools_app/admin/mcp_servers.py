@@ -24,8 +24,11 @@ from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import tool_rows, usage_context, version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing
-from tools_app.mcp.versions import Restored, find_version, restore_version
+from tools_app.mcp.table import server_unavailable_reason, switch_server
+from tools_app.mcp.versions import SNAPSHOT_COLUMNS, Restored, find_version, restore_version
 from tools_app.models import McpServer
+
+EDITED_COLUMNS = (*SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_headers", "header_names", "updated_at")
 
 
 @admin.register(McpServer)
@@ -69,7 +72,8 @@ class McpServerAdmin(RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
         return type("McpServerFormOfUser", (form,), {"user": request.user})
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
+        # Not the other columns: a job may have stored the tools meanwhile.
+        obj.save(update_fields=EDITED_COLUMNS if change else None)
         if obj.is_enabled and (not change or {"url", "headers", "transport", "command_key"} & {*form.changed_data}):
             enqueue_listing(obj, request.user)
             messages.info(request, "The tools are being listed. Reload this page in a moment.")
@@ -133,11 +137,13 @@ class McpServerAdmin(RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
 
     def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Enable or disable a server. All processes follow within a second."""
-        row = self.get_changeable(request, pk)
-        row.is_enabled = not row.is_enabled
-        row.save()
+        self.get_changeable(request, pk)
+        row, reason = switch_server(pk)
         words = "enabled" if row.is_enabled else "disabled. Agents cannot use its tools any more"
-        messages.success(request, f"{row.title} is {words}.")
+        if reason:
+            messages.error(request, reason)
+        else:
+            messages.success(request, f"{row.title} is {words}.")
         return redirect("admin:tools_app_mcpserver_change", pk)
 
     def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -175,12 +181,13 @@ class McpServerAdmin(RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
         self.set_enabled(request, servers, False)
 
     def set_enabled(self, request: HttpRequest, servers: QuerySet[McpServer], is_enabled: bool) -> None:
+        """Enable or disable servers. Report those that cannot be enabled, such as without a sandbox."""
         rows = [row for row in servers if row.editable_by(request.user)]
-        for row in rows:
-            row.is_enabled = is_enabled
-            row.save()
+        reasons = [reason for row in rows if (reason := switch_server(row.pk, is_enabled)[1])]
+        for reason in reasons:
+            messages.error(request, reason)
         state = "enabled" if is_enabled else "disabled"
-        messages.success(request, f"{len(rows)} of {len(servers)} servers {state}.")
+        messages.success(request, f"{len(rows) - len(reasons)} of {len(servers)} servers {state}.")
 
     @admin.action(description="List the tools of selected servers")
     def list_tools_of_selected(self, request: HttpRequest, servers: QuerySet[McpServer]) -> None:
@@ -201,6 +208,8 @@ class McpServerAdmin(RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
     def state(self, row: McpServer) -> str:
         if not row.is_enabled:
             return "Disabled"
+        if reason := server_unavailable_reason(row, row.headers):
+            return reason
         if row.list_error:
             return row.list_error
         if changed := len(row.changed_tools):

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
 from agentcms.db.cached_table import CachedTable
 from tools_app.mcp.accepted_definitions import Definition
 from tools_app.models import McpServer
+from tools_app.programs.commands import MCP_COMMANDS
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,30 @@ def server_unavailable_reason(row: McpServer, headers: Mapping[str, str] | None)
             f"The headers of the MCP server '{row.title}' were encrypted with another PROVIDER_KEY_SECRET. "
             "Enter them again."
         )
+    if row.transport == McpServer.Transport.STDIO:
+        try:
+            MCP_COMMANDS.get(row.command_key).require_sandbox()
+        except ValidationError as error:
+            return " ".join(error.messages)
     return ""
+
+
+def switch_server(server_id: int, is_enabled: bool | None = None) -> tuple[McpServer, str]:
+    """Enable or disable a server. Without `is_enabled`, it gets the other state.
+
+    Return it with the reason why it cannot be enabled, or a blank text.
+    """
+    with transaction.atomic():
+        row = McpServer.objects.select_for_update().get(pk=server_id)  # a job may be storing its tools
+        row.is_enabled = not row.is_enabled if is_enabled is None else is_enabled
+        reason = server_unavailable_reason(row, row.headers) if row.is_enabled else ""
+        if not reason:
+            row.save()
+    return row, reason
 
 
 def load_servers() -> dict[str, Server]:
     return {row.key: server_from_row(row) for row in McpServer.objects.all()}
 
 
-server_table = CachedTable(load_servers, lambda server: server.revision)
+server_table = CachedTable(load_servers, lambda server: f"{server.revision} {server.reason}")

@@ -152,6 +152,49 @@ def test_a_server_is_listed_and_switched_off_by_a_button(staff):
     assert staff.get(page(row, "switch")).status_code == 405
 
 
+@pytest.mark.parametrize("way", ["button", "action"])
+def test_a_server_whose_program_may_not_be_started_cannot_be_enabled(staff, commands, settings, way):
+    row = McpServer.objects.create(
+        key="printer", title="Printer", transport="stdio", command_key="bare", is_enabled=False
+    )
+    settings.MCP_COMMANDS = {}
+
+    def enable():
+        if way == "button":
+            return staff.post(page(row, "switch"), follow=True).content.decode()
+        selected = {"action": "enable", "_selected_action": [row.pk]}
+        return staff.post(reverse("admin:tools_app_mcpserver_changelist"), selected, follow=True).content.decode()
+
+    refused = enable()
+    row.refresh_from_db()
+    was_enabled = row.is_enabled
+    settings.MCP_COMMANDS = {"bare": {"argv": ["/usr/bin/true"], "sandbox": "none"}}
+    enable()
+    row.refresh_from_db()
+    settings.MCP_COMMANDS = {}
+    listed = staff.get(reverse("admin:tools_app_mcpserver_changelist")).content.decode()
+
+    assert "Unknown command &#x27;bare&#x27;" in refused
+    assert (was_enabled, row.is_enabled) == (False, True)
+    assert "Unknown command &#x27;bare&#x27;" in listed
+
+
+def test_tools_that_are_listed_while_a_server_is_changed_stay(staff, monkeypatch):
+    row = McpServer.objects.create(key="office", title="Office", url=FIELDS["url"])
+    full_clean = McpServer.full_clean
+
+    def list_meanwhile(self, *args, **kwargs):
+        store_listing(row.pk, listing(add="Add."))
+        full_clean(self, *args, **kwargs)
+
+    monkeypatch.setattr(McpServer, "full_clean", list_meanwhile)
+    staff.post(page(row), {**FIELDS, "title": "Bureau"})
+
+    row.refresh_from_db()
+    assert (row.title, [*row.tools], [*row.accepted]) == ("Bureau", ["add"], ["add"])
+    assert row.header_names == ["Authorization", "X-User"]
+
+
 def test_only_managers_change_the_servers_of_their_teams(client):
     ours = McpServer.objects.create(key="ours", title="Ours", owner_id="support", url="https://a.example.org")
     shared = McpServer.objects.create(key="shared", title="Shared", url="https://b.example.org")

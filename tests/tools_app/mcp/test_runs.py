@@ -219,6 +219,18 @@ def test_a_server_that_is_switched_off_is_left_out_at_once(office):
     assert built(agent) == ({}, ["The MCP server 'Office' is disabled."])
 
 
+def test_a_program_that_the_operator_removed_is_a_warning(program_server, settings):
+    store_listing(program_server.pk, listing())
+    agent = AgentFactory(model=DEMO, mcp_clients={"printer": {}})
+    settings.MCP_COMMANDS = {}
+    server_table.invalidate()
+
+    tools, warnings = built(agent)
+
+    assert not tools
+    assert "Unknown command 'boxed'" in str(warnings)
+
+
 def test_an_agent_adds_a_description_and_the_need_for_approval(office):
     options = {"description": "Add prices.", "requireApproval": True}
 
