@@ -256,6 +256,8 @@ LOGGING: dict[str, Any] = {
         "httpx": {"level": "WARNING"},
         # The clients of model providers log each request.
         **{name: {"level": "WARNING"} for name in ("httpx2", "openai", "anthropic", "google_genai")},
+        # The clients of MCP servers log tracebacks for what servers send. Callers get an error that says it.
+        **{name: {"level": "DEBUG" if LOG_LEVEL == "DEBUG" else "CRITICAL"} for name in ("mcp", "client")},
         "django.db.backends": {"level": "INFO"},  # DEBUG would log query parameters, which are user data
     },
 }

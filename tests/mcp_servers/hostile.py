@@ -1,7 +1,10 @@
 """MCP servers that break the protocol. Each attack is a function that answers a message as no honest server does.
 
-Over HTTP it is the path of the URL; as a program, `python hostile.py ATTACK`. Its first word says to which message it
-answers so: `init`, `list` or `call`. All other messages get an honest answer.
+Over HTTP, `python hostile.py http HOST PORT`, it is the path of the URL; as a program, `python hostile.py ATTACK`. Its
+first word says to which message it answers so: `init`, `list` or `call`. All other messages get an honest answer.
+
+At the path `/chosen`, the arguments of each call choose how it is answered: with an `attack`, with a `status`, or
+after a `pause`. There the server has sessions, too.
 """
 
 import json
@@ -49,6 +52,7 @@ def raw(message, result):
 
 # Each returns a message, a text that is sent as it is, or an iterator of such pieces.
 ATTACKS = {
+    "honest": honest,
     "no-json": lambda m: "<html>Sign in</html>",
     "empty": lambda m: "",
     "null": lambda m: "null",
@@ -61,6 +65,7 @@ ATTACKS = {
     "wrong-result": lambda m: reply(m, {"tools": 5, "content": "x", "protocolVersion": [], "capabilities": 1}),
     "text-result": lambda m: reply(m, "done"),
     "error-huge": lambda m: {"jsonrpc": "2.0", "id": m["id"], "error": {"code": 1, "message": "x" * 1_000_000}},
+    "error-bidi": lambda m: {"jsonrpc": "2.0", "id": m["id"], "error": {"code": 1, "message": "a\0b\u202ed"}},
     "error-wrong": lambda m: {"jsonrpc": "2.0", "id": m["id"], "error": "no"},
     "error-nul": lambda m: {"jsonrpc": "2.0", "id": m["id"], "error": {"code": 1, "message": "a\0b\ud800c\u202ed"}},
     "deep": lambda m: raw(m, nested(DEEP)),
@@ -113,11 +118,20 @@ def bomb():
     return schemas
 
 
+CHOSEN = "chosen"
 METHODS = {"init": "initialize", "list": "tools/list", "call": "tools/call"}
+
+
+def choice_of(message):
+    """Return what the arguments of a call choose."""
+    return (message.get("params") or {}).get("arguments") or {}
 
 
 def pieces_of(attack, message):
     """Return the pieces of the answer to a message, as bytes."""
+    if attack == CHOSEN:
+        chosen = choice_of(message).get("attack")
+        attack = f"call-{chosen}" if chosen else "call-honest"
     phase, _, name = attack.partition("-")
     answer = ATTACKS[name](message) if message["method"] == METHODS[phase] else honest(message)
     answer = json.dumps(answer) if isinstance(answer, dict) else answer
@@ -128,10 +142,18 @@ def pieces_of(attack, message):
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200 if "id" in message else 202)
+        self.server.methods.append(message["method"])
+        choice = choice_of(message) if self.path == f"/{CHOSEN}" else {}
+        time.sleep(choice.get("pause", 0))
+        status = choice.get("status", 200 if "id" in message else 202)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        for name, value in (choice.get("headers") or {}).items():
+            self.send_header(name, value)
+        if self.path == f"/{CHOSEN}" and message["method"] == "initialize":
+            self.send_header("Mcp-Session-Id", f"session-{len(self.server.methods)}")
         self.end_headers()
-        if "id" not in message:
+        if status != 200:
             return
         try:
             for piece in pieces_of(self.path.strip("/"), message):
@@ -154,12 +176,18 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 200  # a test connects for all attacks at once
 
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.methods = []  # of all messages
+
 
 def serve_over_http(host):
     return Server((host, 0), Handler)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1] == "http":
+    Server((sys.argv[2], int(sys.argv[3])), Handler).serve_forever()
+elif __name__ == "__main__":
     for line in sys.stdin.buffer:
         message = json.loads(line)
         if "id" in message:

@@ -14,7 +14,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, REQUEST_TIMEOUT
+from mcp_types import PARSE_ERROR, REQUEST_TIMEOUT
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai.messages import BinaryContent
 
@@ -22,7 +22,7 @@ from agentcms.outbound.addresses import AddressRefused
 from agentcms.tracing.propagation import trace_context_for
 from tools_app.mcp.accepted_definitions import Listing, parse_listing
 from tools_app.mcp.call_signal import mcp_called
-from tools_app.mcp.connection import Toolset, build_toolset, reject_unavailable
+from tools_app.mcp.connection import Toolset, build_toolset, is_lost_connection, reject_unavailable, watch_refusals
 from tools_app.mcp.errors import (
     COMPRESSED_MESSAGE,
     CREDENTIALS_MESSAGE,
@@ -53,9 +53,8 @@ from tools_app.models import McpServer
 MAX_LISTING_BYTES = 16 * 1024 * 1024  # of all pages of a list: a server could send pages without end
 MAX_RESULT_BYTES = 256 * 1024  # of the images and files of a result
 
-# What the client library says of a connection that was lost. Servers send the code for errors of their own, too.
-LOST_CONNECTION = ("Connection closed", "SSE stream")
-# What it says of a first answer that did not come in time, and of a list without end. Both have no type of their own.
+# What the client library says of a first answer that did not come in time, and of a list without end. Neither has a
+# type of its own.
 LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
 
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
@@ -64,7 +63,7 @@ is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not fou
 async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], caller: CallerNames) -> Any:
     """Call a tool and return its result as JSON values. Raise McpError, whose message is for users and models."""
     reject_unavailable(server)
-    started, outcome = time.monotonic(), "failed"
+    started, outcome, refusal = time.monotonic(), "failed", watch_refusals()
     toolset: Toolset | None = None
     seconds_allowed = server.connect_timeout
     try:
@@ -83,7 +82,7 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
     except (McpError, ValidationError):
         raise
     except Exception as error:  # libraries have errors of many types for a lost connection
-        raise error_in_call(server, (toolset and toolset.refusal) or error) from None
+        raise error_in_call(server, refusal.reason or (toolset and toolset.refusal) or error) from None
     finally:
         seconds = time.monotonic() - started
         mcp_called.send(sender=McpServer, server=server.key, outcome=outcome, seconds=seconds)
@@ -92,7 +91,7 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
 async def send_call(server: Server, toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> Any:
     with trace_context_for(server.url):  # the client sends it with each call
         if reads_resources(server.tools.get(name)):
-            return await read_resource(server, toolset, arguments)
+            return await read_resource(toolset, arguments)
         return await toolset.direct_call_tool(name, dict(arguments))
 
 
@@ -182,9 +181,7 @@ def answer_error(server: Server, error: BaseException) -> McpError | None:
             return McpError(LARGE_MESSAGE.format(title=server.title))
         if isinstance(inner, PydanticValidationError) or code == PARSE_ERROR:
             return McpError(INVALID_MESSAGE.format(title=server.title))
-        if isinstance(inner, MCPError) and not (
-            code == CONNECTION_CLOSED and inner.message.startswith(LOST_CONNECTION)
-        ):
+        if isinstance(inner, MCPError) and not is_lost_connection(inner):
             return reported_error(server.title, inner.message, server.headers)
     return None
 

@@ -5,13 +5,21 @@ Imports the HTTP client and pydantic-ai, which are heavy. Import this module onl
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import math
+import time
 from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 
 import httpx2
-from mcp import ClientSession
-from mcp_types import CallToolResult
+from fastmcp.client.logging import LogMessage
+from fastmcp.client.transports import StreamableHttpTransport
+from mcp import ClientSession, MCPError
+from mcp_types import CONNECTION_CLOSED, CallToolResult
+from pydantic_ai.mcp import MCPError as ResourceError
 from pydantic_ai.mcp import MCPToolset
 
 from agentcms.outbound.transport import CheckedTransport, is_compressed
@@ -32,7 +40,36 @@ from tools_app.programs.resource_limits import limited_argv
 MAX_ANSWER = 4 * 1024 * 1024  # bytes of one response; the list of all tools is the largest
 
 REFUSAL_STATUSES = {401, 403, 407, 429}
-SERVER_ERROR = 500
+CLIENT_ERROR, SERVER_ERROR = 400, 500
+SECONDS_BETWEEN_STREAMS = 1.0  # of events: a server that ends them at once could keep us busy
+SESSION_HEADER = "mcp-session-id"
+LOST_CONNECTION = ("Connection closed", "SSE stream")  # what the client library says of one
+
+
+@dataclass
+class RefusedAnswer:
+    """Why the last answer to a request of one call was not read, or None if it was."""
+
+    reason: Exception | None = None
+
+
+# The client library sends each request in the context of its call.
+current_refusal: ContextVar[RefusedAnswer | None] = ContextVar("current_mcp_refusal", default=None)
+
+
+def adopt_library_log() -> None:
+    """Let the library write to our log. It has a handler of its own, which writes in another form."""
+    library_log = logging.getLogger("fastmcp")
+    library_log.handlers.clear()
+    library_log.propagate = True
+    library_log.setLevel(logging.getLogger("mcp").level)
+
+
+adopt_library_log()
+
+
+async def ignore_log_message(message: LogMessage) -> None:
+    """Leave out what a server wants to be logged: it would stand in our log in its words."""
 
 
 async def accept_result(session: ClientSession, name: str, result: CallToolResult) -> None:
@@ -52,7 +89,19 @@ class Toolset(MCPToolset[None]):
 
     @property
     def refusal(self) -> Exception | None:
+        """The reason why the whole connection ended."""
         return self.server_transport.refusal if self.server_transport is not None else None
+
+    @property
+    def is_session_refused(self) -> bool:
+        """True if the server refused a request with the ID of its session, which it may have forgotten."""
+        return isinstance(self.server_transport, ServerTransport) and self.server_transport.is_session_refused
+
+    async def connect(self) -> None:
+        """Open the connection. From then on, an answer that is refused fails the call that asked for it alone."""
+        await self.__aenter__()
+        if isinstance(self.server_transport, ServerTransport):
+            self.server_transport.is_connected = True
 
 
 def build_toolset(server: Server, headers: Mapping[str, str], limit: float = math.inf) -> Toolset:
@@ -89,8 +138,11 @@ def new_toolset(
         cache_resources=False,
         init_timeout=server.connect_timeout,
         read_timeout=message_timeout(server),
+        log_handler=ignore_log_message,
     )
     toolset.server_transport = transport
+    if isinstance(toolset.client.transport, StreamableHttpTransport):
+        toolset.client.transport.max_sse_event_size = None  # `LimitedStream` has the limit
     return toolset
 
 
@@ -107,22 +159,63 @@ def program_transport(server: Server, limit: float) -> ProgramTransport:
 
 
 class ServerTransport(httpx2.AsyncBaseTransport):
-    """HTTP transport to one origin, which alone receives the headers. It follows no redirect."""
+    """HTTP transport to one origin, which alone receives the headers. It follows no redirect.
+
+    An error that it raises ends the connection with all calls in it. So once the connection is open, it answers in
+    place of the server where it refuses an answer, and keeps the reason for the call.
+    """
 
     def __init__(self, url: str, headers: Mapping[str, str], limit: float) -> None:
         self._origin = origin_of(httpx2.URL(url))
         self._headers = headers
         self.remaining = limit  # bytes of all responses
         self.refusal: Exception | None = None
+        self.is_connected = False
+        self.is_session_refused = False
+        self.next_stream = 0.0  # the time of the clock
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if origin_of(request.url) != self._origin:
             raise OtherOrigin
         request.headers.update(self._headers)
-        response = await checked_transport().handle_async_request(request)
+        if request.method == "GET":
+            await self.wait_for_stream()
+            return self.limited(await checked_transport().handle_async_request(request))
+        note_refusal(None)
+        try:
+            response = await checked_transport().handle_async_request(request)
+        except (RedirectRefused, RequestRefused, AnswerCompressed) as error:
+            if not self.is_connected:
+                raise
+            note_refusal(error)
+            response = httpx2.Response(SERVER_ERROR)
+        self.is_session_refused |= SESSION_HEADER in request.headers and response.status_code >= CLIENT_ERROR
+        return self.limited(response)
+
+    def limited(self, response: httpx2.Response) -> httpx2.Response:
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = LimitedStream(response.stream, self)
         return response
+
+    async def wait_for_stream(self) -> None:
+        """Wait until another stream of events may be opened."""
+        now = time.monotonic()
+        seconds, self.next_stream = self.next_stream - now, max(self.next_stream, now) + SECONDS_BETWEEN_STREAMS
+        if seconds > 0:
+            await asyncio.sleep(seconds)
+
+
+def watch_refusals() -> RefusedAnswer:
+    """Return where the transport keeps why it refuses an answer to the current call."""
+    refusal = RefusedAnswer()
+    current_refusal.set(refusal)
+    return refusal
+
+
+def note_refusal(reason: Exception | None) -> None:
+    """Keep for the current call why an answer to it is not read."""
+    if (refusal := current_refusal.get()) is not None:
+        refusal.reason = reason
 
 
 def origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -165,12 +258,25 @@ class LimitedStream(httpx2.AsyncByteStream):
             self._remaining -= len(part)
             self._transport.remaining -= len(part)
             if min(self._remaining, self._transport.remaining) < 0:
-                self._transport.refusal = AnswerTooLarge()
-                raise self._transport.refusal
+                raise self.cut()
             yield part
+
+    def cut(self) -> Exception:
+        """Return the error with which reading stops."""
+        reason = AnswerTooLarge()
+        if self._transport.is_connected:
+            note_refusal(reason)
+            return httpx2.StreamError("The answer is too large.")  # which ends no connection
+        self._transport.refusal = reason
+        return reason
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def is_lost_connection(error: MCPError | ResourceError) -> bool:
+    """Return whether the client library reports that a connection is lost. Servers send the code for other errors."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(LOST_CONNECTION)
 
 
 def reject_unavailable(server: Server) -> None:

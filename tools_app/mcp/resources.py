@@ -11,8 +11,7 @@ from typing import Any
 from pydantic_ai.mcp import MCPError, MCPToolset
 
 from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Listing
-from tools_app.mcp.errors import McpError, reported_error
-from tools_app.mcp.table import Server
+from tools_app.mcp.errors import McpError
 
 MAX_LISTED = 1000  # resources in an answer
 URI_MESSAGE = "'{uri}' is not the URI of a resource. Call the tool without a URI for a list."
@@ -36,15 +35,13 @@ def reads_resources(definition: Definition | None) -> bool:
     return definition is not None and definition.hash == RESOURCE_TOOL.hash
 
 
-async def read_resource(server: Server, toolset: MCPToolset[None], arguments: Mapping[str, Any]) -> Any:
+async def read_resource(toolset: MCPToolset[None], arguments: Mapping[str, Any]) -> Any:
     """Return a resource, or the list of all without a URI. Raise McpError."""
     uri = arguments.get("uri")
+    if not uri:
+        return await list_resources(toolset)
     try:
-        if not uri:
-            return await list_resources(toolset)
         return await toolset.read_resource(str(uri))
-    except MCPError as error:
-        raise reported_error(server.title, error.message, server.headers) from None
     except ValueError:  # a text that is no URI
         raise McpError(URI_MESSAGE.format(uri=str(uri)[:200])) from None
 

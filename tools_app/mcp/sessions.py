@@ -13,8 +13,12 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from fastmcp.exceptions import ToolError
+from mcp import MCPError
+from pydantic import ValidationError as PydanticValidationError
+from pydantic_ai.mcp import MCPError as ResourceError
 
-from tools_app.mcp.connection import Toolset, build_toolset
+from tools_app.mcp.connection import Toolset, build_toolset, is_lost_connection
+from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import Server
 
 log = logging.getLogger(__name__)
@@ -50,18 +54,18 @@ class SessionPool:
     async def use(self, server: Server, headers: Mapping[str, str]) -> AsyncIterator[Toolset]:
         """Yield an open connection, which other callers with equal headers share.
 
-        An error inside that `keeps_session` does not know closes it, because the connection may be the reason.
+        It closes after an error inside of which the connection may be the reason.
         """
         key: SessionKey = (server.key, server.revision, tuple(sorted(headers.items())))
         session = await self._take(key, server, headers)
         try:
             async with session.opening:
                 if not session.is_open:
-                    await session.toolset.__aenter__()
+                    await session.toolset.connect()
                     session.is_open = True
             yield session.toolset
         except Exception as error:
-            session.is_broken = session.is_broken or not keeps_session(error)
+            session.is_broken |= not keeps_session(error) or session.toolset.is_session_refused
             raise
         finally:
             await self._release(key, session)
@@ -126,8 +130,10 @@ class SessionPool:
 
 
 def keeps_session(error: Exception) -> bool:
-    """Return whether a connection is still good after an error: the tool failed, or was too slow."""
-    return isinstance(error, ToolError | TimeoutError)
+    """Return whether a connection is still good after an error: the server reported one, or was too slow."""
+    if isinstance(error, MCPError | ResourceError):
+        return not is_lost_connection(error)
+    return isinstance(error, ToolError | TimeoutError | McpError | PydanticValidationError)
 
 
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool] = WeakKeyDictionary()

@@ -102,6 +102,12 @@ def test_an_answer_that_no_client_should_read_is_refused(server):
     assert again == 3
 
 
+def test_an_answer_of_more_than_a_megabyte_is_read(server):
+    (text,) = call_all(server, ("repeat", {"text": "x" * 1000, "times": 1500}))
+
+    assert len(text) == 1_500_000
+
+
 def test_a_server_that_is_down_is_named_without_its_address(http_server):
     http_server.url = "http://127.0.0.1:9/mcp"
 
