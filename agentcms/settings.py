@@ -400,6 +400,8 @@ MCP_COMMANDS = environment.read_json_file("MCP_COMMANDS")
 KNOWLEDGE_MAX_DOCUMENT_BYTES = environment.read_int("KNOWLEDGE_MAX_DOCUMENT_MB", 10, minimum=1) * 1024 * 1024
 KNOWLEDGE_MAX_PAGES = environment.read_int("KNOWLEDGE_MAX_PAGES", 2000, minimum=1)
 KNOWLEDGE_EXTRACTION_TIMEOUT = environment.read_int("KNOWLEDGE_EXTRACTION_TIMEOUT", 60, minimum=1)
+# Jobs that index documents, of those that a worker runs at once. They need much CPU.
+KNOWLEDGE_JOBS_PER_WORKER = environment.read_int("KNOWLEDGE_JOBS_PER_WORKER", 1, minimum=1)
 # A JSON file with the programs that ACP agents may be, in the same form, with "network": "none" or "proxy".
 ACP_COMMANDS = environment.read_json_file("ACP_COMMANDS")
 # The sandbox of the programs of ACP_COMMANDS that name none.

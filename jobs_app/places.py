@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from jobs_app import runner
@@ -18,6 +19,15 @@ class JobPlaces:
         self.lock = threading.Lock()
         self.taken = 0
         self.waiting: dict[UUID, None] = {}
+
+    def run(self, job: Job, work: Callable[[Job], Any]) -> Any:
+        """Return the result of a job, or queue it again if it has to wait for a place."""
+        if not self.take(job):
+            return runner.CONTINUES
+        try:
+            return work(job)
+        finally:
+            self.free()
 
     def take(self, job: Job) -> bool:
         """Take a place for a job. Return False if it has to wait, and queue it again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
@@ -11,6 +12,7 @@ from django.utils import timezone
 from agentcms.errors import ApiError, NotFound
 from agentcms.vectors import EmbedderFailed
 from jobs_app.models import Job
+from jobs_app.places import JobPlaces
 from jobs_app.runner import is_transient, job_handler
 from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.documents.errors import DocumentError
@@ -20,13 +22,18 @@ from knowledge_app.indexing.jobs import INDEX_DOCUMENT, REINDEX_BASE
 from knowledge_app.indexing.rebuild import begin_rebuild, copy_sent_chunks, finish_rebuild
 from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
 
+places = JobPlaces(lambda: settings.KNOWLEDGE_JOBS_PER_WORKER)
 SUPERSEDED_RESULT = {"skipped": True}
 UNEXPECTED_MESSAGE = "An unexpected error stopped the indexing. The operator of the server finds it in the log."
 
 
 @job_handler(INDEX_DOCUMENT, "Indexing of a document")
-def run_indexing(job: Job) -> dict[str, Any]:
+def run_indexing(job: Job) -> Any:
     """Index one document, unless it was deleted or a newer job has it."""
+    return places.run(job, index_document_of_job)
+
+
+def index_document_of_job(job: Job) -> dict[str, Any]:
     documents = Document.objects.filter(pk=job.parameters["document"], job_id=job.pk)
     document = documents.select_related("base").first()
     if document is None:
@@ -101,11 +108,15 @@ def get_base_of_job(job: Job) -> KnowledgeBase:
 
 
 @job_handler(REINDEX_BASE, "Indexing of a knowledge base")
-def run_reindexing(job: Job) -> dict[str, Any]:
+def run_reindexing(job: Job) -> Any:
     """Index all documents of a base again: fetch those by URL, and embed only what has no vector yet.
 
     If the settings changed, all of it goes into another index, which then replaces the live one.
     """
+    return places.run(job, reindex_base_of_job)
+
+
+def reindex_base_of_job(job: Job) -> dict[str, Any]:
     report = update_documents(get_base_of_job(job), job)
     base = get_base_of_job(job)  # it may have been changed or deleted meanwhile
     if base.is_outdated:

@@ -7,7 +7,8 @@ from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from knowledge_app.documents.adding import add_content, add_text, delete_document
 from knowledge_app.indexing import embedding, limits
-from knowledge_app.indexing.jobs import enqueue_indexing, enqueue_reindexing
+from knowledge_app.indexing.handlers import places
+from knowledge_app.indexing.jobs import INDEX_DOCUMENT, enqueue_indexing, enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeIndex
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
 
@@ -264,3 +265,16 @@ def test_a_damaged_document_fails_with_a_reason(base):
     document.refresh_from_db()
     assert document.status == "failed"
     assert document.error.endswith(".")
+
+
+def test_documents_wait_for_a_place_in_the_worker(base):
+    first, second = (add_text(base, name, "The port is eighty.") for name in ("One", "Two"))
+    assert places.take(Job.objects.create_claimed(INDEX_DOCUMENT, {}))
+
+    waiting = [run_claimed(str(document.job_id)).state for document in (first, second)]
+    places.free()
+    run_jobs()
+
+    assert waiting == ["queued"] * 2
+    assert [*base.documents.values_list("status", flat=True)] == ["ready"] * 2
+    assert (places.taken, places.waiting) == (0, {})
