@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Collection
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
-
-if TYPE_CHECKING:
-    from evals_app.scorers.results import ScoreResult
+from evals_app.scorers.results import MAX_SCORE, ScoreResult
 
 
 def find_scorer(key: str, owner_id: str) -> Entry | None:
@@ -71,9 +68,9 @@ async def _score_all(result: ExperimentResult, keys: list[str]) -> list[JSONObje
 
 
 def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:
-    """Return a score as a result stores it. A score that is no finite number is an error."""
-    if score.score is not None and not math.isfinite(score.score):
-        return _entry(key, name, replace(score, score=None, error="The score is not a finite number."))
+    """Return a score as a result stores it. A score that is no finite number, or a huge one, is an error."""
+    if score.score is not None and not abs(score.score) <= MAX_SCORE:  # NaN is not either
+        return _entry(key, name, replace(score, score=None, error=f"The score is no number up to {MAX_SCORE:,}."))
     more: dict[str, Any] = {"label": score.label or None, "version": score.version_number}
     cost = None if score.cost is None else float(score.cost)
     more |= {"details": score.details or None, "usage": score.usage or None, "cost": cost}

@@ -2,10 +2,13 @@
 
 import pytest
 
+from agents_app.registry import Entry, Kind, registry
 from evals_app.compare.pairs import compute_statistics
 from evals_app.experiments.summary import count_results, summarize
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
-from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.experiment_runs import make_dataset, run_experiment
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO
 
 pytestmark = pytest.mark.django_db
 
@@ -54,3 +57,17 @@ def test_a_comparison_counts_what_is_not_scorable_on_each_side():
 
     assert (statistics["baselineNotScorable"], statistics["candidateNotScorable"]) == (2, 1)
     assert (statistics["baselineMean"], statistics["candidateMean"], statistics["same"]) == (1.0, 1.0, 1)
+
+
+@pytest.mark.usefixtures("idle_engine")
+@pytest.mark.parametrize("score", [1e200, float("nan")])
+def test_a_score_that_no_statistics_can_use_is_an_error(score):
+    registry.add(Entry(Kind.SCORER, "huge", "Huge", target=lambda answer: score))
+    try:
+        agent = AgentFactory(model=DEMO, instructions="")
+        experiment = run_experiment(make_dataset("One", "Two"), member("editor"), agent, scorerIds=["huge"])
+    finally:
+        registry.remove(Kind.SCORER, "huge")
+
+    assert (experiment.status, experiment.summary["scorers"]["huge"]["errors"]) == ("completed", 2)
+    assert experiment.results.first().scores[0]["error"] == "The score is no number up to 1,000,000."
