@@ -97,10 +97,7 @@ class VersionChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        versions = {version.pk: version for version in self.result_list if not version.custom_message}
-        for key, text in AgentVersion.objects.filter(pk__in=versions).values_list("pk", "snapshot_text"):
-            versions[key].snapshot_text = text
-        add_summaries([*versions.values()])
+        add_summaries([version for version in self.result_list if not version.custom_message])
 
 
 @admin.register(AgentVersion)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 
 from agents_app.models import Agent
-from versions_app.history.timeline import VersionSummary, instruction_sizes
+from versions_app.history.instruction_sizes import instruction_sizes
+from versions_app.history.timeline import VersionSummary
 
 CHART_WIDTH = 280
 MAX_PERIODS = 24
@@ -54,7 +55,7 @@ def build_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> dict[str,
         "spans": live_bars(moves, now),
         "since": format_day(moves[0][1], now) if moves else "",
         "omits_periods": omits_periods,
-        "sizes": instructions_curve(instruction_sizes(agent, sample_numbers(summaries))),
+        "sizes": instructions_curve(instruction_sizes(agent, sample_hashes(summaries))),
         "weeks": weeks,
         "most": max(int(bar.label) for bar in weeks),
         "weeks_count": WEEK_COUNT,
@@ -99,11 +100,11 @@ def label_width(label: str) -> float:
     return LABEL_PADDING + LETTER_WIDTH * len(label)
 
 
-def sample_numbers(summaries: Sequence[VersionSummary]) -> list[int]:
-    """Return the numbers of at most MAX_POINTS versions, evenly spread, with the first and the last."""
+def sample_hashes(summaries: Sequence[VersionSummary]) -> dict[int, str]:
+    """Return number and hash of at most MAX_POINTS versions, evenly spread, with the first and the last."""
     count = min(len(summaries), MAX_POINTS)
     indexes = {round(position * (len(summaries) - 1) / max(count - 1, 1)) for position in range(count)}
-    return [summaries[index].number for index in sorted(indexes)]
+    return {summaries[index].number: summaries[index].snapshot_hash for index in sorted(indexes)}
 
 
 def instructions_curve(points: Sequence[tuple[int, int]]) -> Curve | None:

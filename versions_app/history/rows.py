@@ -35,7 +35,7 @@ def build_history_rows(agent: Agent, page: Sequence[Saves], opened: Collection[i
     visible = {saves[0].number: saves if saves[0].number in opened else saves[:1] for saves in page}
     bases = {saves[0].number: saves[-1].based_on for saves in page if saves[0].number not in opened}
     numbers = [save.number for saves in visible.values() for save in saves]
-    versions = agent.versions.filter(version_number__in=numbers)
+    versions = agent.versions.filter(version_number__in=numbers).defer("snapshot_text")
     entries = {entry.number: entry for entry in build_entries(agent, versions, bases)}
     rows = []
     for saves in page:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db.models import JSONField, QuerySet, TextField
-from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Length
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
 
 from agents_app.configuration.references import MissingReference, StoredAgents, find_missing_references
 from agents_app.models import Agent
-from versions_app.compare.summary import FieldSummary, summarize, summarize_field_names
+from versions_app.compare.summary import FieldSummary, summarize_field_names
+from versions_app.history.cached_changes import SnapshotId, VersionPair, find_changes, snapshot_id
 from versions_app.models import AgentVersion
 
 
@@ -52,28 +50,51 @@ class TimelineEntry:
 def build_entries(
     agent: Agent, versions: Iterable[AgentVersion], bases: Mapping[int, int | None] | None = None
 ) -> Sequence[TimelineEntry]:
-    """Return the entries of versions, with one query for base versions and one for sub-agents.
+    """Return the entries of versions, whose snapshots need not be loaded.
 
-    `bases` has the bases of versions that stand for several saves, by number.
+    Takes at most three queries: for base versions, for snapshots and for sub-agents. `bases` has the bases of versions
+    that stand for several saves, by number.
     """
     versions = [*versions]
     bases = {version.version_number: version.based_on for version in versions} | dict(bases or {})
-    snapshots = {version.version_number: version.snapshot for version in versions}
+    pairs = pairs_with_bases(agent, versions, bases)
+    changes = find_changes(pairs.values())
+    known = stored_sub_agents(agent, versions)
+    entries = []
+    for version in versions:
+        pair = pairs.get(version.version_number)
+        differences = changes.get(pair) if pair else None
+        entries.append(build_entry(agent, version, bases[version.version_number], differences, known))
+    return entries
+
+
+def pairs_with_bases(
+    agent: Agent, versions: Sequence[AgentVersion], bases: Mapping[int, int | None]
+) -> Mapping[int, VersionPair]:
+    """Return each version with its base, by number, without the versions whose base was deleted."""
+    snapshots = {version.version_number: snapshot_id(version) for version in versions}
     if missing := {number for number in bases.values() if number} - set(snapshots):
         rows = agent.versions.filter(version_number__in=missing).order_by()
-        for number, text in rows.values_list("version_number", "snapshot_text"):
-            snapshots[number] = json.loads(text)
-    known = stored_sub_agents(agent, versions)
-    return [build_entry(agent, version, bases[version.version_number], snapshots, known) for version in versions]
+        columns = rows.values_list("version_number", "pk", "snapshot_hash")
+        snapshots |= {number: SnapshotId(pk, text_hash) for number, pk, text_hash in columns}
+    return {
+        version.version_number: VersionPair(snapshots[base], snapshots[version.version_number])
+        for version in versions
+        if (base := bases[version.version_number]) is not None and base in snapshots
+    }
 
 
 def build_entry(
-    agent: Agent, version: AgentVersion, base: int | None, snapshots: dict[int, Any], known: StoredAgents
+    agent: Agent,
+    version: AgentVersion,
+    base: int | None,
+    differences: Sequence[FieldSummary] | None,
+    known: StoredAgents,
 ) -> TimelineEntry:
+    """Return the entry of a version. `differences` is None if its base was deleted."""
     changes: Sequence[FieldSummary] = []
     if base is not None:
-        before, fields = snapshots.get(base), version.changed_fields
-        changes = summarize_field_names(fields) if before is None else summarize(before, version.snapshot)
+        changes = summarize_field_names(version.changed_fields) if differences is None else differences
     note = "First version" if base is None else f"Same as v{base}"
     return TimelineEntry(
         version,
@@ -106,6 +127,7 @@ class VersionSummary:
     created_at: datetime
     author_name: str
     source: str
+    snapshot_hash: str = ""
 
 
 SUMMARY_COLUMNS = (
@@ -118,20 +140,13 @@ SUMMARY_COLUMNS = (
     "created_at",
     "author_name",
     "source",
+    "snapshot_hash",
 )
 
 
 def version_summaries(versions: QuerySet[AgentVersion]) -> Sequence[VersionSummary]:
     """Return the summaries of versions, oldest first, without loading their snapshots."""
     return [VersionSummary(*row) for row in versions.order_by("version_number").values_list(*SUMMARY_COLUMNS)]
-
-
-def instruction_sizes(agent: Agent, numbers: Collection[int]) -> Sequence[tuple[int, int]]:
-    """Return number and characters of the instructions of these versions, oldest first."""
-    rows = agent.versions.filter(version_number__in=numbers).order_by("version_number")
-    size = Length(KT("configuration__instructions"))
-    columns = rows.annotate(configuration=Cast("snapshot_text", JSONField())).values_list("version_number", size)
-    return [(number, length or 0) for number, length in columns]
 
 
 def filter_by_changed_field(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVersion]:

@@ -74,7 +74,7 @@ def opened_rows(request: HttpRequest) -> set[int]:
 def recent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Render the newest versions, a fragment of the editor."""
     agent = get_agent(request, agent_id)
-    entries = build_entries(agent, agent.versions.all()[:MAX_RECENT_VERSIONS])
+    entries = build_entries(agent, agent.versions.defer("snapshot_text")[:MAX_RECENT_VERSIONS])
     return render(request, "versions/_recent.html", {"agent": agent, "entries": entries})
 
 

@@ -13,13 +13,24 @@ def test_rows_are_sorted_without_their_texts(client, db):
         edit(agent, instructions=f"Greet guests.\n{number}")
     client.force_login(UserFactory(is_superuser=True, is_staff=True))
 
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         page = client.get("/admin/versions_app/agentversion/").content.decode()
 
     (listing,) = (query["sql"] for query in queries if '"based_on"' in query["sql"] and "ORDER BY" in query["sql"])
-    assert '"snapshot_text"' not in listing
+    assert '"snapshot"' not in listing
     assert '"instructions"' not in listing
-    assert sum('"snapshot_text"' in query["sql"] for query in queries) == 2  # of this page, and of their bases
+    assert sum('"snapshot"' in query["sql"] for query in queries) == 1
     assert page.count("Instructions +1") >= 1
+
+
+def test_summaries_are_made_once(client, db):
+    agent = AgentFactory(instructions="Greet guests.")
+    edit(agent, instructions="Greet guests.\nOpen the door.")
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+    client.get("/admin/versions_app/agentversion/")
+
+    with CaptureQueriesContext(connection) as queries:
+        page = client.get("/admin/versions_app/agentversion/").content.decode()
+
+    assert not [query["sql"] for query in queries if '"snapshot"' in query["sql"]]
+    assert "Instructions +1" in page

@@ -10,7 +10,7 @@ from versions_app.history.charts import (
     WEEK_COUNT,
     instructions_curve,
     live_bars,
-    sample_numbers,
+    sample_hashes,
     weekly_bars,
 )
 from versions_app.history.timeline import VersionSummary
@@ -61,11 +61,11 @@ def test_a_clock_that_went_back_gives_no_negative_width():
 
 
 def test_points_are_spread_over_all_versions():
-    numbers = sample_numbers([summary(number) for number in range(1, 1001)])
+    numbers = [*sample_hashes([summary(number) for number in range(1, 1001)])]
 
     assert (numbers[0], numbers[-1], len(numbers)) == (1, 1000, MAX_POINTS)
-    assert sample_numbers([summary(1)]) == [1]
-    assert sample_numbers([]) == []
+    assert [*sample_hashes([summary(1)])] == [1]
+    assert sample_hashes([]) == {}
 
 
 def test_an_agent_that_was_never_live_has_no_spans():
