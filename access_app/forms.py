@@ -11,10 +11,10 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from access_app.fact_fields import FactsField
 from access_app.models import Membership, validate_key_context, validate_key_resource
 from access_app.role import Role
 from access_app.throttling.sign_in import SignInThrottle
-from agentcms.web.json_field import ParsedJSONField
 
 UNKNOWN_USERNAME_MESSAGE = "There is no user with this username."
 RESOURCE_HELP = (
@@ -22,7 +22,7 @@ RESOURCE_HELP = (
     "the browser of an end user: it runs agents, but cannot read or change them."
 )
 CONTEXT_HELP = (
-    'Conditions and variables of agents read these values, such as {"plan": "pro"}. The caller cannot change them.'
+    "One per line, such as plan: pro. Conditions and variables of agents read them, and the caller cannot change them."
 )
 KEY_LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
 
@@ -82,13 +82,10 @@ class KeyForm(forms.Form):
     resource = forms.CharField(
         required=False, label="Only for the resource", help_text=RESOURCE_HELP, validators=[validate_key_resource]
     )
-    context = ParsedJSONField(
-        required=False,
-        label="Facts about the caller (JSON)",
+    context = FactsField(
         help_text=CONTEXT_HELP,
         validators=[validate_key_context],
-        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "class": "code-field"}),
-        error_messages={"invalid": 'This is not valid JSON. Enter an object, such as {"plan": "pro"}.'},
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "placeholder": "plan: pro"}),
     )
 
     def clean_expires_at(self) -> Any:

@@ -12,12 +12,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import StaffAccessMixin, confirmation_page
+from access_app.fact_fields import FactsField
 from access_app.forms import CONTEXT_HELP, RESOURCE_HELP
 from access_app.models import ApiKey, validate_key_context, validate_key_resource
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import team_choices
-from agentcms.web.json_field import ParsedJSONField
 
 User = get_user_model()
 
@@ -37,9 +37,7 @@ class ApiKeyForm(forms.ModelForm):
     resource = forms.CharField(
         required=False, label="Only for resource", help_text=RESOURCE_HELP, validators=[validate_key_resource]
     )
-    context = ParsedJSONField(
-        required=False,
-        label="Facts about the caller (JSON)",
+    context = FactsField(
         help_text=CONTEXT_HELP,
         validators=[validate_key_context],
         widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),

@@ -40,6 +40,10 @@ def test_a_user_binds_a_key_to_a_resource():
         ("context", "{", "not valid JSON"),
         ("context", "[" * 50_000, "not valid JSON"),
         ("context", '{"plan": "\\ud800"}', "not valid JSON"),
+        ("context", "plan", "Line 1 has no name."),
+        ("context", "plan: pro\n\nplan: free", "“plan” is set twice."),
+        ("context", "roles: manager", "knows roles"),
+        ("context", "plan: a\x00b", "character"),
         ("context", "[1]", "must be a JSON object"),
         ("context", '{"roles": ["manager"]}', "knows roles"),
         ("context", '{"a": "%s"}' % ("x" * 9000), "must not exceed 8 KB"),
@@ -51,6 +55,22 @@ def test_what_a_key_cannot_have_stands_at_the_field(field, text, message):
     assert answer.status_code == 422
     assert message in str(answer.context["form"].errors[field])
     assert not ApiKey.objects.exists()
+
+
+def test_facts_are_typed_one_per_line():
+    text = 'plan: pro\r\n\r\nseats: 50\r\ntrial: false\r\ncode: "007"\r\nnote: a: b'
+
+    browser(member("editor")).post(KEYS, typed(context=text))
+
+    facts = {"plan": "pro", "seats": 50, "trial": False, "code": "007", "note": "a: b"}
+    assert ApiKey.objects.get().context == facts
+
+
+def test_facts_with_a_fault_stay_as_they_were_typed():
+    page = browser(member("editor")).post(KEYS, typed(context="plan: pro\nseats")).content.decode()
+
+    assert "Line 2 has no name." in page
+    assert "plan: pro\nseats</textarea>" in page.replace("\r\n", "\n")
 
 
 def test_managers_issue_keys_for_the_end_users_of_their_team():

@@ -1,0 +1,57 @@
+"""The form field of the facts about the caller of an API key."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from agentcms.web.json_field import ParsedJSONField
+from agentcms.wire.validation import find_faults
+
+INVALID_JSON = 'This is not valid JSON. Enter an object, such as {"plan": "pro"}.'
+NO_COLON = "Line %(line)s has no name. Write each fact as name: value, such as plan: pro."
+
+
+class FactsField(ParsedJSONField):
+    """Facts, one per line as `name: value`. A value that reads as a number, true or false is one.
+
+    An object in JSON is a fact for each of its members, for values that are lists or objects.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            **{"required": False, "label": "Facts about the caller", "error_messages": {"invalid": INVALID_JSON}}
+            | options
+        )
+
+    def to_python(self, value: Any) -> Any:
+        if not isinstance(value, str) or value.lstrip().startswith(("{", "[")):
+            return super().to_python(value)
+        facts: dict[str, Any] = {}
+        for number, line in enumerate(value.splitlines(), 1):
+            name, colon, text = (part.strip() for part in line.partition(":"))
+            if not line.strip():
+                continue
+            if not (name and colon):
+                raise ValidationError(NO_COLON, code="invalid", params={"line": number})
+            if name in facts:
+                raise ValidationError(f"“{name}” is set twice. Remove one of them.", code="invalid")
+            facts[name] = parse_value(text)
+        return facts or None
+
+    def validate(self, value: Any) -> None:
+        """Reject what the database cannot store, such as a NUL character."""
+        super().validate(value)
+        if faults := [*find_faults(value, "")]:
+            raise ValidationError([fault.message for fault in faults], code="invalid")
+
+
+def parse_value(text: str) -> Any:
+    """Return a number, true, false or a quoted text as its value, and any other text as it is."""
+    try:
+        value = json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
+    return value if isinstance(value, str | bool | int | float) else text
