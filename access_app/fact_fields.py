@@ -50,8 +50,10 @@ class FactsField(ParsedJSONField):
 
 def parse_value(text: str) -> Any:
     """Return a number, true, false or a quoted text as its value, and any other text as it is."""
+    if text.startswith(("[", "{")):
+        return text
     try:
         value = json.loads(text, parse_constant=str)
     except ValueError:
         return text
-    return value if isinstance(value, str | bool | int | float) else text
+    return text if value is None else value

@@ -9,8 +9,9 @@ from typing import Any
 from django import forms
 
 from access_app.role import SHARED_LABEL
-from agentcms.web.json_field import ParsedJSONField
 from agents_app.configuration.schema import JSONObject
+from agents_app.forms.object_field import StructuredValue
+from agents_app.forms.variables_field import VariablesField
 from agents_app.registry import Entry, Kind, registry
 from evals_app.forms.scorer_settings import SettingsField, SettingsInputs, SettingsView
 from evals_app.models import Scorer
@@ -34,13 +35,6 @@ FIELD_BY_WIRE_NAME = {
     "id": "key",
     "ownerId": "owner_id",
 }
-
-
-class BlankJSONField(ParsedJSONField):
-    """JSON that is blank where there is none."""
-
-    def prepare_value(self, value: Any) -> Any:
-        return "" if value is None else super().prepare_value(value)
 
 
 class ScorerForm(forms.Form):
@@ -78,8 +72,9 @@ class ScorerForm(forms.Form):
     lowest = forms.FloatField(required=False, label="Lowest score", help_text="0 by default.")
     highest = forms.FloatField(required=False, label="Highest score", help_text="1 by default.")
     pass_threshold = forms.FloatField(required=False, help_text="Adds pass or fail to each score.")
-    output_schema = BlankJSONField(
-        required=False, label="Output schema (JSON)", help_text="For a judge that answers with an object."
+    output_schema = VariablesField(
+        label="Answer of the judge",
+        help_text="For a judge that answers with an object: its properties. One of them is score, a number.",
     )
     settings = SettingsField(label="Settings")
     change_message = forms.CharField(required=False, max_length=500, label="Describe this change")
@@ -98,6 +93,11 @@ class ScorerForm(forms.Form):
     def settings_view(self) -> SettingsView:
         """The inputs of the settings."""
         return SettingsView.build(self["settings"], str(self["type"].value() or ""))
+
+    @property
+    def output_view(self) -> StructuredValue:
+        """The properties of the answer of a judge."""
+        return StructuredValue.build(self["output_schema"])
 
     @property
     def providers(self) -> Sequence[Entry]:

@@ -1,5 +1,6 @@
 """The settings of a scorer in its form: fields that give any stored settings back, and compose new ones."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -100,3 +101,52 @@ def test_a_fault_of_a_setting_stands_at_its_input(editor):
     assert "presetConfig.generateScore: Name either a function or a prompt." in of_step.content.decode()
     assert 'aria-describedby="settings-check-settings-times_error"' in of_check.content.decode()
     assert not Scorer.objects.exists()
+
+
+def sent_answer(*properties, view="fields"):
+    """Return the inputs of a judge whose answer has these properties: name, type, required and description."""
+    names = ("name", "type", "required", "description")
+    rows = {f"output_schema-row-{name}": [texts[index] for texts in properties] for index, name in enumerate(names)}
+    rows |= {"output_schema-row-default": [""] * len(properties), "output_schema-view": view}
+    fields = {"name": "Tone", "owner_id": "support", "type": "llm-judge", "instructions": "Judge the tone."}
+    model = {"model_provider": "demo", "model_name": "echo", "output_schema-typed": "yes", "output_schema": "{}"}
+    return {**fields, **model, **rows}
+
+
+@pytest.mark.django_db
+def test_the_answer_of_a_judge_is_declared_without_json(editor):
+    score, mood = ("score", "number", "yes", ""), ("mood", "string", "no", "In one word.")
+    page = editor.get("/new-scorer").content.decode()
+
+    refused = editor.post("/new-scorer", sent_answer(mood, ("", "", "no", "")))
+    twice = editor.post("/new-scorer", sent_answer(score, score))
+    created = editor.post("/new-scorer", sent_answer(score, mood, ("", "", "no", "")))
+
+    assert page.count('name="output_schema-row-name"') == 3
+    assert "Add a property `score` of type number." in refused.content.decode()
+    assert 'value="mood"' in refused.content.decode()
+    assert "“score” is declared twice. Remove one of them." in twice.content.decode()
+    assert created.status_code == 302
+    assert Scorer.objects.get().head.snapshot["outputSchema"] == {
+        "type": "object",
+        "properties": {"score": {"type": "number"}, "mood": {"type": "string", "description": "In one word."}},
+        "required": ["score"],
+    }
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("extra", [{}, {"minimum": 0}])
+def test_a_stored_answer_comes_back_unchanged(editor, extra):
+    schema = {"type": "object", "properties": {"score": {"type": "number", **extra}}}
+    created = editor.post("/new-scorer", sent_answer(view="json") | {"output_schema": json.dumps(schema)})
+    assert created.status_code == 302
+    scorer = Scorer.objects.get()
+
+    page = editor.get(f"/scorers/{scorer.pk}/edit").content.decode()
+    data = form_data(page)
+    data["name"] = "Mood"
+    assert editor.post(f"/scorers/{scorer.pk}/edit", dict(data.lists())).status_code == 302
+
+    scorer.refresh_from_db()
+    assert (scorer.head.snapshot["name"], scorer.head.snapshot["outputSchema"]) == ("Mood", schema)
+    assert ("can only be edited as JSON" in page) == bool(extra)
