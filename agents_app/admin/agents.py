@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from django.contrib.admin.utils import quote
 from django.db import transaction
 from django.db.models import F, Q, QuerySet, Value
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -18,21 +20,22 @@ from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import effective_role, has_role, has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
-from agents_app.admin.forms import LIST_FIELDS, AgentAdminForm
-from agents_app.admin.refused_commands import RefusedCommandsMixin
+from agents_app.admin.forms import MODEL_INPUTS, READ_ONLY_FIELDS, AgentAdminForm
 from agents_app.configuration import schema
-from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.display import FIELD_LABELS, config_sections, is_set
 from agents_app.configuration.version_checks import GateNotMet
 from agents_app.editing.change_context import change
 from agents_app.editing.editor_saves import publish_locked, save_draft_locked
+from agents_app.forms.field_values import MODEL_SETTINGS
 from agents_app.models import Agent
 from agents_app.views.status import find_warnings
 
-LISTS_SECTION = "Tools and sub-agents"
-# The form of a new agent, whose lists are added in the editor.
-NEW_AGENT_LISTS: Any = (
-    LISTS_SECTION,
-    {"fields": ["memory"], "description": "Add tools, workflows and sub-agents in the editor."},
+MODEL_SETTINGS_WITH_INPUT = {"provider", "name", *MODEL_SETTINGS.values()}
+REST_SECTION = "Tools and everything else"
+# The form of a new agent, to which the rest is added in the editor.
+NEW_AGENT_REST: Any = (
+    REST_SECTION,
+    {"fields": ["memory"], "description": "Add tools, sub-agents and everything else in the editor."},
 )
 
 
@@ -89,7 +92,7 @@ class ArchivedFilter(admin.SimpleListFilter):
 
 
 @admin.register(Agent)
-class AgentAdmin(RefusedCommandsMixin, StaffAccessMixin, AgentActionsAdmin):
+class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     """The admin of the agents that the user may see."""
 
     form = AgentAdminForm
@@ -98,24 +101,12 @@ class AgentAdmin(RefusedCommandsMixin, StaffAccessMixin, AgentActionsAdmin):
     search_fields = ("id", "name", "description", "instructions")
     list_select_related = ("active_version", "head_version")
     ordering = ("-updated_at", "id")
-    readonly_fields = ("references", "live", "state", "history", "page", "created_at", "updated_at")
+    readonly_fields = ("configuration", "live", "state", "history", "page", "created_at", "updated_at")
     list_per_page = 50
     fieldsets: ClassVar = [
-        (
-            None,
-            {"fields": ["id", "owner_id", "name", "description", "instructions", "request_context_schema", "model"]},
-        ),
-        (LISTS_SECTION, {"fields": ["references", "memory"]}),
-        (
-            "Details",
-            {
-                "classes": ["collapse"],
-                "fields": [
-                    *("scorers", "default_options", "durable", "mcp_clients"),
-                    *("knowledge", "background_tasks", "conditional", "context_keys", "metadata"),
-                ],
-            },
-        ),
+        (None, {"fields": ["id", "owner_id", "name", "description", "instructions"]}),
+        ("Model", {"fields": [*MODEL_INPUTS]}),
+        (REST_SECTION, {"fields": ["memory", "configuration"]}),
         ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]}),
         ("This change", {"fields": ["change_message", "publish", "owner_change_confirmed", "revision"]}),
     ]
@@ -133,7 +124,7 @@ class AgentAdmin(RefusedCommandsMixin, StaffAccessMixin, AgentActionsAdmin):
         sections = super().get_fieldsets(request, obj)
         if obj is None:
             return [
-                without_fields(NEW_AGENT_LISTS if section[0] == LISTS_SECTION else section, "owner_change_confirmed")
+                without_fields(NEW_AGENT_REST if section[0] == REST_SECTION else section, "owner_change_confirmed")
                 for section in sections
                 if section[0] != "History"
             ]
@@ -203,14 +194,23 @@ class AgentAdmin(RefusedCommandsMixin, StaffAccessMixin, AgentActionsAdmin):
         draft = f"draft v{agent.head_version.version_number}" if agent.has_draft and agent.head_version else "none"
         return f"{draft}, archived" if agent.archived_at else draft
 
-    @admin.display(description="Lists")
-    def references(self, agent: Agent) -> str:
-        """Return the keys in the lists of the agent, with a link to the editor."""
-        wire_names = {name: schema.WIRE_NAMES[name] for name in LIST_FIELDS}
-        rows = ((FIELD_LABELS[wire], listed_keys(getattr(agent, name))) for name, wire in wire_names.items())
-        url = reverse("agents:edit", args=[agent.pk])
-        facts = format_html_join("", "<dt>{}</dt><dd>{}</dd>", rows)
-        return format_html('<dl class="facts">{}</dl><p><a href="{}">Open in the editor</a></p>', facts, url)
+    @admin.display(description="Configuration")
+    def configuration(self, agent: Agent) -> SafeString:
+        """Return what has no input here, as the page of a version shows it, with a link to the editor."""
+        stored = json.loads(agent.snapshot_text)
+        names = [schema.WIRE_NAMES[name] for name in READ_ONLY_FIELDS]
+        displayed = {name: stored.get(name) for name in names}
+        if isinstance(agent.memory, dict):
+            displayed["memory"] = agent.memory
+        if agent.model.keys() - MODEL_SETTINGS_WITH_INPUT:
+            displayed["model"] = agent.model
+        context = {
+            "parts": config_sections(displayed, find_warnings([agent])[agent.pk]),
+            "unset": [FIELD_LABELS[name] for name in names if not is_set(displayed, name)],
+            "json": json.dumps(stored, ensure_ascii=False, indent=2),
+            "editor_url": reverse("agents:edit", args=[agent.pk]),
+        }
+        return render_to_string("admin/agents_app/agent/_configuration.html", context)
 
     @admin.display(description="Versions")
     def history(self, agent: Agent) -> str:
@@ -234,12 +234,6 @@ class AgentAdmin(RefusedCommandsMixin, StaffAccessMixin, AgentActionsAdmin):
             for action in actions
         ]
         return format_html_join(" · ", '<a href="{1}">{0}</a>', links)
-
-
-def listed_keys(entries: list[Any]) -> SafeString:
-    """Return the keys of references or processors, in order."""
-    keys = [str(entry.get("key", entry.get("id", ""))) if isinstance(entry, dict) else entry for entry in entries]
-    return format_html_join(", ", "<code>{}</code>", ((key,) for key in keys)) or SafeString("none")
 
 
 def without_fields(section: Any, *names: str) -> Any:

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.models import User
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
+from agentcms.wire.canonical import canonical
 from agents_app.configuration import schema
+from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.sub_agents import CircularReference, describe_dependents, reject_circular_reference
-from agents_app.forms.fields import ID_HELP, KeyOrJSONField, RawTextField, StrictJSONField
+from agents_app.forms.field_values import MODEL_SETTINGS, to_form_values
+from agents_app.forms.fields import ID_HELP, JSONNumberField, RawTextField
 from agents_app.models import Agent
+from agents_app.registry import Entry, Kind, registry
 from agents_app.views.access import selectable_owners
 
-# Lists are edited in the editor, which has pickers for them.
-LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
-NULLABLE_FIELDS = (
-    "request_context_schema",
-    "durable",
-    "mcp_clients",
-    "knowledge",
-    "background_tasks",
-    "conditional",
-    "context_keys",
-    "memory",
-)
-OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", *NULLABLE_FIELDS)
-FORM_FIELDS = tuple(name for name in schema.FIELDS if name not in LIST_FIELDS)
+# The editor has fields for the rest of a configuration.
+FORM_FIELDS = ("name", "description", "instructions", "model", "memory")
+READ_ONLY_FIELDS = tuple(name for name in schema.FIELDS if name not in FORM_FIELDS)
+MODEL_INPUTS = ("provider", "model_name", *MODEL_SETTINGS)
+STORED_OPTIONS = ":options"  # the choice of a memory with options of its own, which stays as it is
 
 
 class AgentForm(forms.ModelForm):
@@ -41,21 +37,61 @@ class AgentForm(forms.ModelForm):
     name = RawTextField(max_length=200)
     description = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     instructions = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 20, "class": "code-field"}))
+    provider = forms.ChoiceField()
+    model_name = RawTextField(label="Model", max_length=256, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    temperature = JSONNumberField(required=False)
+    top_p = JSONNumberField(required=False, label="Top P")
+    max_tokens = JSONNumberField(required=False, label="Max tokens")
+    memory = forms.ChoiceField(required=False)
 
     class Meta:
         model = Agent
-        fields = list(FORM_FIELDS)
-        field_classes: ClassVar = {**dict.fromkeys(OBJECT_FIELDS, StrictJSONField), "memory": KeyOrJSONField}
+        fields: ClassVar = ["name", "description", "instructions", "memory"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in OBJECT_FIELDS:
-            self.fields[name].widget.attrs |= {"class": "json-field", "spellcheck": "false"}
-        for name in OBJECT_FIELDS[1:]:
-            self.fields[name].required = False
-        for name in NULLABLE_FIELDS:
-            self.fields[name].empty = lambda: None  # type: ignore[attr-defined]
+        stored = to_form_values({name: getattr(self.instance, name) for name in schema.FIELDS})
+        self.initial |= {name: stored[name] for name in MODEL_INPUTS if name in stored}
+        self.rest_of_model = stored["model_rest"]
+        self.set_choices(stored["provider"])
+        has_options = isinstance(self.instance.memory, dict)
+        self.initial["memory"] = STORED_OPTIONS if has_options else self.instance.memory or ""
         self.fields["revision"].initial = self.instance.revision
+
+    def set_choices(self, provider: str) -> None:
+        """Offer what is registered, and what is stored if it is not."""
+        memory = self.instance.memory
+        own = [(STORED_OPTIONS, "Options of this agent")] if isinstance(memory, dict) else []
+        memories = registered_choices(registry.entries(Kind.MEMORY), "" if own else memory or "")
+        providers = registered_choices(registry.selectable(Kind.MODEL_PROVIDER), provider)
+        self.fields["memory"].choices = [("", "No memory"), *memories, *own]  # type: ignore[attr-defined]
+        self.fields["provider"].choices = providers  # type: ignore[attr-defined]
+
+    def clean_memory(self) -> Any:
+        choice = self.cleaned_data["memory"]
+        return self.instance.memory if choice == STORED_OPTIONS else choice or None
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if not {*MODEL_INPUTS} - cleaned.keys():
+            model = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
+            model |= {wire: cleaned[name] for name, wire in MODEL_SETTINGS.items() if cleaned[name] is not None}
+            cleaned["model"] = {**self.rest_of_model, **model}
+            if canonical(cleaned["model"]) != canonical(self.instance.model):
+                self.instance.model = cleaned["model"]
+            else:
+                del cleaned["model"]
+        return cleaned
+
+    def _update_errors(self, errors: ValidationError) -> None:
+        """Add the errors of the agent's validation. Those of what has no input here stand above the form."""
+        by_field: dict[str, list[ValidationError]] = {}
+        for name, messages in errors.update_error_dict({}).items():
+            field = "provider" if name == "model" else name if name in self.fields else NON_FIELD_ERRORS
+            label = "" if name in (field, "model") else f"{FIELD_LABELS.get(schema.WIRE_NAMES.get(name, ''), name)}: "
+            labelled = [ValidationError(f"{label}{text}") for error in messages for text in error]
+            by_field.setdefault(field, []).extend(labelled)
+        super()._update_errors(ValidationError(by_field))  # type: ignore[misc]
 
     def is_stale_for(self, row: Agent) -> bool:
         """Return whether the agent was saved since this form was opened."""
@@ -67,8 +103,14 @@ class AgentForm(forms.ModelForm):
         return {
             name: self.cleaned_data[name]
             for name in FORM_FIELDS
-            if name in self.changed_data and name in self.cleaned_data
+            if name in self.cleaned_data and (name == "model" or name in self.changed_data)
         }
+
+
+def registered_choices(entries: Iterable[Entry], stored: str) -> list[tuple[str, str]]:
+    """Return the registered entries, and the stored key if it is not among them."""
+    known = {entry.key: entry.title for entry in entries}
+    return [*known.items(), *([(stored, f"{stored} (not registered)")] if stored and stored not in known else [])]
 
 
 class AgentAdminForm(AgentForm):
@@ -91,7 +133,7 @@ class AgentAdminForm(AgentForm):
     )
 
     class Meta(AgentForm.Meta):
-        fields = ["id", "owner_id", *FORM_FIELDS]
+        fields: ClassVar = ["id", "owner_id", *AgentForm.Meta.fields]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

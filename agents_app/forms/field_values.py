@@ -16,7 +16,7 @@ DURABLE_MODES = (("", "As the settings of the server say"), ("yes", "Yes"), ("no
 
 def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the form fields for a configuration."""
-    model = dict(base["model"])
+    model = dict(base["model"] or {})
     values = {"provider": model.pop("provider", ""), "model_name": model.pop("name", "")}
     for name, wire in MODEL_SETTINGS.items():
         if (text := format_value("number", model.get(wire))) is not None:

@@ -45,6 +45,15 @@ class RawTextField(forms.CharField):
         return (self.to_python(initial) or "") != (self.to_python(data) or "")
 
 
+class InputGroupField(forms.Field):
+    """Inputs that a template renders and the form reads itself. The field has their label and their errors."""
+
+    widget = forms.Widget
+
+    def __init__(self, label: str) -> None:
+        super().__init__(required=False, label=label)
+
+
 class OptionalKeyField(RawTextField):
     """A key, or None if empty."""
 
@@ -101,32 +110,6 @@ class StrictJSONField(forms.JSONField):
             return True
 
 
-class KeyOrJSONField(StrictJSONField):
-    """A key as it is, or an object or a text as JSON."""
-
-    def to_python(self, value: Any) -> Any:
-        is_key = isinstance(value, str) and value and not self.looks_like_json(value)
-        return value.replace("\r\n", "\n") if is_key else super().to_python(value)
-
-    def prepare_value(self, value: Any) -> Any:
-        """Format a stored value. A key that looks like JSON is quoted."""
-        if isinstance(value, str) and self.looks_like_json(value) and not self.is_json(value):
-            return format_json(value)
-        return super().prepare_value(value)
-
-    @staticmethod
-    def looks_like_json(text: str) -> bool:
-        return text.lstrip().startswith(("{", '"'))
-
-    @staticmethod
-    def is_json(text: str) -> bool:
-        try:
-            parse_json(text)
-        except ValidationError:
-            return False
-        return True
-
-
 class JSONNumberField(RawTextField):
     """A JSON number with all its digits, or None if empty."""
 
@@ -137,6 +120,12 @@ class JSONNumberField(RawTextField):
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
         return parse_number(text) if text and text.strip() else None
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return super().has_changed(initial, data)
+        except ValidationError:
+            return True
 
     def validate(self, value: Any) -> None:
         """Skip the checks of a text field: `to_python` already returned a number."""

@@ -1,6 +1,5 @@
 """Editing agents in Django admin."""
 
-import json
 import re
 
 import pytest
@@ -8,8 +7,10 @@ from django.contrib.admin.utils import quote
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from agents_app.admin.forms import FORM_FIELDS, LIST_FIELDS, OBJECT_FIELDS
+from agents_app.admin.forms import FORM_FIELDS, MODEL_INPUTS, READ_ONLY_FIELDS
+from agents_app.configuration import schema
 from agents_app.editing.change_context import change
+from agents_app.forms.field_values import to_form_values
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory, member
 
@@ -18,9 +19,8 @@ pytestmark = pytest.mark.django_db
 
 def admin_form(agent, **changed):
     """Return the data that a browser sends for the admin form with these changes."""
-    fields = {name: getattr(agent, name) for name in FORM_FIELDS}
-    # Django's form contains these twice: the initial value in a hidden field, and the current one.
-    fields |= {f"initial-{name}": fields[name] for name in OBJECT_FIELDS if name != "model"}
+    values = to_form_values({name: getattr(agent, name) for name in schema.FIELDS})
+    fields = {name: values.get(name) for name in (*FORM_FIELDS, *MODEL_INPUTS) if name != "model"}
     fields |= {
         "owner_id": agent.owner_id,
         "revision": agent.revision,
@@ -28,8 +28,7 @@ def admin_form(agent, **changed):
         "change_message": "",
         **changed,
     }
-    texts = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in fields.items()}
-    return {name: text for name, text in texts.items() if text is not None and text is not False}
+    return {name: text for name, text in fields.items() if text is not None and text is not False}
 
 
 def save(client, agent, **changed):
@@ -53,25 +52,6 @@ def test_a_change_creates_one_version(client, staff):
     assert (version.changed_fields, version.based_on) == (["name"], 1)
 
 
-def test_a_command_of_a_program_is_422(client, staff):
-    agent = AgentFactory()
-
-    refused = save(client, agent, mcp_clients={"office": {"command": "sh", "args": ["-c", "id"]}})
-
-    (error,) = refused.context["adminform"].form.errors["mcp_clients"]
-    assert (refused.status_code, error.partition(" ")[0]) == (422, "office:")
-    assert agent.versions.count() == 1
-
-
-def test_repeated_values_of_a_browser_are_kept(client, staff):
-    agent = AgentFactory(tools=["calculator"])
-
-    page = client.get(reverse("admin:agents_app_agent_change", args=[agent.pk])).content.decode()
-
-    names = set(re.findall(r'name="(initial-\w+)"', page))
-    assert names == {name for name in admin_form(agent) if name.startswith("initial-")}
-
-
 def test_saving_without_a_change_creates_no_version(client, staff):
     agent = AgentFactory(instructions="one\ntwo", metadata={"b": 1, "a": [1.5, None]})
 
@@ -81,24 +61,59 @@ def test_saving_without_a_change_creates_no_version(client, staff):
     assert agent.versions.count() == 1
 
 
-def test_declared_variables_are_saved_removed_and_checked(client, staff):
-    agent = AgentFactory()
+def test_a_model_is_changed_in_fields_and_keeps_its_other_settings(client, staff):
+    model = {"provider": "demo", "name": "echo", "topP": 0.50, "extra": {"a": 1}}
+    agent = AgentFactory(model=model)
 
-    save(client, agent, request_context_schema={"properties": {"tone": {"default": "calm"}}})
-    agent.refresh_from_db()
-    invalid = save(client, agent, request_context_schema={"properties": {"tone": {"type": "colour"}}})
-    save(client, agent, request_context_schema="")
+    save(client, agent, temperature="0.10", top_p="")
 
-    third, second, _ = agent.versions.all()
-    assert second.snapshot["requestContextSchema"] == {"properties": {"tone": {"default": "calm"}}}
-    assert third.changed_fields == second.changed_fields == ["requestContextSchema"]
-    assert "properties.tone.type: The type must be one of" in invalid.content.decode()
+    version = agent.versions.get(version_number=2)
+    assert version.snapshot["model"] == {"provider": "demo", "name": "echo", "temperature": 0.1, "extra": {"a": 1}}
+    assert version.changed_fields == ["model"]
+
+
+def test_a_memory_is_chosen_from_a_list(client, staff):
+    agent = AgentFactory(memory="gone")
+
+    page = client.get(reverse("admin:agents_app_agent_change", args=[agent.pk])).content.decode()
+    save(client, agent, memory="last-messages")
+
+    choices = re.findall(r"<option[^>]*>([^<]*)<", page.partition('name="memory"')[2].partition("</select>")[0])
+    assert choices[0] == "No memory"
+    assert "gone (not registered)" in choices
+    assert Agent.objects.get().memory == "last-messages"
+
+
+@pytest.mark.parametrize(("choice", "stored"), [(":options", {"options": {"lastMessages": 3}}), ("", None)])
+def test_options_of_a_memory_stay_or_are_replaced(client, staff, choice, stored):
+    agent = AgentFactory(memory={"options": {"lastMessages": 3}})
+
+    save(client, agent, name="Porter", memory=choice)
+
+    assert Agent.objects.get().memory == stored
+    assert Agent.objects.get().name == "Porter"
+
+
+def test_no_box_asks_for_json(client, staff):
+    agent = AgentFactory(
+        metadata={"tags": ["night"]},
+        memory={"options": {"lastMessages": 3}},
+        request_context_schema={"properties": {"tone": {"default": "calm"}}},
+    )
+
+    page = client.get(reverse("admin:agents_app_agent_change", args=[agent.pk])).content.decode()
+
+    boxes = re.findall(r"<textarea[^>]*name=\"(\w+)\"", page)
+    assert boxes == ["description", "instructions"]
+    assert "<dt>LastMessages</dt><dd>3</dd>" in page
+    assert "All of it as JSON" in page
+    assert "&quot;tone&quot;" in page
 
 
 def test_an_unregistered_key_is_a_warning(client, staff):
-    agent = AgentFactory()
+    agent = AgentFactory(memory="gone")
 
-    answer = save(client, agent, memory="gone")
+    answer = save(client, agent, description="Changed")
 
     messages = [str(message) for message in get_messages(answer.wsgi_request)]
     assert "No memory is registered as 'gone'. The agent runs without it." in messages
@@ -136,10 +151,10 @@ def test_a_stale_form_is_refused_and_changes_nothing(client, staff):
 def test_every_error_is_shown_at_its_field(client, staff):
     agent = AgentFactory()
 
-    answer = save(client, agent, model='{"provider": ""}', metadata='{"a": 1, "a": 2}')
+    answer = save(client, agent, provider="", temperature="hot")
 
     errors = answer.context["adminform"].form.errors
-    assert set(errors) == {"model", "metadata"}
+    assert set(errors) == {"provider", "temperature"}
     assert agent.versions.count() == 1
 
 
@@ -270,12 +285,13 @@ def test_lists_are_read_only_and_link_to_the_editor(client, staff):
     page = client.get(reverse("admin:agents_app_agent_change", args=[quote(agent.pk)])).content.decode()
     save(client, agent, name="Porter", tools=["other"], agents=["a b"])
 
-    assert "<dt>Tools</dt><dd><code>calculator</code>, <code>gone</code></dd>" in page
-    assert "<dt>Sub-agents</dt><dd><code>helper</code></dd>" in page
-    assert "<dt>Input processors</dt><dd><code>trim-whitespace</code></dd>" in page
-    assert "<dt>Workflows</dt><dd>none</dd>" in page
+    assert "<code>calculator</code>" in page
+    assert "<code>gone</code> not registered" in page
+    assert "<code>helper</code>" in page
+    assert "trim-whitespace" in page
+    assert re.search("<dt>Not set</dt><dd[^>]*>[^<]*Workflows", page)
     assert f'<a href="{reverse("agents:edit", args=[agent.pk])}">Open in the editor</a>' in page
-    assert not re.search(rf'name="({"|".join(LIST_FIELDS)})"', page)
+    assert not re.search(rf'name="({"|".join(READ_ONLY_FIELDS)})"', page)
     agent.refresh_from_db()
     assert (agent.name, agent.tools, agent.agents) == ("Porter", ["calculator", "gone"], ["helper"])
 
@@ -283,7 +299,7 @@ def test_lists_are_read_only_and_link_to_the_editor(client, staff):
 def test_a_new_agent_gets_its_lists_in_the_editor(client, staff):
     page = client.get(reverse("admin:agents_app_agent_add")).content.decode()
 
-    assert "Add tools, workflows and sub-agents in the editor." in page
+    assert "Add tools, sub-agents and everything else in the editor." in page
     assert "Open in the editor" not in page
 
 

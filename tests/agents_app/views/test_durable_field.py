@@ -1,11 +1,11 @@
-"""The choice in the editor and in the admin whether runs of an agent are durable."""
+"""The choice in the editor whether runs of an agent are durable."""
 
 import pytest
 from django.urls import reverse
 
 from agents_app.models import Agent
-from tests.factories import AgentFactory, UserFactory
-from tests.page_client import browser, editor_form
+from tests.factories import AgentFactory
+from tests.page_client import editor_form
 
 pytestmark = pytest.mark.django_db
 
@@ -63,16 +63,3 @@ def test_the_section_of_an_agent_with_a_choice_is_open(publisher):
     page = publisher.get(reverse("agents:edit", args=[AgentFactory(durable=False).pk]))
 
     assert "options" in page.context["form"].open_sections
-
-
-def test_the_admin_stores_it_too():
-    agent = AgentFactory()
-    staff = browser(UserFactory(is_staff=True, is_superuser=True))
-    address = reverse("admin:agents_app_agent_change", args=[agent.pk])
-    form = staff.get(address).context["adminform"].form
-    data = {name: form[name].value() if form[name].value() is not None else "" for name in form.fields}
-
-    answer = staff.post(address, {**data, "durable": '{"maxSteps": 4}'})
-
-    assert answer.status_code == 302, answer.context["adminform"].form.errors
-    assert Agent.objects.get().durable == {"maxSteps": 4}

@@ -1,12 +1,12 @@
-"""The memory of an agent in the editor and in the admin."""
+"""The memory of an agent in the editor."""
 
 import pytest
 from django.urls import reverse
 
 from agents_app.models import Agent
 from tests.agents_app.api.test_memory_options import FULL
-from tests.factories import AgentFactory, UserFactory
-from tests.page_client import browser, editor_form
+from tests.factories import AgentFactory
+from tests.page_client import editor_form
 
 pytestmark = pytest.mark.django_db
 
@@ -89,20 +89,3 @@ def test_a_page_of_the_previous_release_keeps_options(publisher):
     publisher.post(reverse("agents:edit", args=[agent.pk]), data)
 
     assert (Agent.objects.get().name, Agent.objects.get().memory) == ("Doorman", FULL)
-
-
-@pytest.mark.parametrize(
-    ("text", "memory"), [('{"options": {"lastMessages": 3}}', {"options": {"lastMessages": 3}}), ("notes", "notes")]
-)
-def test_the_admin_takes_a_key_or_an_object(text, memory):
-    agent = AgentFactory(memory="last-messages")
-    staff = browser(UserFactory(is_staff=True, is_superuser=True))
-    address = reverse("admin:agents_app_agent_change", args=[agent.pk])
-    form = staff.get(address).context["adminform"].form
-    data = {name: form[name].value() if form[name].value() is not None else "" for name in form.fields}
-    assert data["memory"] == "last-messages"
-
-    answer = staff.post(address, {**data, "memory": text})
-
-    assert answer.status_code == 302, answer.context["adminform"].form.errors
-    assert Agent.objects.get().memory == memory
