@@ -1,9 +1,10 @@
-// Relative times, updated while the page is open. components/_time.html writes the same words.
+// Relative times, updated while the page is open. components/_time.html writes the same words. The exact time, which
+// the server writes in its own time zone, is in the zone and the locale of the reader.
 
 (() => {
   "use strict";
 
-  const { findAll } = agentcms;
+  const { findAll, onAdded } = agentcms;
   const REFRESH_INTERVAL = 30_000;
   const UNITS = [
     ["year", 31536000],
@@ -28,6 +29,8 @@
       if (time.textContent !== text) time.textContent = text;
     });
   }
+  const exactFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "long" });
+  onAdded("time[data-relative]", (time) => (time.title = exactFormat.format(new Date(time.dateTime))));
   setInterval(refreshTimes, REFRESH_INTERVAL);
 
   Object.assign(agentcms, { formatAge });

@@ -1,5 +1,6 @@
 """Model names, focus and title of the editor in a browser."""
 
+import re
 from typing import Any
 
 from playwright.sync_api import expect
@@ -38,3 +39,11 @@ def test_the_title_of_the_tab_is_updated_by_a_save(visit: Any, agent: str):
 
     expect(page).to_have_title("Doorman · Agent CMS")
     expect(page.locator("h1")).to_have_text("Doorman")
+
+
+def test_exact_times_are_in_the_zone_and_the_locale_of_the_reader(visit: Any, agent: str):
+    page = visit(locale="de-DE", timezone_id="Asia/Tokyo").goto(f"/agents/{agent}/versions")
+
+    expect(page.locator("time[data-relative]").first).to_have_attribute(
+        "title", re.compile(r" um \d+:\d\d:\d\d GMT\+9")
+    )
