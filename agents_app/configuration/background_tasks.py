@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from agentcms.wire.names import to_wire
 
@@ -25,6 +25,9 @@ MAX_RETRIES = 100
 MAX_TOOL_CHOICES = 1000
 
 Disposition = Literal["foreground", "deferred", "awaited"]
+# Names of the alternatives of a union. They are no part of the path of an error.
+SWITCH_TAG, CHOICE_TAG, EVERY_TAG, SOME_TAG = "[on or off]", "[choices of a tool]", "[every tool]", "[some tools]"
+BACKGROUND_TAGS = frozenset({SWITCH_TAG, CHOICE_TAG, EVERY_TAG, SOME_TAG})
 
 
 class BackgroundToolChoice(BaseModel):
@@ -40,7 +43,15 @@ class BackgroundToolChoice(BaseModel):
 
 
 ToolKey = Annotated[str, Field(min_length=1, max_length=256)]
-ToolChoices = Annotated[dict[ToolKey, bool | BackgroundToolChoice], Field(max_length=MAX_TOOL_CHOICES)]
+ToolChoice = Annotated[
+    Annotated[bool, Tag(SWITCH_TAG)] | Annotated[BackgroundToolChoice, Tag(CHOICE_TAG)],
+    Discriminator(lambda value: CHOICE_TAG if isinstance(value, dict | BaseModel) else SWITCH_TAG),
+]
+ToolChoices = Annotated[dict[ToolKey, ToolChoice], Field(max_length=MAX_TOOL_CHOICES)]
+AllOrSome = Annotated[
+    Annotated[ToolChoices, Tag(SOME_TAG)] | Annotated[Literal["all"], Tag(EVERY_TAG)],
+    Discriminator(lambda value: SOME_TAG if isinstance(value, dict) else EVERY_TAG),
+]
 
 
 class BackgroundTasks(BaseModel):
@@ -49,7 +60,7 @@ class BackgroundTasks(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
     disabled: bool | None = None
-    tools: ToolChoices | Literal["all"] | None = None
+    tools: AllOrSome | None = None
 
 
 def background_choice(value: bool | Mapping[str, Any] | None) -> dict[str, Any] | None:

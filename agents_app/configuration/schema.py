@@ -21,7 +21,7 @@ from pydantic import ValidationError as PydanticValidationError
 from agentcms.ids import describe_ambiguity
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
-from agents_app.configuration.background_tasks import BackgroundTasks
+from agents_app.configuration.background_tasks import BACKGROUND_TAGS, BackgroundTasks
 from agents_app.configuration.fields.choices import Conditional, Knowledge, McpClients, Memory, ModelChoice, Scorers
 from agents_app.configuration.fields.programs import COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import (
@@ -41,6 +41,7 @@ from agents_app.configuration.memory_options import UNION_TAGS
 from agents_app.configuration.variables import RequestContextSchema
 
 SAMPLING_TYPES = {"ratio", "count"}
+ALTERNATIVES = UNION_TAGS | BACKGROUND_TAGS
 
 
 class Issue(NamedTuple):
@@ -239,7 +240,7 @@ def _path(location: tuple[int | str, ...]) -> str:
     path = ""
     for parent, part in zip(("", *location), location, strict=False):
         # These are added by pydantic.
-        if part == "[key]" or part in UNION_TAGS or (parent == "sampling" and part in SAMPLING_TYPES):
+        if part == "[key]" or part in ALTERNATIVES or (parent == "sampling" and part in SAMPLING_TYPES):
             continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path

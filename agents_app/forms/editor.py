@@ -20,6 +20,7 @@ from agents_app.forms.field_values import (
     to_form_values,
 )
 from agents_app.forms.fields import (
+    InputGroupField,
     JSONNumberField,
     KeyListField,
     OptionalKeyField,
@@ -31,10 +32,11 @@ from agents_app.forms.memory_field import MemoryOptionsField
 from agents_app.forms.model_fields import METADATA_MEMBERS, MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.object_field import ObjectField
 from agents_app.forms.processors_field import ProcessorsField
-from agents_app.forms.tools.background import compose_background
+from agents_app.forms.tools.background import background_error, compose_background
 from agents_app.forms.tools.knowledge import compose_knowledge
 from agents_app.forms.tools.mcp import compose_selection
 from agents_app.forms.variables_field import VariablesField
+from agents_app.forms.variants.issues import variant_error
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 
@@ -67,9 +69,11 @@ class AgentEditForm(EditorSections):
     workflows = KeyListField(required=False)
     agents = KeyListField(required=False, label="Sub-agents")
     integration_tools = KeyListField(required=False)
+    background_inputs = InputGroupField("Background tasks")
     memory_kind = forms.ChoiceField(required=False, label="Memory", choices=memory_field.KINDS)
     memory = OptionalKeyField(required=False, max_length=256, widget=forms.Select, label="Registered memory")
     memory_options = MemoryOptionsField(required=False)
+    variant_inputs = InputGroupField("Variants")
     scorers = ScorersField(required=False)
     input_processors = ProcessorsField()
     output_processors = ProcessorsField()
@@ -119,7 +123,7 @@ class AgentEditForm(EditorSections):
         if "background_tasks" in self.data:
             cleaned["background_tasks"], errors = compose_background(self.data, self.base["background_tasks"])
             for error in errors:
-                self.add_error(None, error)
+                self.add_error("background_inputs", error)
         if "conditional" in self.data:
             cleaned |= self.compose_variants()
         self.validate_config(cleaned)
@@ -127,8 +131,8 @@ class AgentEditForm(EditorSections):
 
     def compose_variants(self) -> dict[str, Any]:
         values = self.variants.compose(self.base["conditional"], self.base["context_keys"])
-        for message in self.variants.errors:
-            self.add_error(None, message)
+        for error in self.variants.errors:
+            self.add_error("variant_inputs", error)
         return dict(zip(("conditional", "context_keys"), values, strict=True))
 
     def restore_stored_texts(self, cleaned: dict[str, Any]) -> None:
@@ -188,19 +192,25 @@ class AgentEditForm(EditorSections):
             schema.validate_fields(schema.as_partial(self.config_model), self.body(cleaned))
         except schema.ConfigError as error:
             for issue in error.issues:
-                field, message = self.field_for_issue(issue)
-                self.add_error(field, ValidationError(message, code="invalid"))
+                self.add_error(*self.error_of_issue(issue))
 
     def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         return schema.to_wire_dict(cleaned)
 
-    def field_for_issue(self, issue: schema.Issue) -> tuple[str | None, str]:
+    def error_of_issue(self, issue: schema.Issue) -> tuple[str | None, ValidationError]:
+        """Return the field of an issue, and the error to show: that of its input, where a field has several."""
         if issue.field in FIELD_FOR_PATH:
-            return FIELD_FOR_PATH[issue.field], issue.message
+            return FIELD_FOR_PATH[issue.field], ValidationError(issue.message, code="invalid")
+        head, _, path = issue.field.partition(".")
+        if head == "memory" and path:
+            return "memory_options", memory_field.memory_error(path, issue.message)
+        if head == "conditional":
+            return "variant_inputs", variant_error(path, issue.message, self.variants.rows)
+        if head == "backgroundTasks":
+            return "background_inputs", background_error(path, issue.message, self.data)
         (name, messages), *_ = schema.ConfigError([issue]).message_dict.items()
         name = "model_rest" if name == "model" else name
-        name = "memory_options" if name == "memory" and "." in issue.field else name
-        return (name if name in self.fields else None), messages[0]
+        return (name if name in self.fields else None), ValidationError(messages[0], code="invalid")
 
     def changed_fields(self) -> dict[str, Any]:
         """Return the configuration fields that differ from those the form was opened with."""

@@ -147,8 +147,8 @@ class EditorSections(forms.Form):
         keys += [f"workflow-{key}" for key in self.selected_keys("workflows")]
         keys += [f"agent-{key}" for key in self.selected_keys("agents")]
         keys += [tool.key for server in self.mcp_servers for tool in server.tools if tool.is_selected]
-        value, errors = self.background_value
-        return tool_rows(value, keys, self.data if self.is_bound else {}, errors)
+        errors = self["background_inputs"].errors.as_data()
+        return tool_rows(self.background_value[0], keys, self.data if self.is_bound else {}, errors)
 
     @property
     def background_value(self) -> tuple[Any, list[InputError]]:
@@ -172,7 +172,7 @@ class EditorSections(forms.Form):
     def memory_sections(self) -> list[MemorySection]:
         """Return the options of the memory, as submitted or stored."""
         texts = self.submitted("memory_options") if self.is_bound else memory_field.texts_of(self.base["memory"])
-        return memory_field.build_sections(texts, [str(error) for error in self["memory_options"].errors])
+        return memory_field.build_sections(texts, self["memory_options"].errors.as_data())
 
     @property
     def missing_memory(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,6 +164,7 @@ def label_errors(label: str, error: ValidationError) -> Iterator[ValidationError
             yield ValidationError(f"{label}: {item.messages[0]}", code="invalid")
 
 
-def texts_at(errors: list[InputError], name: str, position: int = 0) -> str:
+def texts_at(errors: Iterable[Any], name: str, position: int = 0) -> str:
     """Return the messages of an input, or a blank text."""
-    return " ".join(error.text for error in errors if error.target == f"{name}:{position}")
+    target = f"{name}:{position}"
+    return " ".join(error.text for error in errors if getattr(error, "target", "") == target)

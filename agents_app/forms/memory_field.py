@@ -6,7 +6,7 @@ changed are written, so that stored members without an input stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration.memory_options import DEFAULT_EMBEDDER
-from agents_app.forms.members import format_json, normalize_line, normalize_lines, parse_json
+from agents_app.forms.members import InputError, format_json, normalize_line, normalize_lines, parse_json, texts_at
 
 PREFIX = "memory-"
 KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))
@@ -190,15 +190,15 @@ class MemoryOptionsField(forms.Field):
     widget = MemoryOptionsWidget
 
 
-def compose(stored: Any, texts: Mapping[str, str]) -> Options:
-    """Return the memory of these texts. Raise ValidationError with a message for each invalid one.
+def compose(stored: Any, texts: Mapping[str, str], prefix: str = PREFIX) -> Options:
+    """Return the memory of these texts. Raise ValidationError with an error for each invalid input.
 
     A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
     """
     memory: Options = deepcopy(stored) if isinstance(stored, dict) else {}
     memory.setdefault("options", {})
     stored_texts = texts_of(memory)
-    messages: list[str] = []
+    errors: list[ValidationError] = []
     for group in GROUPS:
         if group.switch:
             set_switch(memory, group.switch.path, texts.get(group.switch.path, ""), stored_texts[group.switch.path])
@@ -211,10 +211,18 @@ def compose(stored: Any, texts: Mapping[str, str]) -> Options:
             try:
                 write(memory, item.path, item.parse(text) if text.strip() else None)
             except ValidationError as error:
-                messages += [f"{item.path}: {message}" for message in error.messages]
-    if messages:
-        raise ValidationError(messages, code="invalid")
+                errors += InputError.build(item.label, error, f"{prefix}{item.path}")
+    if errors:
+        raise ValidationError(errors)
     return memory
+
+
+def memory_error(path: str, message: str, prefix: str = PREFIX) -> ValidationError:
+    """Return the error for an issue at a path of a memory: that of an input if there is one for the path."""
+    labels = {item.path: item.label for item in ALL_INPUTS}
+    if path in labels:
+        return InputError(f"{labels[path]}: {message}", f"{prefix}{path}:0", message)
+    return ValidationError(f"{path}: {message}" if path else message, code="invalid")
 
 
 def set_switch(memory: Options, path: str, text: str, stored_text: str) -> None:
@@ -276,12 +284,14 @@ class MemorySection:
         return self.switch is None or bool(self.switch.text)
 
 
-def build_sections(texts: Mapping[str, str], errors: list[str], prefix: str = PREFIX) -> list[MemorySection]:
-    """Return the groups with their texts, and each error at the input that it names."""
+def build_sections(
+    texts: Mapping[str, str], errors: Iterable[ValidationError], prefix: str = PREFIX
+) -> list[MemorySection]:
+    """Return the groups with their texts, and each error at its input."""
+    errors = [*errors]
 
     def build_row(item: MemoryInput) -> MemoryRow:
-        messages = [error.removeprefix(f"{item.path}: ") for error in errors if error.startswith(f"{item.path}: ")]
-        return MemoryRow(item, prefix, texts.get(item.path, ""), " ".join(messages))
+        return MemoryRow(item, prefix, texts.get(item.path, ""), texts_at(errors, f"{prefix}{item.path}"))
 
     return [
         MemorySection(group, [*map(build_row, group.inputs)], build_row(group.switch) if group.switch else None)

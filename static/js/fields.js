@@ -56,19 +56,16 @@
     findAll("[data-error-of]").forEach((error) => {
       const field = document.getElementById(error.dataset.errorOf);
       const visibleField = document.getElementById(`${error.dataset.errorOf}_editor`) || field;
-      if (visibleField && !field?.matches("fieldset")) linkError(error, visibleField);
-      const rows = field?.closest("[data-structured], fieldset.field");
-      if (rows) showRowErrors(error, rows);
+      if (visibleField && !field?.matches("fieldset, [data-inputs]")) describe(visibleField, error.id, !error.hidden);
+      const group = field?.closest("[data-structured], fieldset.field, [data-inputs]");
+      if (group) showRowErrors(error, group);
     });
   }
 
   // The error of an input stands below it, or below its row. One whose input is gone stays in the list of the field.
   function showRowErrors(error, group) {
     findAll("[data-row-error]", group).forEach((message) => {
-      findAll(`[aria-describedby="${CSS.escape(message.id)}"]`, group).forEach((input) => {
-        input.removeAttribute("aria-invalid");
-        input.removeAttribute("aria-describedby");
-      });
+      findAll(`[aria-describedby~="${CSS.escape(message.id)}"]`, group).forEach((input) => describe(input, message.id, false));
       message.remove();
     });
     findAll("[data-target]", error).forEach((item, index) => {
@@ -93,19 +90,19 @@
     message.id = id;
     message.dataset.rowError = "";
     message.textContent = text;
-    (input.closest(".field:not(.structured), [data-row]") ?? input.parentElement).append(message);
-    input.setAttribute("aria-invalid", "true");
-    input.setAttribute("aria-describedby", id);
+    (input.closest(".field:not(.structured), .variant-condition, [data-row]") ?? input.parentElement).append(message);
+    describe(input, id, true);
   }
 
-  function linkError(error, field) {
+  // Mark a field as invalid, with the error that describes it, or as valid. Its other descriptions stay.
+  function describe(field, id, isInvalid) {
     const descriptions = new Set((field.getAttribute("aria-describedby") || "").split(" ").filter(Boolean));
-    if (error.hidden) {
-      field.removeAttribute("aria-invalid");
-      descriptions.delete(error.id);
-    } else {
+    if (isInvalid) {
       field.setAttribute("aria-invalid", "true");
-      descriptions.add(error.id);
+      descriptions.add(id);
+    } else {
+      field.removeAttribute("aria-invalid");
+      descriptions.delete(id);
     }
     if (descriptions.size) field.setAttribute("aria-describedby", [...descriptions].join(" "));
     else field.removeAttribute("aria-describedby");
@@ -162,24 +159,30 @@
   function goToError(id) {
     const error = find(`[data-error-of="${CSS.escape(id)}"]`);
     const field = document.getElementById(id) || error;
-    for (let details = error?.closest("details:not([open])"); details; details = details.parentElement.closest("details:not([open])")) {
-      details.open = true;
-    }
+    const target = focusable(field, error);
+    openAround(error);
+    openAround(target);
     const editor = window.AgentEditor?.of(field);
     const [, line, column] = error?.textContent.match(/line (\d+), column (\d+)/i) ?? [];
     if (editor && line) editor.goTo(Number(line), Number(column));
     else if (editor) editor.focus();
-    else focusable(field, error)?.focus({ preventScroll: true });
-    (editor ? error : field).scrollIntoView({ block: "center" });
+    else target?.focus({ preventScroll: true });
+    (editor ? error : field.matches("[data-inputs]") ? target : field).scrollIntoView({ block: "center" });
+  }
+
+  function openAround(element) {
+    for (let details = element?.closest("details:not([open])"); details; details = details.parentElement.closest("details:not([open])")) {
+      details.open = true;
+    }
   }
 
   // A group of inputs has the focus itself if it can, so that its name and its error are read.
   function focusable(field, error) {
-    const inRow = find("[data-row] [aria-invalid=true], [data-member] [aria-invalid=true]", field);
-    if (inRow) return inRow;
+    const invalid = find("[aria-invalid=true]", field);
+    if (invalid) return invalid;
     const inputs = "input:not([type=hidden]), select, textarea, button, [tabindex]";
     if (field.matches(inputs)) return field;
-    return find(inputs, error?.closest(".field, .section-body") || field);
+    return find(inputs, error?.closest(".field, .section-body") || field) || field;
   }
 
   function goToFirstError(root) {

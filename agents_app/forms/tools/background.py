@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.core.exceptions import ValidationError
+
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
 from agents_app.forms.members import InputError, texts_at
 from agents_app.forms.object_field import get_list
@@ -59,7 +61,7 @@ def mode_of(value: Any) -> str:
     return EVERY_TOOL if value.get("tools") == EVERY_TOOL else ""
 
 
-def tool_rows(value: Any, keys: Iterable[str], data: Any, errors: list[InputError]) -> list[TaskToolRow]:
+def tool_rows(value: Any, keys: Iterable[str], data: Any, errors: list[ValidationError]) -> list[TaskToolRow]:
     """Return a row for each tool of an agent, and for each that a configured value names.
 
     Rows that `data` sent have its texts and the errors.
@@ -70,7 +72,7 @@ def tool_rows(value: Any, keys: Iterable[str], data: Any, errors: list[InputErro
     return [sent.get(key) or task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
 
 
-def sent_row(data: Any, key: str, errors: list[InputError]) -> TaskToolRow:
+def sent_row(data: Any, key: str, errors: list[ValidationError]) -> TaskToolRow:
     use, timeout, retries = (f"background-{part}-{key}" for part in ("use", "timeout", "retries"))
     return TaskToolRow(
         key,
@@ -113,6 +115,15 @@ def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, lis
     elif choices:
         value["tools"] = choices
     return value or None, errors
+
+
+def background_error(path: str, message: str, data: Any) -> ValidationError:
+    """Return the error for an issue at a path of the field: that of an input if the page sent one for the path."""
+    for key in get_list(data, "background-key"):
+        for member, part, label in (("timeoutMs", "timeout", "Seconds"), ("maxRetries", "retries", "Retries")):
+            if path == f"tools.{key}.{member}":
+                return InputError(f"{label} of {key}: {message}", f"background-{part}-{key}:0", message)
+    return ValidationError(f"{path}: {message}" if path else message, code="invalid")
 
 
 def compose_use(data: Any, key: str, before: Any, errors: list[InputError]) -> Any:

@@ -8,7 +8,15 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents_app.forms import memory_field
-from agents_app.forms.members import InputError, normalize_line, normalize_lines, parse_json, parse_number, parse_tags
+from agents_app.forms.members import (
+    InputError,
+    label_errors,
+    normalize_line,
+    normalize_lines,
+    parse_json,
+    parse_number,
+    parse_tags,
+)
 from agents_app.forms.object_field import ObjectInputs, get_list
 from agents_app.forms.variants.conditions import ConditionGroup
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
@@ -45,14 +53,14 @@ def read_row(data: Any, name: str, row: str) -> VariantRow:
     )
 
 
-def compose_variants(rows: Sequence[VariantRow], stored: Any) -> tuple[Any, list[str]]:
+def compose_variants(rows: Sequence[VariantRow], stored: Any) -> tuple[Any, list[ValidationError]]:
     """Return the value of the field `conditional`, and the errors, which are also set on their rows.
 
     Members of a stored variant that have no input stay.
     """
     before = stored or {}
     value = {name: before[name] for name in before if name not in VARIANT_FIELDS}
-    errors: list[str] = []
+    errors: list[ValidationError] = []
     for name, label in VARIANT_FIELDS.items():
         composed = []
         for position, row in enumerate((row for row in rows if row.field == name), 1):
@@ -61,8 +69,8 @@ def compose_variants(rows: Sequence[VariantRow], stored: Any) -> tuple[Any, list
             try:
                 composed.append(merge_variant(variant, compose_variant(row)))
             except ValidationError as error:
-                row.errors = [item.messages[0] for item in error.error_list if not isinstance(item, InputError)]
-                errors.append(f"{label}, variant {position}: {' '.join(error.messages)}")
+                row.errors = [item for item in error.error_list if isinstance(item, InputError)]
+                errors += label_errors(f"{label}, variant {position}", error)
         if composed:
             value[name] = composed
         elif name in before and not before[name]:
@@ -99,48 +107,64 @@ def compose_variant(row: VariantRow) -> dict[str, Any]:
 
 def compose_value(row: VariantRow) -> Any:
     if row.json:
-        return parse_json(row.json)
+        return parse_at(row, "json", "Value", row.json)
     if row.field == "tools":
         return row.keys
     return compose_memory(row) if row.field == "memory" else compose_model(row)
 
 
+def parse_at(row: VariantRow, part: str, label: str, text: str) -> Any:
+    """Return the value of the JSON text in an input. Raise ValidationError with the errors of that input."""
+    try:
+        return parse_json(text)
+    except ValidationError as error:
+        raise ValidationError([*InputError.build(label, error, f"{row.prefix}-{part}")]) from None
+
+
 def compose_memory(row: VariantRow) -> Any:
     if row.kind == OPTIONS:
-        return memory_field.compose(row.stored, row.texts)
+        return memory_field.compose(row.stored, row.texts, f"{row.prefix}-")
     if not row.texts.get("key"):
-        raise ValidationError("Choose a memory.", code="required")
+        raise row.input_error("key", "Choose a memory.")
     return row.texts["key"]
 
 
 def compose_model(row: VariantRow) -> dict[str, Any]:
     provider, name = (normalize_line(row.texts.get(part, "")).strip() for part in ("provider", "name"))
     if not (provider and name):
-        raise ValidationError("Enter the provider and the model.", code="required")
+        raise row.input_error("name" if provider else "provider", "Enter the provider and the model.")
     model = {"provider": provider, "name": name, **compose_settings(row)}
     rest = row.rest.compose()
-    if messages := [f"“{name}” is set twice. Remove one of them." for name in rest if name in model]:
-        raise ValidationError(messages, code="invalid")
+    row.rest.errors = [
+        InputError(f"“{entry.name}” is set twice. Remove one of them.", f"{row.rest.prefix}-row-name:{position}")
+        for position, entry in enumerate(row.rest.rows)
+        if entry.name in model
+    ]
+    if row.rest.errors:
+        raise ValidationError([*row.rest.errors])
     return {**model, **rest}
 
 
 def compose_settings(row: VariantRow) -> dict[str, Any]:
-    """Return the usual settings of a model. Raise ValidationError for a text that is no number."""
+    """Return the usual settings of a model. Raise ValidationError with an error for each text that is no number."""
     settings: dict[str, Any] = {}
-    for name, label, text in row.setting_inputs:
+    errors: list[ValidationError] = []
+    for name, label, text, _ in row.setting_inputs:
         try:
             settings |= {name: parse_number(text)} if text.strip() else {}
         except ValidationError:
-            raise ValidationError(f"{label} must be a number, such as {EXAMPLES[name]}.", code="invalid") from None
+            errors.append(row.input_error(name, f"{label} must be a number, such as {EXAMPLES[name]}."))
+    if errors:
+        raise ValidationError(errors)
     return settings
 
 
 def compose_rules(row: VariantRow) -> dict[str, Any]:
     if row.rules:
-        rules: dict[str, Any] = parse_json(row.rules)
+        rules: dict[str, Any] = parse_at(row, "rules", "Conditions", row.rules)
         return rules
     if not row.conditions.items:
-        raise ValidationError("Add a condition, so that the variant holds for some callers.", code="required")
+        raise row.input_error("field", "Add a condition, so that the variant holds for some callers.")
     return row.conditions.compose()
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
+from django.core.exceptions import ValidationError
+
 from agents_app.forms.members import parse_tags
 from agents_app.forms.pickers import Option, OptionSource
 from agents_app.forms.variants.composing import compose_context_keys, compose_variants, submitted_rows
@@ -22,7 +24,7 @@ class VariantInputs:
     rows: list[VariantRow]
     context_keys: str
     source: OptionSource  # of the tools
-    errors: list[str] = dataclass_field(default_factory=list)
+    errors: list[ValidationError] = dataclass_field(default_factory=list)
 
     @classmethod
     def stored(cls, value: Any, context_keys: Sequence[str] | None, source: OptionSource) -> VariantInputs:

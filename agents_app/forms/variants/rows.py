@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
+from agents_app.forms.members import InputError, texts_at
 from agents_app.forms.memory_field import ALL_INPUTS, MemorySection, build_sections
 from agents_app.forms.object_field import ObjectInputs
 from agents_app.forms.variants.conditions import ConditionGroup
@@ -55,7 +56,7 @@ class VariantRow:
     json: str = ""
     rules: str = ""
     stored: Any = None
-    errors: list[str] = dataclass_field(default_factory=list)
+    errors: list[InputError] = dataclass_field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.conditions.prefix = self.conditions.prefix or self.prefix
@@ -70,9 +71,24 @@ class VariantRow:
         return not (has_value or self.conditions.items or self.rules)
 
     @property
-    def setting_inputs(self) -> list[tuple[str, str, str]]:
-        """Return the name, label and text of each usual setting of a model."""
-        return [(name, label, self.texts.get(name, "")) for name, label in SETTING_LABELS.items()]
+    def setting_inputs(self) -> list[tuple[str, str, str, str]]:
+        """Return the name, label, text and error of each usual setting of a model."""
+        errors = self.error_at
+        return [
+            (name, label, self.texts.get(name, ""), errors.get(name, "")) for name, label in SETTING_LABELS.items()
+        ]
+
+    @property
+    def error_at(self) -> dict[str, str]:
+        """Return the text of each error by the input that it belongs to, such as `provider` or `field`."""
+        targets = {
+            error.target: error.target.removeprefix(f"{self.prefix}-").partition(":")[0] for error in self.errors
+        }
+        return {part: texts_at(self.errors, f"{self.prefix}-{part}") for part in targets.values()}
+
+    def input_error(self, part: str, message: str) -> InputError:
+        """Return an error of an input of this variant."""
+        return InputError(message, f"{self.prefix}-{part}:0")
 
     @property
     def memory_sections(self) -> list[MemorySection]:

@@ -261,7 +261,7 @@ def test_usual_settings_of_a_model_are_fields(publisher, agent):
 
     (row,) = inputs(agent, stored).rows
 
-    assert [text for _, _, text in row.setting_inputs] == ["0", "", "2000"]
+    assert [text for _, _, text, _ in row.setting_inputs] == ["0", "", "2000"]
     assert (row.json, row.rest.compose()) == ("", {"seed": 7, "topP": None})
     submitted = VariantInputs.submitted(sent(inputs(agent, stored)), OptionSource("tools", None, agent))
     assert submitted.compose(stored, None) == (stored, None)

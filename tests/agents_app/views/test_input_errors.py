@@ -22,7 +22,7 @@ def post(client, agent, changes):
 def error_of(html, opening):
     """Return the text of the error that describes the only invalid input whose tag begins like this."""
     (tag,) = (tag for tag in re.findall(rf"<(?:input|textarea)[^>]*{opening}[^>]*>", html) if "aria-invalid" in tag)
-    (error_id,) = re.findall(r'aria-describedby="([^"]+)"', tag)
+    (error_id,) = re.findall(r'aria-describedby="([^" ]+)', tag)
     (text,) = re.findall(rf'id="{re.escape(error_id)}"[^>]*>(.*?)</p>', html, re.DOTALL)
     return re.sub("<[^>]+>", "", text).removeprefix("Error:").strip()
 
@@ -102,3 +102,67 @@ def test_the_error_of_a_setting_of_a_variant_stands_at_its_value(editor):
     html = post(editor, AgentFactory(), sent)
 
     assert error_of(html, f'name="{prefix}-rest-row-value"') == "This must be a number, such as 0.7."
+
+
+def variant(row, **texts):
+    """Return the inputs of a model variant with a condition."""
+    prefix = f"variant-model-{row}"
+    texts = {"provider": "demo", "name": "echo", "field": "userId", "operator": "equals", "expected": "ada"} | texts
+    return {f"{prefix}-{part}": [text] for part, text in texts.items()}
+
+
+@pytest.mark.parametrize(
+    ("changed", "part", "message"),
+    [
+        ({"temperature": "hot"}, "temperature", "Temperature must be a number, such as 0.7."),
+        ({"name": ""}, "name", "Enter the provider and the model."),
+        ({"provider": "", "name": ""}, "provider", "Enter the provider and the model."),
+    ],
+)
+def test_the_error_of_a_variant_stands_at_its_input(editor, changed, part, message):
+    html = post(editor, AgentFactory(), variant("n1", **changed))
+
+    assert error_of(html, f'name="variant-model-n1-{part}"') == message
+    assert visible_items(html, "variant_inputs") == []
+
+
+def test_a_variant_without_a_condition_has_the_error_at_the_first_fact(editor):
+    html = post(editor, AgentFactory(), variant("n1", field=""))
+
+    message = "Add a condition, so that the variant holds for some callers."
+    assert error_of(html, 'name="variant-model-n1-field"') == message
+
+
+def test_each_wrong_number_of_a_variant_has_its_error(editor):
+    html = post(editor, AgentFactory(), variant("n1", temperature="hot", topP="wide"))
+
+    assert "Temperature must be a number" in error_of(html, 'name="variant-model-n1-temperature"')
+    assert "Top P must be a number" in error_of(html, 'name="variant-model-n1-topP"')
+
+
+def test_an_option_of_the_memory_of_a_variant_has_its_error(editor):
+    prefix = "variant-memory-n1"
+    sent = {f"{prefix}-kind": ["options"], f"{prefix}-options.lastMessages": ["-1"], f"{prefix}-field": ["userId"]}
+    sent |= {f"{prefix}-operator": ["exists"], f"{prefix}-expected": [""]}
+    html = post(editor, AgentFactory(), sent)
+
+    message = "This must be a whole number from 0 to 1,000, or false for no messages."
+    assert error_of(html, f'name="{prefix}-options.lastMessages"') == message
+
+
+def test_an_option_of_the_memory_has_its_error_at_its_input_alone(editor):
+    html = post(editor, AgentFactory(), {"memory_kind": ["options"], "memory-options.lastMessages": ["-1"]})
+
+    message = "This must be a whole number from 0 to 1,000, or false for no messages."
+    assert message in html
+    assert f"Last messages: {message}" in html
+    assert visible_items(html, "memory_options") == []
+
+
+def test_a_limit_of_a_background_task_is_told_at_its_input(publisher):
+    agent = AgentFactory(tools=["calculator"])
+    sent = {"background-use-calculator": ["deferred"], "background-retries-calculator": ["101"]}
+    html = post(publisher, agent, sent)
+
+    assert "100" in error_of(html, 'name="background-retries-calculator"')
+    assert visible_items(html, "background_inputs") == []

@@ -61,3 +61,57 @@ def test_a_form_without_htmx_has_its_errors_at_the_fields(visit: Any):
     expect(page.locator("main [data-error-of]:not([hidden])").first).to_contain_text("required")
     expect(page.locator("main form [data-reason-of]")).to_contain_text("errors")
     assert page.evaluate("document.activeElement.matches('main input[aria-invalid=true]')")
+
+
+def test_the_error_of_a_variant_stands_at_its_input(visit: Any, agent: str):
+    page = visit().goto(f"/agents/{agent}")
+    page.locator("#variants > summary").click()
+    page.get_by_text("Add a model variant").click()
+    new = page.locator(".variant-new[open]")
+    new.get_by_label("Provider", exact=True).fill("demo")
+    new.get_by_label("Model", exact=True).fill("echo")
+    new.get_by_label("Temperature").fill("hot")
+    page.locator("#variants > summary").click()
+    page.keyboard.press("Control+s")
+
+    message = "Model, variant 1: Temperature must be a number, such as 0.7."
+    expect(new.locator("[data-row-error]").first).to_have_text(message)
+    expect(new.get_by_label("Temperature")).to_be_focused()
+    expect(new.get_by_label("Temperature")).to_have_accessible_description(message)
+    expect(new.get_by_label("Fact of condition 1 of variant new of model")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("[data-reason-of=agent-form]")).to_have_text("1 error: Variants")
+    new.get_by_label("Temperature").fill("0.5")
+    new.get_by_label("Fact of condition 1 of variant new of model").fill("tier")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".toast")).to_contain_text("Draft v4 saved")
+    expect(page.locator("[data-row-error], #variants [aria-invalid]")).to_have_count(0)
+
+
+def test_the_error_of_a_background_task_stands_at_its_input(visit: Any, agent: str, api: Any):
+    api.patch(f"/api/stored/agents/{agent}", json={"tools": ["calculator"]}).raise_for_status()
+    page = visit().goto(f"/agents/{agent}")
+    page.locator("#background-tasks > summary").click()
+    tasks = page.locator("#background-tasks")
+    tasks.get_by_label("Runs").select_option(index=1)
+    tasks.get_by_label("Retries").fill("many")
+    page.keyboard.press("Control+s")
+
+    expect(tasks.get_by_label("Retries")).to_be_focused()
+    expect(tasks.locator("[data-row-error]")).to_contain_text("The retries of calculator are not a whole number.")
+    expect(tasks.locator("[data-row-error]")).to_have_count(1)
+
+
+def test_the_error_of_an_option_of_the_memory_stands_at_its_input(visit: Any, agent: str):
+    page = visit().goto(f"/agents/{agent}")
+    page.locator("#memory > summary").click()
+    memory = page.locator("#memory")
+    memory.get_by_label("Memory", exact=True).select_option(label="Options of this agent")
+    memory.get_by_label("Last messages", exact=True).fill("-1")
+    page.keyboard.press("Control+s")
+
+    expect(memory.get_by_label("Last messages", exact=True)).to_be_focused()
+    expect(memory.locator("[data-row-error]")).to_contain_text("This must be a whole number from 0 to 1,000")
+    memory.get_by_label("Last messages", exact=True).fill("5")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".toast")).to_contain_text("saved")
+    expect(memory.get_by_label("Last messages", exact=True)).to_have_accessible_description("false: no messages.")
