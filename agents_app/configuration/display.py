@@ -74,6 +74,8 @@ def build_section(
 ) -> ConfigSection:
     if isinstance(value, str):
         return ConfigSection(field, FIELD_LABELS[field], "text" if field == "instructions" else "words", value)
+    if isinstance(value, list) and field not in FIELD_KINDS and all(isinstance(item, str) for item in value):
+        return ConfigSection(field, FIELD_LABELS[field], "words", ", ".join(value))
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         names = agent_names if field == "agents" else {}
         keys = [build_referenced_key(field, key, missing, names.get(key, "")) for key in value]

@@ -239,3 +239,9 @@ def test_a_downloaded_version_equals_the_api_response(viewer, story):
     assert body["snapshot"]["instructions"] == "Greet guests warmly.\nAnswer briefly."
     assert body["versionNumber"] == 2
     assert body["isActive"] is False
+
+
+def test_the_page_of_a_version_shows_its_context_keys(publisher, story):
+    edit(story, context_keys=["tier", "seats"])
+
+    assert "Context keys tier, seats" in page_words(page(publisher, "view", story, 4))
