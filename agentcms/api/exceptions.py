@@ -9,7 +9,7 @@ from functools import singledispatch
 from typing import Any
 
 from django.core import exceptions as django
-from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, InternalError, OperationalError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 from django.http import Http404, UnreadablePostError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
@@ -20,8 +20,6 @@ from agentcms.logs import describe_exception
 from agentcms.wire.names import join_path, to_wire, wire_path
 
 log = logging.getLogger(__name__)
-
-IDLE_IN_TRANSACTION = "25P03"  # PostgreSQL has closed the connection, see DATABASE_IDLE_TIMEOUT
 
 
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -170,13 +168,6 @@ def _from_database_error(exception: Exception) -> ApiError | None:
         return None
     log.warning("The database was not available in time: %s", describe_exception(exception))
     return errors.Unavailable()
-
-
-@api_error.register
-def _from_internal_error(exception: InternalError) -> ApiError | None:
-    """Convert the error of a transaction that waited for this process for too long. None for a bug."""
-    sqlstate = getattr(exception.__cause__, "sqlstate", None)
-    return _from_database_error(exception) if sqlstate == IDLE_IN_TRANSACTION else None
 
 
 @api_error.register

@@ -1,9 +1,10 @@
 """Durable runs while the database is away, and while all processes are replaced."""
 
 import signal
+import time
 
 import pytest
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 
 from runs_app.engine import reaper, sub_runs
 from runs_app.engine.engine import get_engine
@@ -109,6 +110,40 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(idle_engine, planned, mon
     wait_until(lambda: run.pk not in get_engine().tasks, 30, "the end of the task")
 
     assert (lost, lost_runs) == ([True], [])
+    assert (done.status, done.error, done.fence) == ("succeeded", "", int(is_durable))
+    assert_complete(done)
+
+
+LIMITS = {
+    "idle_in_transaction_session_timeout": 0,
+    "transaction_timeout": 170000,
+}  # with the first version that has it
+
+
+@pytest.mark.postgres_only
+@pytest.mark.parametrize("is_durable", [True, False], ids=["durable", "not durable"])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_transaction_that_the_server_ends_is_repeated(idle_engine, planned, monkeypatch, limit, is_durable):
+    """As after a process has hung in a transaction, or on a server too slow for its `transaction_timeout`."""
+    if connection.pg_version < LIMITS[limit]:
+        pytest.skip(f"The server has no {limit}.")
+    original, ended = writer.save_snapshots, []
+
+    def save(snapshots, *args, **options):
+        if not ended and any(snapshot.chunks for snapshot in snapshots.values()):
+            ended.append(True)
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL {limit} = '100ms'")
+            time.sleep(0.5)
+        return original(snapshots, *args, **options)
+
+    monkeypatch.setattr(writer, "save_snapshots", save)
+    run = start(TWO_CALLS, is_durable=is_durable)
+    (planned / "one.open").touch()
+
+    done = wait_for_end(run)
+
+    assert ended == [True]
     assert (done.status, done.error, done.fence) == ("succeeded", "", int(is_durable))
     assert_complete(done)
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from datetime import tzinfo
 from functools import cache
+from types import TracebackType
 from typing import Any
 
 import psycopg
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import get_adapters_template
+from django.db.utils import DatabaseErrorWrapper, OperationalError
+from django.utils.functional import cached_property
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import Format, TransactionStatus
 
 # The cursor of a larger result is not reused: it would hold the result in memory until its next use.
 MAX_REUSED_ROWS = 20
+# The server has ended a transaction that took too long, or accepts no writes until it is the primary server again.
+# psycopg has them as internal errors, which are bugs otherwise.
+PASSING_STATES = frozenset({"25P03", "25P04", "25006"})
 TIMESTAMP_OID = psycopg.adapters.types["timestamptz"].oid
 
 ResultRow = tuple[Any, ...]
@@ -30,11 +36,32 @@ def adapters(timezone: tzinfo) -> AdaptersMap:
     return adapters
 
 
+class ErrorWrapper(DatabaseErrorWrapper):
+    """Django's conversion of errors, for which another attempt may succeed after these errors as after an outage."""
+
+    wrapper: Any  # the connection
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(exc_value, psycopg.Error) and exc_value.sqlstate in PASSING_STATES:
+            self.wrapper.errors_occurred = True
+            raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
+        super().__exit__(exc_type, exc_value, traceback)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection in UTC, as all connections of this project are, so that no timestamp needs another time zone.
 
     Django's loader converts each timestamp in Python, which took a third of the time of a list.
     """
+
+    @cached_property
+    def wrap_database_errors(self) -> DatabaseErrorWrapper:
+        return ErrorWrapper(self)
 
     def get_connection_params(self) -> dict[str, Any]:
         # Django asks at every request. An existing pool already has its parameters.
