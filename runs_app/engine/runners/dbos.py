@@ -36,6 +36,7 @@ class DbosRunner(MessageRunner):
     service = "The database of DBOS"
 
     def __init__(self) -> None:
+        super().__init__()
         self.circuit = CircuitBreaker(DBOS_PAUSE)
         self.is_launched = False
 

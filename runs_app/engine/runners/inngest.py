@@ -7,7 +7,6 @@ See https://www.inngest.com/docs/reference/python.
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from uuid import UUID
 
@@ -23,7 +22,6 @@ from runs_app.engine.runners.messages import MessageRunner
 APP_ID = "agentcms"
 RUN_QUEUED_EVENT = "agentcms/run.queued"
 SERVE_PATH = "inngest"
-EVENT_TIMEOUT = 2.0  # seconds
 INNGEST_PAUSE = 5.0  # seconds without events after a failure
 MAX_RETRIES = 4  # of a call of this server
 
@@ -34,9 +32,8 @@ class InngestRunner(MessageRunner):
     service = "Inngest"
 
     def __init__(self) -> None:
+        super().__init__()
         self.circuit = CircuitBreaker(INNGEST_PAUSE)
-        # The client repeats an event for many seconds. The run does not wait for it so long.
-        self.sender = ThreadPoolExecutor(4, thread_name_prefix="inngest")
 
     @property
     def can_be_reached(self) -> bool:
@@ -44,7 +41,7 @@ class InngestRunner(MessageRunner):
 
     def send_message(self, run_id: UUID) -> None:
         event = inngest.Event(name=RUN_QUEUED_EVENT, data={"runId": str(run_id)})
-        self.sender.submit(get_client().send_sync, event).result(EVENT_TIMEOUT)
+        get_client().send_sync(event)  # it repeats an event for many seconds
 
 
 @cache

@@ -6,6 +6,7 @@ A message carries only the ID of a run. It may be lost, or arrive twice: the row
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
@@ -16,6 +17,9 @@ from runs_app.engine.runners.process import ProcessRunner
 
 log = logging.getLogger(__name__)
 
+MESSAGE_TIMEOUT = 2.0  # seconds
+MESSAGE_THREADS = 4
+
 
 class MessageRunner(ProcessRunner):
     """A runner that executes runs in workers. Without a worker or the service, the process itself does."""
@@ -23,6 +27,10 @@ class MessageRunner(ProcessRunner):
     service: str  # its name in log lines
     circuit: CircuitBreaker  # of the calls of the service
     reaches_workers = True  # as was logged last
+
+    def __init__(self) -> None:
+        # A service that hangs holds its client for longer than a run may wait for it.
+        self.sender = ThreadPoolExecutor(MESSAGE_THREADS, thread_name_prefix="run-messages")
 
     def send_message(self, run_id: UUID) -> None:
         """Send the ID of a run. Raise any exception if the service does not respond."""
@@ -66,7 +74,7 @@ class MessageRunner(ProcessRunner):
         if not self.circuit.allows_call():
             return False
         try:
-            self.send_message(run_id)
+            self.sender.submit(self.send_message, run_id).result(MESSAGE_TIMEOUT)
         except Exception as error:  # each service has errors of its own
             self.circuit.record_failure()
             log.warning("%s is unavailable: %s", self.service, describe_exception(error))

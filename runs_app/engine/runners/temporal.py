@@ -20,11 +20,10 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
-from runs_app.engine.runners.messages import MessageRunner
+from runs_app.engine.runners.messages import MESSAGE_TIMEOUT, MessageRunner
 from runs_app.engine.runners.temporal_workflow import TEMPORAL_WORKFLOW, PerformRun, perform_activity
 
 TASK_QUEUE = "agentcms-runs"
-MESSAGE_TIMEOUT = 2.0  # seconds
 SERVER_TIMEOUT = 30.0  # seconds in which a worker finds the server
 TEMPORAL_PAUSE = 5.0  # seconds without messages after a failure
 
@@ -37,6 +36,7 @@ class TemporalRunner(MessageRunner):
     service = "The server of Temporal"
 
     def __init__(self) -> None:
+        super().__init__()
         self.circuit = CircuitBreaker(TEMPORAL_PAUSE)
         self.client: Client | None = None
         self.worker: Any = None
@@ -55,7 +55,7 @@ class TemporalRunner(MessageRunner):
         return self.client
 
     def send_message(self, run_id: UUID) -> None:
-        self.call(asyncio.wait_for(self.start_workflow(run_id), MESSAGE_TIMEOUT)).result(MESSAGE_TIMEOUT + 1)
+        self.call(asyncio.wait_for(self.start_workflow(run_id), MESSAGE_TIMEOUT)).result()
 
     async def start_workflow(self, run_id: UUID) -> None:
         client = await self.connect()

@@ -1,6 +1,8 @@
 """The process that executes a new durable run: a worker if one lives, else the process that starts the run."""
 
 import asyncio
+import socket
+import time
 from datetime import timedelta
 
 import pytest
@@ -79,6 +81,20 @@ def test_without_a_broker_the_process_that_starts_a_run_executes_it(caplog):
 
     assert {first.status, second.status} == {"succeeded"}
     assert caplog.text.count("No worker can be reached, so this process executes runs itself.") == 1
+
+
+def test_a_broker_that_hangs_delays_one_run_by_two_seconds():
+    Heartbeat.record(Heartbeat.RUN_WORKER)
+    with socket.create_server(("127.0.0.1", 0)) as hanging, broker(f"redis://127.0.0.1:{hanging.getsockname()[1]}"):
+        delays = []
+        for _ in range(2):
+            began_at = time.monotonic()
+            run = start()
+            delays.append(time.monotonic() - began_at)
+            assert wait_for_end(run).status == "succeeded"
+
+    assert delays[0] < 4
+    assert delays[1] < 1.5
 
 
 def test_the_log_says_once_that_workers_are_away_and_once_that_they_are_back(caplog):
