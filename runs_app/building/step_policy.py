@@ -5,25 +5,35 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import ModelResponse, ModelSettings, RunContext
+from pydantic_ai import Agent, ModelResponse, ModelSettings, RunContext
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.result import FinalResult
 from pydantic_ai.tools import ToolDefinition
+from pydantic_graph import End
 
 from runs_app.building.tool_names import tool_name
 from runs_app.engine.context import RunDeps
+from runs_app.engine.threads import run_blocking
 from runs_app.events.recorder import reports_finish_reason
 from runs_app.exceptions import RunError
+from runs_app.memory.last_messages import new_messages
 from runs_app.requests.options import max_steps
+from runs_app.stop_conditions import STOP_WHEN, FinishedCall, FinishedStep, find_stop_condition
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
 class StepPolicy(AbstractCapability[RunDeps]):
-    """Capability that limits tools by the options of the run and checks that answers are complete.
+    """Capability that limits tools and steps by the options of the run and checks that answers are complete.
 
     With `requires_finish_reason`, an answer without a finish reason counts as interrupted.
     """
@@ -47,6 +57,51 @@ class StepPolicy(AbstractCapability[RunDeps]):
         if self.requires_finish_reason and not reports_finish_reason(response):
             raise RunError("The answer of the model was cut off. Try again.", "cut_off")
         return response
+
+    async def after_node_run(self, ctx: RunContext[RunDeps], *, node: Any, result: Any) -> Any:
+        """End the run in place of its next request if its stop condition is met."""
+        name = ctx.deps.options.get(STOP_WHEN)
+        if not (name and Agent.is_call_tools_node(node) and Agent.is_model_request_node(result)):
+            return result
+        steps = finished_steps([*new_messages(ctx.messages), result.request])
+        if not await is_met(name, steps):
+            return result
+        ctx.deps.is_stopped = True
+        ctx.messages.append(result.request)  # the results of the last calls, for the memory of the conversation
+        return End(FinalResult(steps[-1].text))
+
+
+def finished_steps(messages: Sequence[ModelMessage]) -> list[FinishedStep]:
+    """Return the answers of the model in these messages with the results of their calls."""
+    parts = [part for message in messages for part in message.parts]
+    results = {part.tool_call_id: part.content for part in parts if isinstance(part, ToolReturnPart)}
+    return [
+        FinishedStep(
+            response.text or "",
+            tuple(
+                FinishedCall(call.tool_name, call.args_as_dict(), results.get(call.tool_call_id))
+                for call in response.tool_calls
+            ),
+            response.usage.total_tokens,
+        )
+        for response in messages
+        if isinstance(response, ModelResponse)
+    ]
+
+
+async def is_met(name: str, steps: list[FinishedStep]) -> bool:
+    """Return whether a run ends after these steps. A condition that fails ends it too: nothing else would."""
+    condition = find_stop_condition(name)
+    if condition is None:
+        log.warning("The stop condition '%s' is not registered any more, so it ends no run.", name)
+        return False
+    try:
+        if inspect.iscoroutinefunction(condition):
+            return bool(await condition(steps))
+        return bool(await run_blocking(condition, steps))
+    except Exception:
+        log.exception("The stop condition '%s' failed, so the run ends.", name)
+        return True
 
 
 def tool_choice_settings(ctx: RunContext[RunDeps]) -> ModelSettings:

@@ -59,6 +59,7 @@ class RunDeps:
     is_experiment: bool = False  # then no person decides calls of tools
     used_mocks: set[int] = field(default_factory=set)  # of an experiment's item, by all runs of the tree
     is_resumed: bool = False  # after it waited for people
+    is_stopped: bool = False  # by its stop condition
     task_id: UUID | None = None  # of the background task that calls a tool
     report_progress: Callable[[dict[str, Any]], None] | None = None  # of a background task
     is_durable: bool = False

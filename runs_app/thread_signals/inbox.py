@@ -63,7 +63,7 @@ class Inbox(AbstractCapability[RunDeps]):
 
 def may_go_on(ctx: RunContext[RunDeps]) -> bool:
     """Return True if the run may make another request. Otherwise the signals wait for the next run."""
-    return ctx.usage.requests < max_steps(ctx.deps.options)
+    return not ctx.deps.is_stopped and ctx.usage.requests < max_steps(ctx.deps.options)
 
 
 def replace_prompt(ctx: RunContext[RunDeps], signal: SignalPayload) -> None:

@@ -7,7 +7,10 @@ import pytest
 
 from agentcms.server.processes import PROJECT
 from runs_app.building.agent import build
+from runs_app.resolution import stored_agents
+from runs_app.stop_conditions import remove_stop_condition
 from tests.factories import AgentFactory
+from tests.runs import chunks, wait_for_end
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +26,8 @@ def examples():
     defined = {"__name__": f"docs{next(TIMES)}"}  # a Celery task can be registered only once
     for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
         exec(block, defined)
-    return defined
+    yield defined
+    remove_stop_condition("counted")
 
 
 def test_the_examples_register_entries_for_agents(examples, ask):
@@ -60,6 +64,15 @@ def test_a_provider_in_code_answers(examples, ask):
 def test_code_can_run_stored_agents(examples):
     assert examples["built"].warnings == ()
     assert examples["configuration"]["name"] == "Concierge"
+
+
+def test_a_stop_condition_is_registered_and_named_by_a_run(examples, idle_engine):
+    agent = AgentFactory(model=DEMO, tools=["word-count"])
+
+    run = examples["count_words"](stored_agents.get(agent.pk), None, 'Use word-count {"text": "one two"}')
+
+    done = wait_for_end(run)
+    assert (done.status, len(chunks(done, "tool-result")), len(chunks(done, "step-start"))) == ("succeeded", 1, 1)
 
 
 def test_every_named_setting_exists():

@@ -23,7 +23,7 @@ def is_durable(request):
 
 def start(plan=PLAN, *, tools=("refund", "count"), is_durable=True, options=None, **fields):
     """Start a run of a new agent whose model follows the plan."""
-    call = {name: fields.pop(name) for name in ("thread", "client_tools") if name in fields}
+    call = {name: fields.pop(name) for name in ("thread", "client_tools", "stop_when") if name in fields}
     agent = AgentFactory(model={"provider": "planned", "name": "plan", "plan": plan}, tools=[*tools], **fields)
     return start_run(agent, member("editor"), "Begin", options={"durable": is_durable, **(options or {})}, **call)
 

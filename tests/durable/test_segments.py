@@ -1,19 +1,25 @@
 """The segments of a run, before and after people decide: the choice of tools, limits, steps, and signals."""
 
+from contextlib import suppress
+
 import pytest
 from django.db import connection
 from pydantic import BaseModel
 
+from agents_app.configuration.schema import ConfigError
 from agents_app.registry import Kind, registry, tool
+from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.calling import current
+from runs_app.engine.engine import get_engine
 from runs_app.engine.start.concurrency_limits import TooManyRuns
-from runs_app.models import PendingCall
+from runs_app.models import AgentRun, PendingCall
 from runs_app.signals import approval_decided, approval_requested
+from runs_app.stop_conditions import remove_stop_condition, stop_condition
 from tests.durable.decisions import settle, wait_for_suspension
 from tests.durable.test_approval import PLAN, REFUND, start
-from tests.durable.test_journal import notes
+from tests.durable.test_journal import lose, notes, take_over, wait_for_steps
 from tests.factories import AgentFactory, member
-from tests.runs import DEMO, start_run, wait_for_end
+from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
@@ -95,3 +101,94 @@ def test_a_model_of_pydantic_is_the_schema_of_an_answer(planned):
 
     assert wait_for_end(run).status == "succeeded"
     assert PendingCall.objects.get().resume_schema["properties"]["size"]["type"] == "integer"
+
+
+# --- Stop conditions
+
+
+@pytest.fixture
+def stop_after():
+    """Return a function that registers a condition, which ends a run after so many calls of tools."""
+    names = []
+
+    def register(condition, name="enough"):
+        names.append(name)
+        stop_condition(name)(condition)
+
+    yield register
+    for name in names:
+        remove_stop_condition(name)
+
+
+def two_calls(steps):
+    return sum(len(step.calls) for step in steps) == 2
+
+
+async def two_calls_later(steps):
+    return two_calls(steps)
+
+
+def broken(steps):
+    raise KeyError(len(steps))
+
+
+COUNTS = [[["count", {"number": number}]] for number in range(4)]
+
+
+@pytest.mark.parametrize("is_durable", [True, False], ids=["durable", "not durable"])
+@pytest.mark.parametrize(("condition", "calls"), [(two_calls, 2), (two_calls_later, 2), (broken, 1)])
+def test_a_stop_condition_ends_a_run_after_a_step(planned, stop_after, condition, calls, is_durable):
+    stop_after(condition)
+
+    done = wait_for_end(start([*COUNTS, "Done."], is_durable=is_durable, stop_when="enough"))
+
+    assert (done.status, done.output, done.finish_reason, done.error) == ("succeeded", "", "stop", "")
+    assert notes(planned, "model") == [f"model {number}" for number in range(calls)]
+    assert len(chunks(done, "tool-result")) == len(chunks(done, "step-finish")) == calls
+    assert len(chunks(done, "finish")) == 1
+
+
+def test_a_stop_condition_gets_the_steps_of_all_segments(planned, stop_after):
+    histories = []
+    stop_after(lambda steps: histories.append(steps) or two_calls(steps))
+    run = wait_for_suspension(start([COUNTS[0], [REFUND], "Done."], stop_when="enough"))
+
+    settle(run, "approve")
+    done = wait_for_end(run)
+
+    assert (done.status, done.segment, notes(planned, "model")) == ("succeeded", 1, ["model 0", "model 1"])
+    assert [len(steps) for steps in histories] == [1, 2]
+    (count,), (refund,) = (step.calls for step in histories[-1])
+    assert (count.tool, count.arguments, count.result) == ("count", {"number": 0}, "result 0")
+    assert (refund.tool, refund.arguments, refund.result) == ("refund", REFUND[1], "120 refunded")
+
+
+def test_a_stopped_run_stays_stopped_in_another_process(planned, stop_after):
+    stop_after(lambda steps: len(steps) == 2)
+    run = start([COUNTS[0], [["count", {"number": 1, "gate": "one"}]], "Done."], stop_when="enough")
+    wait_for_steps(run, 1, "started")
+    wait_for_steps(run, 3)
+    lose(run)
+    (planned / "one.open").touch()
+
+    done = take_over(run)
+
+    assert (done.status, notes(planned, "model")) == ("succeeded", ["model 0", "model 1"])
+
+
+def test_a_stopped_run_is_remembered_with_the_results_of_its_calls(planned, stop_after):
+    stop_after(two_calls)
+    agent_fields = {"memory": "last-messages", "thread": "t1"}
+    run = wait_for_end(start([*COUNTS, "Done."], stop_when="enough", **agent_fields))
+
+    stored = [str(message.data) for message in run.thread.messages.order_by("pk")]
+
+    assert [number for number in range(4) if any(f"result {number}" in text for text in stored)] == [0, 1]
+
+
+def test_an_unknown_stop_condition_starts_no_run():
+    with pytest.raises(ConfigError) as raised:
+        start([*COUNTS, "Done."], stop_when="unknown")
+
+    assert [issue.field for issue in raised.value.issues] == ["stopWhen"]
+    assert not AgentRun.objects.exists()

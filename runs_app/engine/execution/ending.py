@@ -62,7 +62,10 @@ async def record_suspension(
 
 
 async def record_success(execution: RunExecution, run: AgentRun) -> None:
-    finish_reason, usage = execution.recorder.finish_reason, execution.usage
+    is_stopped = execution.prepared is not None and execution.prepared.deps.is_stopped
+    # The last step called tools, which were executed. Clients would take the reason for calls of their own.
+    finish_reason = "stop" if is_stopped else execution.recorder.finish_reason
+    usage = execution.usage
     last = build_chunk(
         "finish",
         stepResult={"reason": finish_reason, "isContinued": False, "warnings": []},

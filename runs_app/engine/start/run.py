@@ -17,6 +17,7 @@ from access_app.role import Role
 from agentcms.errors import Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.unknown_names import UnknownName
+from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.engine.durability import find_durability
 from runs_app.engine.start.concurrency_limits import lock_and_check_limits
 from runs_app.engine.start.input import (
@@ -32,6 +33,7 @@ from runs_app.models import AgentRun
 from runs_app.requests.facts import FACTS, for_caller
 from runs_app.requests.memory import MemoryCall
 from runs_app.resolution import ResolvedAgent
+from runs_app.stop_conditions import STOP_WHEN, find_stop_condition
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -63,6 +65,7 @@ def start_run(
     warnings: Sequence[UnknownName] = (),
     experiment: ExperimentItem | None = None,
     facts: Mapping[str, Any] = MappingProxyType({}),
+    stop_when: str = "",
 ) -> AgentRun:
     """Create a run. After the commit, this process or another one executes it.
 
@@ -71,12 +74,13 @@ def start_run(
     `memory` narrows the memory of the agent. `request_context` are the values of its variables.
     `warnings` become warnings of the run. `experiment` says that an experiment starts the run. The limits of users
     and agents do not apply to it then. `facts` about a caller to try with take the place of those of the user.
+    `stop_when` is the name of a stop condition.
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
     requester = require_editor(user, agent)
     agent, context = for_caller(agent, user, request_context or {}, facts)
-    durability = find_durability(agent, options or {})
+    durability = find_durability(agent, {**(options or {}), **stop_options(stop_when)})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     reject_taken_tool_names(agent, client_tools or [])
     run_input |= context | ({"experiment": experiment.options} if experiment is not None else {})
@@ -90,6 +94,15 @@ def require_editor(user: Caller | None, agent: ResolvedAgent) -> User | None:
     if user is not None:
         require_role(user, Role.EDITOR, agent.owner_id)
     return cast("User | None", user)  # anonymous users have no role
+
+
+def stop_options(name: str) -> dict[str, str]:
+    """Return the option with the name of a stop condition, if there is one. Raise ConfigError if it is unknown."""
+    if name and find_stop_condition(name) is None:
+        raise ConfigError(
+            [Issue(STOP_WHEN, f"There is no stop condition '{name}'. Register it with @stop_condition.")]
+        )
+    return {STOP_WHEN: name} if name else {}
 
 
 def run_columns(
