@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import Context
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -126,6 +127,8 @@ class Engine:
         self._call(self._continue(run_id))
 
     async def _continue(self, run_id: UUID) -> None:
+        if (task := self.tasks.get(run_id)) is not None:  # somebody decided before it has ended
+            await asyncio.wait([task])
         await self._claim_and_run(leases.claim, run_id)
 
     @property
@@ -155,10 +158,18 @@ class Engine:
     def has_free_place(self) -> bool:
         return not self.is_stopping and len(self.tasks) + len(self.claiming) < settings.RUNS_PER_WORKER
 
+    @property
+    def occupied_ids(self) -> set[UUID]:
+        """The runs of which a task or a write of this process has not ended.
+
+        Other processes may see earlier that such a run is queued again. Its next task would be confused with this one.
+        """
+        return {*self.tasks, *self.writer.registered_ids()}
+
     async def _take(self, run_id: UUID) -> None:
         if run_id in self.tasks:  # its next segment was queued before the task of this one has ended
             self.offered_again.add(run_id)
-        if not self.has_free_place or run_id in self.tasks or run_id in self.claiming:
+        if not self.has_free_place or run_id in self.claiming or run_id in self.occupied_ids:
             return
         self.claiming.add(run_id)
         try:
@@ -167,8 +178,10 @@ class Engine:
             self.claiming.discard(run_id)
 
     async def _take_oldest(self) -> None:
-        while self.has_free_place and await self._claim_and_run(leases.claim_oldest):
-            pass
+        while self.has_free_place:
+            claim = partial(leases.claim_oldest, excluded=self.occupied_ids)
+            if not await self._claim_and_run(claim):
+                return
 
     async def _claim_and_run(self, claim: Callable[..., AgentRun | None], *arguments: UUID) -> bool:
         """Execute the run that `claim` returns. Return False if it returns none."""

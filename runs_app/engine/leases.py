@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -124,11 +124,12 @@ def is_unattended() -> Q:
     return Q(parent=None) | Q(segment__gt=0)
 
 
-def claim_oldest(holder: str) -> AgentRun | None:
-    """Give the oldest queued run to this process, or return None if none is queued."""
+def claim_oldest(holder: str, excluded: Collection[UUID] = ()) -> AgentRun | None:
+    """Give the oldest queued run but these to this process, or return None if none is queued."""
+    queued = AgentRun.objects.queued().filter(is_unattended()).exclude(pk__in=excluded)
     while True:
         with transaction.atomic():
-            oldest = AgentRun.objects.queued().filter(is_unattended()).order_by("created_at")
+            oldest = queued.order_by("created_at")
             run_id = oldest.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True).first()
             run = claim(run_id, holder) if run_id is not None else None
         if run is not None or run_id is None:

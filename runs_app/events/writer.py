@@ -77,6 +77,11 @@ class EventWriter:
         """Return whether this process executes a run. The end of such a run is not yet written."""
         return run_id in self.runs
 
+    def registered_ids(self) -> set[UUID]:
+        """Return the runs whose ends are not yet written by this process."""
+        with self.changed:
+            return {*self.runs}
+
     def is_open(self, run_id: UUID) -> bool:
         """Return whether this process executes a run that has not ended."""
         run = self.runs.get(run_id)

@@ -83,6 +83,27 @@ def test_other_code_hears_of_a_call_and_of_its_decision_after_the_commit():
     wait_for_end(run)
 
 
+@pytest.mark.parametrize("is_durable", [True, False], ids=["durable", "not durable"])
+def test_code_may_decide_a_call_as_soon_as_it_hears_of_it(planned, is_durable):
+    """The thread that hears of it has not yet told the task of the run that its suspension is written."""
+
+    def approve(call, **kwargs):
+        decide(call, Decision(Verdict.APPROVE), call.requested_by, PendingCall.Via.API)
+        get_engine().take_queued()
+        with suppress(AssertionError):  # no process may claim the run so early
+            wait_until(AgentRun.objects.filter(pk=call.run_id, status="running").exists, 1, "a claim")
+
+    approval_requested.connect(approve)
+    try:
+        done = wait_for_end(start(is_durable=is_durable))
+    finally:
+        approval_requested.disconnect(approve)
+
+    assert (done.status, done.error, done.attempts) == ("succeeded", "", 0)
+    assert (done.claims.count(), len(notes(planned, "refund"))) == (1, 1)
+    wait_until(lambda: not get_engine().journals, 10, "the end of each task")
+
+
 def test_a_model_of_pydantic_is_the_schema_of_an_answer(planned):
     class Size(BaseModel):
         size: int
