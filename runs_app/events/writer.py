@@ -241,11 +241,11 @@ class EventWriter:
             raise
         except Exception:
             log.exception("The events of %d runs could not be stored.", len(snapshots))
-            if len(snapshots) > 1:
-                for run_id, snapshot in snapshots.items():
+            for run_id, snapshot in snapshots.items():
+                if len(snapshots) > 1:
                     self.write({run_id: snapshot})
-            else:
-                self._fail_unstorable(*snapshots)
+                else:
+                    self._fail_unstorable(run_id, snapshot)
             return
         self._mark_written(snapshots, owned)
         notifier.notify({run_id: snapshot.end is not None for run_id, snapshot in snapshots.items()})
@@ -277,9 +277,10 @@ class EventWriter:
                 self.lose_run(run_id)
                 notifier.wake(str(run_id))
 
-    def _fail_unstorable(self, run_id: UUID) -> None:
+    def _fail_unstorable(self, run_id: UUID, snapshot: WriteSnapshot) -> None:
         with transaction.atomic():
-            run = AgentRun.objects.select_for_update().filter(pk=run_id, holder=self.holder).first()
+            own = AgentRun.objects.leased().filter(pk=run_id, holder=self.holder, fence=snapshot.fence)
+            run = own.select_for_update(of=("self",)).first()
             if run is not None:
                 leases.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
         self._discard_lost([run_id])

@@ -9,6 +9,7 @@ from django.utils import timezone
 from runs_app.engine import leases, reaper
 from runs_app.engine.engine import get_engine
 from runs_app.engine.start import rows
+from runs_app.events import writer
 from runs_app.events.stream_chunks import build_chunk
 from runs_app.models import AgentRun
 from tests.durable.conftest import QuietRunner, event_numbers
@@ -67,6 +68,22 @@ def test_the_writes_of_an_earlier_claim_are_refused(planned, idle_engine):
     assert run.events.count() == count
     run.refresh_from_db()
     assert (run.status, run.fence) == ("running", 7)
+
+
+def test_events_that_cannot_be_stored_do_not_end_a_run_of_another_claim(planned, idle_engine, monkeypatch):
+    run = start_here(TWO_CALLS)
+    wait_for_steps(run, 1, "started")
+    AgentRun.objects.filter(pk=run.pk).update(fence=7)  # as if another claim had the same holder
+
+    def refuse(*args, **options):
+        raise ValueError("The value cannot be stored.")
+
+    monkeypatch.setattr(writer, "save_snapshots", refuse)
+    get_engine().writer.add(run.pk, build_chunk("text-start", id="late"))
+    wait_until(lambda: run.pk not in get_engine().tasks, 20, "the end of the task")
+
+    run.refresh_from_db()
+    assert (run.status, run.error, run.fence) == ("running", "", 7)
 
 
 def test_a_duplicate_message_does_no_harm(planned, idle_engine):
