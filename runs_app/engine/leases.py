@@ -86,17 +86,21 @@ def claim(run_id: UUID, holder: str) -> AgentRun | None:
 
     The run is durable, or it is not and begins its next segment.
     """
-    is_lost = Q(status=Status.RUNNING, lease_until__lt=Now(), is_durable=True)
-    claimable = AgentRun.objects.leased().filter(Q(status=Status.QUEUED) | is_lost, pk=run_id)
-    is_claimed = claimable.update(
-        status=Status.RUNNING,
-        holder=holder,
-        lease_until=Now() + DURABLE_LEASE_DURATION,
-        fence=F("fence") + 1,
-        attempts=F("attempts") + Case(When(is_lost, then=1), default=0),
-        started_at=Coalesce("started_at", Now()),
-    )
-    return get_claimed(run_id, holder) if is_claimed else None
+    if claim_queued(run_id, holder):
+        return get_claimed(run_id, holder)
+    lost = AgentRun.objects.with_expired_lease().filter(pk=run_id, status=Status.RUNNING, is_durable=True)
+    fence = lost.values_list("fence", flat=True).first()
+    if fence is None or not (requeue_lost_run(run_id, fence) and claim_queued(run_id, holder)):
+        return None
+    return get_claimed(run_id, holder)
+
+
+def claim_queued(run_id: UUID, holder: str) -> bool:
+    """Give a queued run to this process. Return False if another one has it, or if it is not queued."""
+    queued = AgentRun.objects.leased().filter(pk=run_id, status=Status.QUEUED)
+    columns = {"holder": holder, "lease_until": Now() + DURABLE_LEASE_DURATION, "fence": F("fence") + 1}
+    started_at = Coalesce("started_at", Now())
+    return bool(queued.update(status=Status.RUNNING, started_at=started_at, **columns))
 
 
 def is_executed(run_id: UUID) -> bool:
@@ -113,7 +117,7 @@ def get_claimed(run_id: UUID, holder: str) -> AgentRun | None:
     if run is not None and (run.fence > 1 or run.segment):
         # The column is only written with the end of the run or of a segment.
         run.last_event_number = run.events.aggregate(last=Max("number"))["last"] or 0
-        RunClaim.objects.create(run=run, segment=run.segment, holder=holder)
+        RunClaim.objects.create(run=run, segment=run.segment, holder=holder, claimed_at=Now())
     if run is not None:
         run.read_configuration()  # the event loop must not
     return run
@@ -189,10 +193,21 @@ def requeue_lost_run(run_id: UUID, fence: int) -> bool:
         if run.cancel_requested_at is not None:
             record_end(run, status=Status.CANCELLED, error="")
         else:
-            lost.update(status=Status.QUEUED, holder="", lease_until=None, attempts=F("attempts") + 1)
+            columns = {"attempts": F("attempts") + 1, "worked_ms": F("worked_ms") + lost_work_ms(run)}
+            lost.update(status=Status.QUEUED, holder="", lease_until=None, **columns)
             transaction.on_commit(partial(run_requeued.send, AgentRun, reason="lost"))
     notifier.notify({run_id: run.cancel_requested_at is not None})
     return run.cancel_requested_at is None
+
+
+def lost_work_ms(run: AgentRun) -> int:
+    """Return for how long the dead process of a run has worked on it, as far as its lease shows."""
+    claim = run.claims.order_by("-pk").first()
+    began_at = claim.claimed_at if claim is not None else run.started_at
+    if began_at is None or run.lease_until is None:
+        return 0
+    renewed_at = run.lease_until - DURABLE_LEASE_DURATION
+    return max(0, int((renewed_at - began_at).total_seconds() * 1000))
 
 
 def cancel_queued(run_id: UUID) -> bool:

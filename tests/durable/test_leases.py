@@ -56,6 +56,37 @@ def test_a_claim_after_a_lost_lease_counts_the_lost_process(queued):
     assert (run.holder, run.fence, run.attempts) == ("there:2:b", 2, 1)
 
 
+def test_the_time_for_which_a_lost_process_has_worked_counts(queued):
+    """RUN_TIMEOUT bounds the work of all processes together."""
+    for seconds, holder in ((100, "here:1:a"), (20, "there:2:b")):
+        run = leases.claim(queued.pk, holder)
+        began_at = timezone.now() - timedelta(seconds=seconds)
+        AgentRun.objects.filter(pk=queued.pk).update(lease_until=timezone.now() - timedelta(milliseconds=1))
+        run.claims.update(claimed_at=began_at)
+        if run.fence == 1:
+            AgentRun.objects.filter(pk=queued.pk).update(started_at=began_at)
+
+    run = leases.claim(queued.pk, "yonder:3:c")
+
+    assert (run.attempts, run.fence) == (2, 3)
+    # Each process has renewed its lease for the last time six seconds before it expired.
+    assert run.worked_ms / 1000 == pytest.approx(100 - 6 + 20 - 6, abs=2)
+
+
+def test_a_run_whose_processes_are_lost_ends_by_its_time_limit(planned, idle_engine, settings):
+    run = start_here(TWO_CALLS)
+    wait_for_steps(run, 1, "started")
+    lose(run)
+    AgentRun.objects.filter(pk=run.pk).update(worked_ms=(settings.RUN_TIMEOUT + 1) * 1000)
+
+    done = take_over(run)
+
+    assert (done.status, done.error) == (
+        "failed",
+        f"The run took longer than {settings.RUN_TIMEOUT} seconds and was stopped.",
+    )
+
+
 def test_the_writes_of_an_earlier_claim_are_refused(planned, idle_engine):
     run = start_here(TWO_CALLS)
     wait_for_steps(run, 1, "started")
