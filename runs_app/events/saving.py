@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from runs_app.approvals import suspending
@@ -65,8 +65,15 @@ def save_steps(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
         RunStep.objects.bulk_create(
             steps, update_conflicts=True, unique_fields=["run", "key"], update_fields=STEP_COLUMNS
         )
-    if run_ids := [run_id for run_id, snapshot in snapshots.items() if snapshot.resets_attempts]:
-        AgentRun.objects.filter(pk__in=run_ids).update(attempts=0)
+    reset_attempts(run_id for run_id, snapshot in snapshots.items() if snapshot.resets_attempts)
+
+
+def reset_attempts(run_ids: Iterable[UUID]) -> None:
+    """Forget the lost processes of runs that go on, and those of the runs above: their calls go on too."""
+    while ids := {*run_ids}:
+        AgentRun.objects.filter(pk__in=ids).update(attempts=0)
+        parents = AgentRun.objects.leased().filter(children__in=ids, attempts__gt=0)
+        run_ids = parents.values_list("pk", flat=True)
 
 
 def save_end(run_id: UUID, snapshot: WriteSnapshot, *, has_thread: bool) -> None:

@@ -164,3 +164,26 @@ def test_a_sub_agent_is_continued_with_its_parent(any_engine, depth):
     assert done.children.count() == 1
     assert type(run).objects.filter(root_id=run.pk, status="succeeded").count() == depth + 1
     assert_complete(done)
+
+
+def test_a_run_whose_sub_agent_goes_on_may_lose_any_number_of_processes(any_engine):
+    """A finished step of the sub-agent also shows that the call of the run above goes on."""
+    engine, kills = any_engine, 4
+    calls = [[["count", {"number": number, "gate": f"gate-{number}"}]] for number in range(kills)]
+    AgentFactory(
+        id="inner", model={"provider": "planned", "name": "plan", "plan": [*calls, "Inner."]}, tools=["count"]
+    )
+    process = engine.start_process()
+    run = engine.start([[["agent-inner", {"prompt": "Go"}]], "Outer."], tools=[], agents=["inner"])
+    for number in range(kills):
+        engine.wait_for_note(f"tool {number} begins")
+        engine.wait_for_steps(run.children.get(), started=1)
+        engine.kill(process)
+        engine.open(f"gate-{number}")
+        process = engine.start_process()
+
+    done = engine.finish(run)
+
+    assert (done.status, done.error, done.output, done.attempts) == ("succeeded", "", "Outer.", 0)
+    assert done.fence == kills + 1
+    assert_complete(done)
