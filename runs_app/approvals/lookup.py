@@ -94,16 +94,18 @@ def waits_for_people(run: AgentRun) -> bool:
 def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
     """Return the waiting call of a run or of its sub-agents that an ID names. None names the only one.
 
-    The ID is that of the call itself or one from an event of the run. If no waiting call has it, return the last
-    decided one, so that a repeated decision is recognized. Raise NotSuspended or SeveralCalls.
+    The ID is that of the call itself or one from an event of the run. Without an ID, the calls for which the run
+    itself waits come before those of its deferred tasks. If no waiting call has it, return the last decided one, so
+    that a repeated decision is recognized. Raise NotSuspended or SeveralCalls.
     """
-    waiting = [*waiting_calls_below(run), *deferred_calls(run, PendingCall.objects.waiting())]
-    matches = [reachable for reachable in waiting if call_id is None or call_id in reachable.aliases]
+    own, deferred = waiting_calls_below(run), [*deferred_calls(run, PendingCall.objects.waiting())]
+    waiting = [*own, *deferred]
+    matches = own or deferred if call_id is None else [one for one in waiting if call_id in one.aliases]
     if len(matches) > 1:
         raise SeveralCalls([reachable.shown_id for reachable in matches])
     if matches:
         return matches[0].call
-    decided = None if waiting and call_id is None else find_decided_call(run, call_id)
+    decided = find_decided_call(run, call_id)
     if decided is None:
         raise NotSuspended(f"This run waits for no call with the ID {call_id}." if call_id and waiting else NO_CALL)
     return decided

@@ -4,6 +4,7 @@ import pytest
 
 from runs_app.approvals.errors import NotSuspended, SeveralCalls
 from runs_app.approvals.lookup import find_call, waiting_calls_below, waits_for_people
+from runs_app.models import BackgroundTask
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -18,6 +19,21 @@ def child_of(run, call_id, **values):
     child = suspended_run(parent=run, root_id=run.root_id)
     PendingCallFactory(run=run, call_id=call_id, kind="child", payload={"childRunId": str(child.pk)}, **values)
     return child
+
+
+def deferred_call_of(run, task_call_id):
+    """Return a call with the ID "leaf" of the sub-agent that a deferred task of a run has started."""
+    child = suspended_run(parent=run, root_id=run.root_id, parent_call_id=task_call_id)
+    BackgroundTask.objects.create(
+        run=run,
+        tool="agent-helper",
+        call_id=task_call_id,
+        call_key=task_call_id,
+        child_run_id=child.pk,
+        number=BackgroundTask.objects.count(),
+        timeout_ms=1,
+    )
+    return PendingCallFactory(run=child, call_id="leaf")
 
 
 @pytest.fixture
@@ -39,6 +55,21 @@ def test_several_calls_are_named(root):
 
     assert raised.value.call_ids == ["a", "b"]
     assert find_call(root, "b") == calls[1]
+
+
+def test_a_decision_without_an_id_means_the_call_of_the_run_before_those_of_its_deferred_tasks(root):
+    deferred = deferred_call_of(root, "task")
+    own = PendingCallFactory(run=root, call_id="own")
+
+    assert find_call(root, None) == own
+    assert find_call(root, "task") == find_call(root, "leaf") == deferred
+    own.state = "approved"
+    own.save()
+    assert find_call(root, None) == deferred
+    deferred_call_of(root, "other")
+    with pytest.raises(SeveralCalls) as raised:
+        find_call(root, None)
+    assert raised.value.call_ids == ["task", "other"]
 
 
 def test_a_run_that_waits_for_nothing_and_an_unknown_id_are_errors(root):
