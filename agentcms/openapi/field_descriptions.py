@@ -56,6 +56,8 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "CallDecision.reason": "Why. The model reads the reason of a refusal.",
     "ApprovalDecision.reason": "Why. The model reads the reason of a refusal.",
     "ApprovalDecision.mark": "That of the approval that you read. If it has changed, nothing is decided.",
+    "CallDecision.mark": "That of the approval that you read. If it has changed, nothing is decided.",
+    "Resume.mark": "That of the approval that you read. If it has changed, nothing is decided.",
     "ThreadDecision.resourceId": "The resource of the conversation.",
     "Events.id": "The number of the event.",
     "Event.type": "The kind of event.",

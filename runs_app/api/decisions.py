@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
@@ -41,6 +42,7 @@ class CallBody(BaseModel):
     tool_call_id: str | None = None
     reason: str | None = None
     arguments: Any = None  # validated against the schema of the tool
+    mark: str | None = None  # of the call that the reader saw
 
 
 class ResumeBody(BaseModel):
@@ -51,6 +53,7 @@ class ResumeBody(BaseModel):
     run_id: str
     tool_call_id: str | None = None
     resume_data: Any
+    mark: str | None = None
 
 
 class ThreadDecisionBody(BaseModel):
@@ -211,7 +214,8 @@ def decide_call_of_run(
     run = get_run_of_agent(request, agent_id, body["run_id"])
     call = find_visible_call(request, run, body.get("tool_call_id") or None)
     after = suspension_number(run, call)
-    return Decided(run, decide_for_caller(call, decision_for(call), request), after)
+    decision = replace(decision_for(call), mark=body.get("mark") or "")
+    return Decided(run, decide_for_caller(call, decision, request), after)
 
 
 def find_visible_call(request: Request, run: AgentRun, call_id: str | None) -> PendingCall:

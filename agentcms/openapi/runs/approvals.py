@@ -93,7 +93,7 @@ APPROVAL_DESCRIPTIONS: dict[str, str] = {
     "approveToolCallGenerate": "Needs the role of the call. The response is that of generate.",
     "declineToolCallGenerate": "Needs the role of the call. The response is that of generate.",
     "resumeStream": "The data must fit resumeSchema. For a call that waits for approval, send {approved, reason?}.",
-    "resumeStreamUntilIdle": "The published client uses it as resumeStream.",
+    "resumeStreamUntilIdle": "As resumeStream. The stream stays open until the background tasks have ended.",
     "sendToolApproval": "Finds the call by threadId and resourceId. The response does not wait for the run.",
     "approveNetworkToolCall": "A 409 names the calls if the run waits for several.",
     "declineNetworkToolCall": "A 409 names the calls if the run waits for several.",
@@ -126,8 +126,10 @@ def approval_schemas() -> dict[str, JSON]:
     return {
         "Approval": approval_schema(),
         "ApprovalPage": page_of("approvals", "Approval"),
-        "CallDecision": body_of({"runId": UUID_STRING}, toolCallId=STRING, reason=STRING, arguments=OBJECT),
-        "Resume": body_of({"runId": UUID_STRING, "resumeData": ANY}, toolCallId=STRING),
+        "CallDecision": body_of(
+            {"runId": UUID_STRING}, toolCallId=STRING, reason=STRING, arguments=OBJECT, mark=STRING
+        ),
+        "Resume": body_of({"runId": UUID_STRING, "resumeData": ANY}, toolCallId=STRING, mark=STRING),
         "ThreadDecision": body_of(
             {"resourceId": STRING, "threadId": STRING, "toolCallId": STRING, "approved": BOOLEAN}, resumeData=ANY
         ),

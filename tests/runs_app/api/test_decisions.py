@@ -324,6 +324,15 @@ def test_another_mark_is_a_conflict(editor, call, runner):
     assert call.is_open
 
 
+@pytest.mark.parametrize("route", [*STREAMS, *GENERATES])
+def test_another_mark_is_a_conflict_on_each_route_of_an_agent(editor, run, call, runner, route):
+    refused = send(editor, route, **body_for(route, run, mark="another"))
+    call.refresh_from_db()
+    assert (refused.status_code, refused.json()["code"], call.state) == (409, "arguments_changed", "open")
+
+    assert send(editor, route, **body_for(route, run, mark=call.mark)).status_code == 200
+
+
 @pytest.mark.parametrize("decision", ["maybe", "", "APPROVE"])
 def test_an_unknown_decision_names_the_field(editor, call, decision):
     answer = editor.post(f"/api/approvals/{call.pk}", {"decision": decision})
