@@ -18,6 +18,7 @@ from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agents_app.api.unknown_keys import warning_payloads
 from jobs_app.api.representation import job_response
 from runs_app.engine.start.concurrency_limits import reject_limit_of_user
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.events.streams import StreamSlot
 from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_editor
 from tools_app.api.representation import client_body, directory_entry, tool_body
@@ -114,7 +115,7 @@ def execute(server: Server, name: str, arguments: dict[str, Any], caller: Caller
     async def call() -> Any:
         try:
             async with asyncio.timeout(settings.RUN_TOOL_TIMEOUT):
-                return await call_tool(server, name, arguments, caller)
+                return to_storable_json(await call_tool(server, name, arguments, caller))
         finally:
             await session_pool().close_all()
 
@@ -124,7 +125,7 @@ def execute(server: Server, name: str, arguments: dict[str, Any], caller: Caller
         raise ApiError(424, "The tool did not answer in time.", "tool_failed") from None
     except McpError as error:
         raise ApiError(424, str(error), "tool_failed") from None
-    if len(json.dumps(result, default=str)) > MAX_RESULT_LENGTH:
+    if len(json.dumps(result)) > MAX_RESULT_LENGTH:
         raise ApiError(424, LARGE_MESSAGE.format(title=server.title), "tool_failed")
     return result
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests import mcp_servers
-from tests.factories import AgentFactory, member
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
 from tests.mcp_servers.hostile import ATTACKS, METHODS, TOOL, serve_over_http
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tools_app.mcp.accepted_definitions import Listing, parse_listing
@@ -98,6 +99,21 @@ def test_a_program_that_breaks_the_protocol_ends_with_its_call(loopback, setting
     assert {results[name] for name in late} == {LATE}
     assert results["call-big-line"] == results["call-endless"] == LARGE
     assert results["init-error-huge"].startswith("The MCP server 'Office' reported an error: xxx")
+
+
+def reject_constant(name):
+    raise AssertionError(f"{name} is no JSON.")
+
+
+@pytest.mark.parametrize("name", ["nul-text", "not-finite", "huge-number", "structured-nul", "structured-deep"])
+def test_the_api_answers_with_valid_json(name, hostile_url, loopback):
+    row = McpServer.objects.create(key="office", title="Office", url=f"{hostile_url}/call-{name}")
+    store_listing(row.pk, parse_listing([TOOL]))
+
+    answer = Caller(api_key(member("editor"))).post("/api/mcp/office/tools/echo/execute", {"data": {}})
+
+    assert answer.status_code in (200, 424), answer.content
+    json.loads(answer.content, parse_constant=reject_constant)
 
 
 @pytest.mark.parametrize("name", ["nul-text", "not-finite", "is-error", "error-nul", "many-parts"])
