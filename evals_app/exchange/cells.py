@@ -9,8 +9,8 @@ from agentcms.wire.canonical import normalise
 from agentcms.wire.json_parser import parse
 
 JSON_STARTS = ("{", "[")
-# A spreadsheet runs a cell with one of these as a formula, also after a tab or a line break.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet runs a cell with one of these as a formula, also after a tab or a line break, and in East Asian width.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", *"\uff1d\uff0b\uff0d\uff20")
 QUOTE = "'"
 
 

@@ -109,11 +109,11 @@ def test_many_items_are_equal_when_imported_anew(editor, file_format, django_ass
 
 
 def test_a_formula_is_text_in_a_spreadsheet(editor):
-    make_dataset("=1+1", "+1", "-1", "@a", "fine", owner_id="support")
+    make_dataset("=1+1", "+1", "-1", "@a", "\n=1", "\uff1d1", "fine", owner_id="support")
 
     rows = list(csv.DictReader(StringIO(export_items(editor, "support", "csv").decode())))
 
-    assert [row["input"] for row in rows] == ["'=1+1", "'+1", "'-1", "'@a", "fine"]
+    assert [row["input"] for row in rows] == ["'=1+1", "'+1", "'-1", "'@a", "'\n=1", "'\uff1d1", "fine"]
 
 
 def test_a_file_has_the_columns_that_its_items_use(editor):
