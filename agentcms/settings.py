@@ -351,6 +351,7 @@ RUN_MAX_TOKENS = environment.read_int("RUN_MAX_TOKENS", 200_000, minimum=1)
 RUN_MAX_INPUT = environment.read_int("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
 RUN_TOOL_TIMEOUT = environment.read_int("RUN_TOOL_TIMEOUT", 60, minimum=1)
 EXPERIMENT_RUNS = environment.read_int("EXPERIMENT_RUNS", 20, minimum=1)
+EXPERIMENTS_PER_USER = environment.read_int("EXPERIMENTS_PER_USER", 50, minimum=1)  # that have not ended
 # Experiments that a worker runs at once, each in a thread. It has four, which other jobs need too.
 EXPERIMENTS_PER_WORKER = environment.read_int("EXPERIMENTS_PER_WORKER", 2, minimum=1)
 # Tool calls in the background: how many run at once, and how many of one agent. More wait. Times are in seconds.

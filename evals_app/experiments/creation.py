@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -21,6 +22,7 @@ from evals_app.experiments.memory import shares_thread
 from evals_app.experiments.scoring import find_scorer, live_scorer_versions
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.models.item import ItemVersionQuerySet
+from jobs_app.limits import JOB_RETRY_AFTER, lock_jobs_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -44,12 +46,25 @@ def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Ex
         with transaction.atomic():
             experiment = save_experiment(dataset, options, user)
             if not experiment.is_external:
+                reject_many_experiments(user)
                 enqueue_walk(experiment)
     except IntegrityError:
         if (same := _find_same(dataset, options)) is None:  # the dataset was deleted meanwhile
             raise
         return same
     return experiment
+
+
+def reject_many_experiments(user: Caller) -> None:
+    """Raise ApiError if a user has too many experiments that have not ended, with the new one."""
+    lock_jobs_of(user)
+    limit = settings.EXPERIMENTS_PER_USER
+    unfinished = Experiment.objects.filter(
+        created_by=user.pk, is_external=False, status__in=(Experiment.Status.PENDING, Experiment.Status.RUNNING)
+    )
+    if unfinished.count() > limit:
+        message = f"You have {limit} experiments that have not ended. Wait until one ends, or cancel one."
+        raise ApiError(429, message, "too_many_experiments", headers={"Retry-After": str(JOB_RETRY_AFTER)})
 
 
 def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Experiment:

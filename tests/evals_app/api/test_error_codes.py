@@ -154,3 +154,23 @@ def test_items_that_run_have_the_limits_of_streams(settings):
 
     assert (answer.status_code, answer.body["code"]) == (429, "too_many_streams")
     assert caller.get(f"{path}/results").body["results"] == []
+
+
+def test_too_many_experiments_of_a_user(settings):
+    settings.EXPERIMENTS_PER_USER = 2
+    AgentFactory(id="clerk")
+    make_dataset("One")
+    caller, other = (Caller(api_key(member("publisher"))) for _ in range(2))
+    body = {"targetType": "agent", "targetId": "clerk"}
+
+    started = [caller.post(EXPERIMENTS, body).status_code for _ in range(2)]
+    refused = caller.post(EXPERIMENTS, body)
+
+    assert started == [201, 201]
+    assert_error(refused, 429, "too_many_experiments")
+    assert int(refused.headers["Retry-After"]) > 0
+    assert Experiment.objects.count() == Job.objects.filter(kind=WALK).count() == 2
+    assert caller.post(EXPERIMENTS, {"start": False}).status_code == 201  # a program outside drives it
+    assert other.post(EXPERIMENTS, body).status_code == 201
+    Experiment.objects.update(status="completed")
+    assert caller.post(EXPERIMENTS, body).status_code == 201
