@@ -2,7 +2,6 @@
 
 import os
 import re
-import runpy
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms.server.processes import PROJECT
+from tests.settings_file import SETTINGS, evaluate_settings
 
 
 def manage(tmp_path, *arguments, **variables):
@@ -70,10 +70,9 @@ def test_an_invalid_value_is_refused_with_its_variable(tmp_path, monkeypatch, na
     monkeypatch.setenv(name, value)
 
     with pytest.raises(ImproperlyConfigured, match=f"^{name} must "):
-        runpy.run_path(str(SETTINGS))
+        evaluate_settings()
 
 
-SETTINGS = PROJECT / "agentcms" / "settings.py"
 READ = sorted(set(re.findall(r'environment\.(\w+)\(\s*"([A-Z_]+)"', SETTINGS.read_text())))
 BAD = {
     "read_int": ["many", "-1", "9999999999"],
@@ -98,7 +97,7 @@ def test_every_setting_rejects_an_invalid_value(tmp_path, monkeypatch, reader, n
     for value in BAD[reader]:
         monkeypatch.setenv(name, value)
         with pytest.raises(ImproperlyConfigured, match=name):
-            runpy.run_path(str(SETTINGS))
+            evaluate_settings()
 
 
 def test_both_names_of_the_allowed_networks_are_read(tmp_path, monkeypatch):
@@ -106,7 +105,7 @@ def test_both_names_of_the_allowed_networks_are_read(tmp_path, monkeypatch):
     monkeypatch.setenv("OUTBOUND_NETWORKS", "10.0.0.0/8")
     monkeypatch.setenv("MODEL_NETWORKS", "127.0.0.0/8")
 
-    networks = runpy.run_path(str(SETTINGS))["OUTBOUND_NETWORKS"]
+    networks = evaluate_settings()["OUTBOUND_NETWORKS"]
 
     assert [str(network) for network in networks] == ["10.0.0.0/8", "127.0.0.0/8"]
 

@@ -1,14 +1,13 @@
 """The table of the settings of memory in docs/operations.md."""
 
 import re
-import runpy
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms.server.processes import PROJECT
+from tests.settings_file import evaluate_settings
 
-SETTINGS = PROJECT / "agentcms" / "settings.py"
 SECTION = re.search(r"## Conversations and memory\n(.*?)\n## ", (PROJECT / "docs/operations.md").read_text(), re.S)[1]
 ROWS = [[cell.strip() for cell in line.split("|")[1:4]] for line in SECTION.splitlines() if line.startswith("| `")]
 NAMES = [
@@ -24,7 +23,7 @@ NAMES = [
 def value_with(monkeypatch, name, text):
     """Return the value of a setting with this text in the environment."""
     monkeypatch.setenv(name, text)
-    return runpy.run_path(str(SETTINGS))[name]
+    return evaluate_settings()[name]
 
 
 def number(text):
@@ -41,7 +40,7 @@ def test_defaults_and_limits_are_those_of_the_settings(tmp_path, monkeypatch, na
     name = name.strip("`")
     monkeypatch.delenv(name, raising=False)
 
-    assert f"{runpy.run_path(str(SETTINGS))[name]}" == default.strip("`").replace(",", "")
+    assert f"{evaluate_settings()[name]}" == default.strip("`").replace(",", "")
     least, _, most = limits.partition("–")
     for bound, outside in ((least, -1), (most, 1)):
         if bound.strip():

@@ -1,14 +1,13 @@
 """The schedule of nightly jobs."""
 
-import runpy
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
 
-from agentcms.server.processes import PROJECT
 from jobs_app.models import Job
 from jobs_app.tasks import clean_up
+from tests.settings_file import evaluate_settings
 from versions_app.tasks import check_history, prune_versions
 
 NIGHTLY = [prune_versions, check_history, clean_up]
@@ -18,7 +17,7 @@ def start_times(tmp_path, monkeypatch, hour):
     """Return hour and minute of each nightly job for this value of the setting."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("NIGHTLY_HOUR", str(hour))
-    schedule = runpy.run_path(str(PROJECT / "agentcms" / "settings.py"))["CELERY_BEAT_SCHEDULE"]
+    schedule = evaluate_settings()["CELERY_BEAT_SCHEDULE"]
     clocks = {name.replace("-", "_"): entry["schedule"] for name, entry in schedule.items()}
     return {task.__name__: (*clocks[task.__name__].hour, *clocks[task.__name__].minute) for task in NIGHTLY}
 
