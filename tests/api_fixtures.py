@@ -12,28 +12,28 @@ def _database(db: None) -> None:
 
 
 @pytest.fixture
-def api() -> Caller:
+def api(db: None) -> Caller:
     """Return a publisher of the shared space."""
     return Caller(api_key(member("publisher", username="penny")))
 
 
 @pytest.fixture
-def editor() -> Caller:
+def editor(db: None) -> Caller:
     return Caller(api_key(member("editor", username="eddie")))
 
 
 @pytest.fixture
-def viewer() -> Caller:
+def viewer(db: None) -> Caller:
     return Caller(api_key(member("viewer", username="vera")))
 
 
 @pytest.fixture
-def stranger() -> Caller:
+def stranger(db: None) -> Caller:
     """Return a manager of another owner."""
     return Caller(api_key(member("manager", "elsewhere", username="stella")))
 
 
 @pytest.fixture
-def admin_caller() -> Caller:
+def admin_caller(db: None) -> Caller:
     """Return a superuser."""
     return Caller(api_key(UserFactory(username="root", is_superuser=True)))

@@ -1,5 +1,5 @@
-"""The fixtures of API callers."""
+"""The fixtures of API callers, without a database for the many tests that only read the description."""
 
-from tests.api_fixtures import _database, admin_caller, api, editor, stranger, viewer
+from tests.api_fixtures import admin_caller, api, editor, stranger, viewer
 
-__all__ = ["_database", "admin_caller", "api", "editor", "stranger", "viewer"]
+__all__ = ["admin_caller", "api", "editor", "stranger", "viewer"]

@@ -96,6 +96,7 @@ def test_the_schema_of_an_agent_names_its_fields(api):
     assert "defaultOptions" in schema["properties"]
 
 
+@pytest.mark.django_db
 def test_the_reference_page_names_every_operation(client: Client):
     client.force_login(UserFactory())
 

@@ -13,8 +13,6 @@ from agentcms.openapi.document import document
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key
 
-pytestmark = pytest.mark.django_db
-
 OPERATIONS = {
     operation["operationId"]: (method, path, operation)
     for path, methods in document()["paths"].items()
@@ -27,7 +25,7 @@ def routes():
 
 
 @pytest.fixture
-def page(client: Client):
+def page(db, client: Client):
     client.force_login(UserFactory())
     return client.get("/api/docs").content.decode()
 
@@ -96,6 +94,7 @@ def test_every_route_has_an_example_in_three_languages(route):
         assert "{" not in example.code.partition("cms.example.org")[2].partition("\n")[0].rstrip(" {\\")
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("route_id", "path"),
     [
@@ -116,6 +115,7 @@ def test_the_documented_defaults_are_those_of_the_api(route_id, path):
     assert str(caller.get(path).body["perPage"]) == default
 
 
+@pytest.mark.django_db
 def test_the_examples_of_bodies_are_accepted():
     caller = Caller(api_key(UserFactory(is_superuser=True)))
     AgentFactory(id="concierge")
@@ -132,6 +132,7 @@ def test_the_examples_of_bodies_are_accepted():
     assert len(statuses) == 8
 
 
+@pytest.mark.django_db
 def test_the_page_is_rendered_once_and_reads_no_agents(client):
     views.render_reference.cache_clear()
     client.force_login(UserFactory())
@@ -150,6 +151,7 @@ def test_the_page_is_rendered_once_and_reads_no_agents(client):
     assert [query for query in queries if "agents_app" in query["sql"]] == []
 
 
+@pytest.mark.django_db
 def test_the_page_is_the_same_for_every_user(client):
     pages = []
     for is_superuser in (False, True):
