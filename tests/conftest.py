@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,7 +26,7 @@ from tests.emptying import delete_rows_after_tests
 from tests.migrated import drop_databases, own_copy
 from tests.runs import wait_for_engine
 from tests.served import Served
-from tests.served_accounts import serving_with_accounts
+from tests.served_accounts import find_or_create_template, serving_with_accounts
 from tests.shop_server import running_shop
 from tools_app.demo.address import HOST
 
@@ -65,6 +66,15 @@ def pytest_configure(config: pytest.Config) -> None:
         "drill: runs in `make drill`, and is not there elsewhere",
     ):
         config.addinivalue_line("markers", line)
+    if runs_all_tests_in_workers(config):
+        # The first tests need it, and one worker would create it on one processor while the others wait.
+        threading.Thread(target=find_or_create_template, daemon=True).start()
+
+
+def runs_all_tests_in_workers(config: pytest.Config) -> bool:
+    """Return True in the main process of a run of all tests in several workers."""
+    is_main = not hasattr(config, "workerinput") and bool(config.getoption("numprocesses", None))
+    return is_main and config.args_source is config.ArgsSource.TESTPATHS
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
