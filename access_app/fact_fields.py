@@ -21,10 +21,8 @@ class FactsField(ParsedJSONField):
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(
-            **{"required": False, "label": "Facts about the caller", "error_messages": {"invalid": INVALID_JSON}}
-            | options
-        )
+        defaults: dict[str, Any] = {"required": False, "label": "Facts about the caller"}
+        super().__init__(**{**defaults, "error_messages": {"invalid": INVALID_JSON}, **options})
 
     def to_python(self, value: Any) -> Any:
         if not isinstance(value, str) or value.lstrip().startswith(("{", "[")):

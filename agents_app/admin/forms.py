@@ -51,7 +51,7 @@ class AgentForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         stored = to_form_values({name: getattr(self.instance, name) for name in schema.FIELDS})
-        self.initial |= {name: stored[name] for name in MODEL_INPUTS if name in stored}
+        self.initial.update({name: stored[name] for name in MODEL_INPUTS if name in stored})
         self.rest_of_model = stored["model_rest"]
         self.set_choices(stored["provider"])
         has_options = isinstance(self.instance.memory, dict)
