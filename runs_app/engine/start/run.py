@@ -78,8 +78,7 @@ def start_run(
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
-    requester = require_editor(user, agent)
-    agent, context = for_caller(agent, user, request_context or {}, facts)
+    requester, (agent, context) = require_editor(user, agent), for_caller(agent, user, request_context or {}, facts)
     durability = find_durability(agent, {**(options or {}), **stop_options(stop_when)})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     reject_taken_tool_names(agent, client_tools or [])
