@@ -68,5 +68,68 @@ await response.processDataStream({ onChunk: (chunk) => void until.push(chunk.typ
 assert.ok(until.includes("background-task-started"), until.join());
 assert.ok(until.includes("background-task-completed"), until.join());
 assert.ok(until.lastIndexOf("finish") > until.indexOf("background-task-completed"), until.join());
+
+// --- A task whose sub-agent waits for a person, and that goes on after the decision
+
+const helperId = `${agentId}-helper`;
+const routerId = `${agentId}-router`;
+const model = { provider: "demo", name: "echo", delay: 0 };
+await client.createStoredAgent({ id: helperId, name: helperId, instructions: "Refund.", model, tools: ["issue-refund"] });
+await client.createStoredAgent({
+  id: routerId, name: routerId, instructions: "Route.", model, agents: [helperId], memory: "last-messages",
+  backgroundTasks: { tools: { [helperId]: { enabled: true } } },
+});
+const router = client.getAgent(routerId);
+const refund = { order: "A-17", amount: 250 };
+const question = `agent-${helperId} ${JSON.stringify({ prompt: `issue-refund ${JSON.stringify(refund)}` })}`;
+
+// Approve the call of each task that waits, as its chunk says, and return the chunks until its end.
+const decideWhenAsked = () => {
+  const seen = [];
+  const decide = async (chunk) => {
+    if (chunk.type.startsWith("background-task-")) seen.push(chunk);
+    if (chunk.type !== "background-task-suspended") return;
+    const { runId, toolCallId } = chunk.payload;
+    await router.approveToolCallGenerate({ runId, toolCallId });
+  };
+  return [seen, decide];
+};
+const check = (seen) => {
+  const names = seen.map((chunk) => chunk.type.replace("background-task-", ""));
+  const changes = names.filter((name) => !["started", "progress"].includes(name));
+  assert.deepEqual(changes, ["running", "suspended", "resumed", "completed"]);
+  const of = (name) => seen.find((chunk) => chunk.type === `background-task-${name}`).payload;
+  assert.equal(new Set(["running", "suspended", "resumed", "completed"].map((name) => of(name).taskId)).size, 1);
+  const [call] = of("suspended").suspendPayload.calls;
+  assert.deepEqual([call.toolName, call.args, call.agentId], ["issue-refund", refund, helperId]);
+  assert.ok(of("suspended").suspendedAt && of("resumed").startedAt);
+  assert.match(of("completed").result, /Refunded 250.00 for order A-17/);
+  return of("completed").taskId;
+};
+
+const [seen, decide] = decideWhenAsked();
+const taskStream = await client.streamBackgroundTasks({ agentId: routerId });
+const completed = (async () => {
+  for await (const chunk of taskStream) {
+    if (chunk.type === "background-task-suspended") {
+      const waiting = await client.getBackgroundTask(chunk.payload.taskId);
+      assert.deepEqual([waiting.status, waiting.suspendPayload], ["suspended", chunk.payload.suspendPayload]);
+      assert.equal((await client.listBackgroundTasks({ agentId: routerId, status: "suspended" })).total, 1);
+    }
+    await decide(chunk);
+    if (chunk.type === "background-task-completed") return;
+  }
+})();
+await router.generate(question, { memory: { thread: `v-${agentId}`, resource: memory.resource } });
+await completed;
+const after = await client.getBackgroundTask(check(seen));
+assert.deepEqual([after.status, after.suspendedAt, after.suspendPayload], ["completed", undefined, undefined]);
+
+const [seenUntilIdle, decideUntilIdle] = decideWhenAsked();
+const open = await router.streamUntilIdle(question, {
+  memory: { thread: `w-${agentId}`, resource: memory.resource },
+});
+await open.processDataStream({ onChunk: decideUntilIdle });
+check(seenUntilIdle);
 console.log("done");
 process.exit(0);
