@@ -18,7 +18,9 @@ from django.urls import reverse, reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm, TeamKeyForm
+from access_app.forms.keys import KeyForm, TeamKeyForm
+from access_app.forms.members import MemberForm, RoleForm
+from access_app.forms.sign_in import SignInForm
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role_everywhere, require_role
 from access_app.role import SHARED_LABEL, Role

@@ -12,8 +12,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import StaffAccessMixin, confirmation_page
-from access_app.fact_fields import FactsField
-from access_app.forms import CONTEXT_HELP, RESOURCE_HELP
+from access_app.forms.facts_field import FactsField
+from access_app.forms.keys import CONTEXT_HELP, RESOURCE_HELP
 from access_app.models import ApiKey, validate_key_context, validate_key_resource
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import StaffAccessMixin
 from access_app.caller import Caller
-from access_app.forms import UNKNOWN_USERNAME_MESSAGE
+from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import Membership
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role

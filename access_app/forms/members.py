@@ -1,0 +1,47 @@
+"""Forms of the members of a team."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+
+from access_app.models import Membership
+from access_app.role import Role
+
+UNKNOWN_USERNAME_MESSAGE = "There is no user with this username."
+
+
+class MemberForm(forms.ModelForm):
+    """A form for a new member of a team, by username."""
+
+    username = forms.CharField(max_length=150, label="Username")
+    role = forms.ChoiceField(choices=Role.choices, initial=Role.EDITOR)
+
+    class Meta:
+        model = Membership
+        fields: ClassVar = ["role"]
+
+    def __init__(self, *args: Any, owner_id: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.instance.owner_id = owner_id
+
+    def clean_username(self) -> str:
+        username: str = self.cleaned_data["username"]
+        user = get_user_model().objects.filter(username=username, is_active=True).first()
+        if user is None:
+            raise ValidationError(UNKNOWN_USERNAME_MESSAGE)
+        if Membership.objects.filter(user=user, owner_id=self.instance.owner_id).exists():
+            raise ValidationError("This user is already a member. Change the role in the list.")
+        self.instance.user = user
+        return username
+
+
+class RoleForm(forms.ModelForm):
+    """A form for the role of a member."""
+
+    class Meta:
+        model = Membership
+        fields: ClassVar = ["role"]
