@@ -87,7 +87,7 @@ class GenerateView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         # The slot is acquired first: a run whose answer cannot be returned would still cost money.
         with streams.StreamSlot(request.user):
-            return answer_response(start_requested_run(request, agent_id).run.pk, agent_id)
+            return answer_response(start_requested_run(request, agent_id, ends_only=True).run.pk, agent_id)
 
 
 class AnswerStreamView(JSONView):
@@ -178,7 +178,7 @@ def readable_stream(request: Request, run: AgentRun, after: int) -> StreamingHtt
     return stream_response(run.pk, after, slot, numbered=accepts_event_ids(request), redacted=redacted)
 
 
-def start_requested_run(request: Request, agent_id: str) -> StartedRun:
+def start_requested_run(request: Request, agent_id: str, *, ends_only: bool = False) -> StartedRun:
     """Start a run with the body of a request, or answer the tool that waits in its conversation."""
     agent = get_requested_agent(request, agent_id)
     body = json_object_body(request)
@@ -193,7 +193,7 @@ def start_requested_run(request: Request, agent_id: str) -> StartedRun:
     if (resumed := resume_conversation(request, agent, call, key)) is not None:
         return resumed
     try:
-        return StartedRun(start_run(agent, user=request.user, key=key, **call._asdict()))
+        return StartedRun(start_run(agent, user=request.user, key=key, ends_only=ends_only, **call._asdict()))
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
 

@@ -62,14 +62,15 @@ class Engine:
         threading.Thread(target=self.loop.run_forever, name="run-loop", daemon=True).start()
         watch_loop(self.loop)
 
-    def submit(self, run: AgentRun) -> None:
+    def submit(self, run: AgentRun, *, ends_only: bool = False) -> None:
         """Execute a run that is not durable in this process, which holds its lease."""
-        self.writer.register(run.pk)  # renews the lease from now on, however long the import takes
+        # Renews the lease from now on, however long the import takes.
+        self.writer.register(run.pk, ends_only=ends_only)
         asyncio.run_coroutine_threadsafe(self._start(run), self.loop)
 
-    def submit_claimed(self, run: AgentRun, claimed_at: float) -> None:
+    def submit_claimed(self, run: AgentRun, claimed_at: float, *, ends_only: bool = False) -> None:
         """Execute a durable run that this process has created and claimed at this monotonic time."""
-        self.writer.register_claimed(run, claimed_at)
+        self.writer.register_claimed(run, claimed_at, ends_only=ends_only)
         asyncio.run_coroutine_threadsafe(self._start(run, claimed_at), self.loop)
 
     async def _start(self, run: AgentRun, claimed_at: float = 0.0) -> None:

@@ -72,11 +72,14 @@ class RunNotifier:
                 if not self.readers[name]:
                     del self.readers[name]
 
-    def only_end_is_awaited(self, run_id: UUID) -> bool:
-        """Return True if all readers of a run in this process wait for its end, as those of `generate` do."""
+    def only_end_is_awaited(self, run_id: UUID, *, if_unread: bool = False) -> bool:
+        """Return True if all readers of a run in this process wait for its end, as those of `generate` do.
+
+        Return `if_unread` if it has no readers here.
+        """
         with self.lock:
             readers = self.readers.get(str(run_id))
-            return readers is not None and all(readers.values())
+            return all(readers.values()) if readers else if_unread
 
     @property
     def new_events_message(self) -> str:

@@ -22,6 +22,7 @@ class PendingRun:
     leased_until: float = math.inf  # monotonic time at which the lease ends by the clock of this process
     attempts: int = 0  # of the row
     parent_id: UUID | None = None
+    ends_only: bool = False  # whether the request that started the run waits for its end only
     steps: dict[str, RunStep] = field(default_factory=dict)  # the latest state of each step by key
     step_futures: list[Future[bool]] = field(default_factory=list)  # of those who wait for these steps
     chunks: list[tuple[Chunk, datetime]] = field(default_factory=list)

@@ -56,14 +56,15 @@ class EventWriter:
 
     # --- Calls from runs
 
-    def register(self, run_id: UUID) -> None:
+    def register(self, run_id: UUID, *, ends_only: bool = False) -> None:
         """Accept chunks of a run and renew its lease from now on."""
-        self._register(run_id, PendingRun())
+        self._register(run_id, PendingRun(ends_only=ends_only))
 
-    def register_claimed(self, run: AgentRun, claimed_at: float) -> None:
+    def register_claimed(self, run: AgentRun, claimed_at: float, *, ends_only: bool = False) -> None:
         """Accept chunks and steps of a run that this process has claimed at this monotonic time."""
         leased_until = claimed_at + DURABLE_LEASE_DURATION.total_seconds() if run.is_durable else math.inf
-        self._register(run.pk, PendingRun(run.last_event_number, run.fence, leased_until, run.attempts, run.parent_id))
+        pending = PendingRun(run.last_event_number, run.fence, leased_until, run.attempts, run.parent_id, ends_only)
+        self._register(run.pk, pending)
 
     def _register(self, run_id: UUID, run: PendingRun) -> None:
         with self.changed:
@@ -98,7 +99,9 @@ class EventWriter:
             now = timezone.now()
             run.chunks.append((data, now))
             text_id = data["payload"]["id"] if data["type"] in DELTA_TYPES else run.text_id
-            is_urgent = text_id != run.text_id and not notifier.only_end_is_awaited(run_id)
+            # A run may be faster than the request that started it, which waits for it only now.
+            is_read = not notifier.only_end_is_awaited(run_id, if_unread=run.ends_only)
+            is_urgent = is_read and text_id != run.text_id
             self._write_within(URGENT_DELAY if is_urgent else COMMIT_INTERVAL)
             run.text_id = text_id
             if text_id is not None and run.first_text_at is None:

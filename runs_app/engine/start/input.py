@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 
@@ -17,10 +17,6 @@ from runs_app.building.tool_names import tool_names
 from runs_app.requests.facts import FACTS
 from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
-
-if TYPE_CHECKING:
-    pass
-
 
 TAKEN_TOOL_NAME_MESSAGE = "The agent already has a tool with this name. Rename your tool."
 RunInput = dict[str, Any]  # the messages, options and client tools of a run, as stored in its row

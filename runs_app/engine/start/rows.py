@@ -22,18 +22,26 @@ if TYPE_CHECKING:
 
 
 def insert_run(
-    agent: ResolvedAgent, user: User | None, run_input: RunInput, *, is_durable: bool, **columns: Any
+    agent: ResolvedAgent,
+    user: User | None,
+    run_input: RunInput,
+    *,
+    is_durable: bool,
+    ends_only: bool = False,
+    **columns: Any,
 ) -> AgentRun:
-    """Save a run and have it executed after the commit."""
+    """Save a run and have it executed after the commit. `ends_only` says that its caller waits for the end only."""
     if is_durable:
-        return insert_durable_run(agent, user, run_input, **columns)
+        return insert_durable_run(agent, user, run_input, ends_only=ends_only, **columns)
     engine = get_engine()
     run = save_run(agent, user, run_input, agent.owner_id, **leases.start_columns(engine.holder), **columns)
-    transaction.on_commit(lambda: engine.submit(run))
+    transaction.on_commit(lambda: engine.submit(run, ends_only=ends_only))
     return run
 
 
-def insert_durable_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
+def insert_durable_run(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, *, ends_only: bool, **columns: Any
+) -> AgentRun:
     """Save a durable run, which this process executes if the runner says so. Otherwise another one claims it."""
     runner = get_runner()
     if (engine := runner.find_local_engine()) is None:
@@ -42,7 +50,7 @@ def insert_durable_run(agent: ResolvedAgent, user: User | None, run_input: RunIn
         return run
     claimed_at = time.monotonic()
     run = save_run(agent, user, run_input, agent.owner_id, **leases.claim_columns(engine.holder), **columns)
-    transaction.on_commit(lambda: engine.submit_claimed(run, claimed_at))
+    transaction.on_commit(lambda: engine.submit_claimed(run, claimed_at, ends_only=ends_only))
     return run
 
 

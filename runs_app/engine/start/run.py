@@ -66,6 +66,7 @@ def start_run(
     experiment: ExperimentItem | None = None,
     facts: Mapping[str, Any] = MappingProxyType({}),
     stop_when: str = "",
+    ends_only: bool = False,
 ) -> AgentRun:
     """Create a run. After the commit, this process or another one executes it.
 
@@ -75,15 +76,15 @@ def start_run(
     `warnings` become warnings of the run. `experiment` says that an experiment starts the run. The limits of users
     and agents do not apply to it then. `facts` about a caller to try with take the place of those of the user.
     `stop_when` is the name of a stop condition.
+    `ends_only` says that the caller waits for the end of the run, and does not read its events meanwhile.
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
     requester, (agent, context) = require_editor(user, agent), for_caller(agent, user, request_context or {}, facts)
     durability = find_durability(agent, {**(options or {}), **stop_options(stop_when)})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
-    reject_taken_tool_names(agent, client_tools or [])
     run_input |= context | ({"experiment": experiment.options} if experiment is not None else {})
-    columns = run_columns(durability.is_durable, warnings, experiment)
+    columns = {**run_columns(durability.is_durable, warnings, experiment), "ends_only": ends_only}
     create: Callable[..., AgentRun] = partial(start_idempotently, key=key) if key else create_run
     return create(agent, requester, run_input, ThreadName(thread, resource, memory.title, memory.metadata), **columns)
 
@@ -147,7 +148,11 @@ def idempotency_id(user: User | None, key: str) -> UUID:
 def create_run(
     agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, **columns: Any
 ) -> AgentRun:
-    """Create a run if the limits allow it. Raise TooManyRuns otherwise, and ConfigError for missing variables."""
+    """Create a run if the limits allow it. Raise TooManyRuns otherwise.
+
+    Raise ConfigError for missing variables, and for client tools with the name of a tool of the agent.
+    """
+    reject_taken_tool_names(agent, run_input.get("clientTools", []))
     run_input, columns["warnings"] = fill_input(agent, run_input, columns.get("warnings", []))
     reject_missing_thread(agent, run_input, thread)
     with transaction.atomic():

@@ -8,10 +8,13 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection
 
+from runs_app.api import agents
+from runs_app.engine.engine import find_engine
 from runs_app.events import writer
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, start_run, wait_for_end, wait_for_engine
+from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -90,6 +93,25 @@ def test_generate_reads_the_run_and_its_events_once(caller, queries):
 
 def test_an_answer_is_written_together_with_the_end(caller, queries, monkeypatch):
     monkeypatch.setattr(writer, "COMMIT_INTERVAL", 600)
+
+    _, engine = queries(lambda: generate(caller))
+
+    assert [sql.split()[0] for sql in engine] == ["SELECT", "INSERT", "INSERT", "UPDATE"]
+
+
+def test_an_answer_that_is_there_before_its_request_waits_is_written_together_with_the_end(
+    caller, queries, monkeypatch
+):
+    """On a busy machine, the run is faster than the request that started it."""
+    monkeypatch.setattr(writer, "COMMIT_INTERVAL", 600)
+    monkeypatch.setattr(writer, "URGENT_DELAY", 0)
+    answer = agents.answer_response
+
+    def answer_later(run_id, agent_id):
+        wait_until(lambda: not find_engine().writer.runs, 30, "the end of the run")
+        return answer(run_id, agent_id)
+
+    monkeypatch.setattr(agents, "answer_response", answer_later)
 
     _, engine = queries(lambda: generate(caller))
 

@@ -73,10 +73,12 @@ def test_a_reader_of_the_end_is_not_woken_by_other_events():
         assert alone.only_end_is_awaited(run_id)
         with alone.subscribe(run_id):
             assert not alone.only_end_is_awaited(run_id)
+            assert not alone.only_end_is_awaited(run_id, if_unread=True)
         alone.notify({run_id: True})
 
         assert woken.is_set()
     assert not alone.only_end_is_awaited(run_id)
+    assert alone.only_end_is_awaited(run_id, if_unread=True)
 
 
 def test_a_subscriber_waits_for_its_whole_timeout(two_notifiers):
