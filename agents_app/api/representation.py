@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -35,10 +34,8 @@ from agents_app.registry import registry
 from versions_app.models.version import get_head_version, get_live_version
 
 # Staff may have added or removed the provider, an MCP server, a knowledge base or an ACP agent.
-_mentions_changing_names = re.compile(
-    f'"field":"(?:model|{"|".join(map(re.escape, (MEMORY_MODELS, *OWNED_FIELDS)))})"|"key":"{re.escape(ACP_PREFIX)}'
-).search
-_mentions_stored_names = re.compile(f'"(?:agents|{"|".join(map(re.escape, OWNED_FIELDS))})"').search
+CHANGING_NAMES = (*(f'"field":"{field}"' for field in ("model", MEMORY_MODELS, *OWNED_FIELDS)), f'"key":"{ACP_PREFIX}')
+STORED_NAMES = tuple(f'"{field}"' for field in ("agents", *OWNED_FIELDS))
 
 
 class AgentRow(NamedTuple):
@@ -198,7 +195,7 @@ def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
 def warnings_json(references: str, fingerprint: str, known: StoredAgents) -> str:
     """Return the warnings of a version as JSON; `fingerprint` is the registry's, `known` are stored sub-agents."""
     text = _unregistered_json(references, fingerprint, known)
-    if text != "[]" and _mentions_changing_names(text):
+    if text != "[]" and any(part in text for part in CHANGING_NAMES):
         return _to_json(find_missing_references(json.loads(references), known))
     return text
 
@@ -218,6 +215,6 @@ def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, StoredAgen
     named = {
         agent.id: (agent.owner_id, json.loads(agent.references).get("agents", ()))
         for agent in agents
-        if _mentions_stored_names(agent.references)
+        if any(part in agent.references for part in STORED_NAMES)
     }
     return Agent.objects.stored_among(named) if named else {}

@@ -11,7 +11,7 @@ from agents_app.forms import memory_field
 from agents_app.forms.members import InputError
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
 
-PATH = re.compile(r"(?P<field>\w+)\[(?P<index>\d+)\]\.?(?P<inner>.*)", re.DOTALL)
+PATH = re.compile(r"(?P<field>\w{1,100})\[(?P<index>\d+)\]\.?(?P<inner>.*)", re.DOTALL)
 FIRST_INPUTS = {"model": "provider", "memory": "key", "tools": "keys"}
 
 
