@@ -25,5 +25,7 @@ class ParsedJSONField(forms.JSONField):
         return data
 
     def prepare_value(self, value: Any) -> Any:
-        """Format a stored value. Input is displayed again unchanged."""
+        """Format a stored value; None is blank. Input is displayed again unchanged."""
+        if value is None:
+            return ""
         return value if isinstance(value, str) else super().prepare_value(value)

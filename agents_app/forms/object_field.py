@@ -222,7 +222,7 @@ class StructuredValue:
         form_field: Any = bound.field
         value = convert(form_field, bound.data if bound.form.is_bound else bound.initial, view)
         inputs = None if isinstance(value, str) else form_field.describe(value)
-        text = value if isinstance(value, str) else format_json(stored_value(form_field, value))
+        text = value if isinstance(value, str) else format_blank_or_json(stored_value(form_field, value))
         return cls(
             bound.html_name,
             bound.auto_id,
@@ -240,6 +240,11 @@ def convert(form_field: Any, value: Any, view: str) -> Any:
     except ValidationError:
         return value
     return format_json(parsed) if view == "json" else parsed
+
+
+def format_blank_or_json(value: Any) -> str:
+    """Return a value as JSON text. Nothing is a blank text, which is saved as nothing."""
+    return "" if value is None else format_json(value)
 
 
 def stored_value(form_field: Any, value: Any) -> Any:

@@ -30,7 +30,7 @@ from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import CANCELLED_MESSAGE, count_so_far, finish, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.results import MAX_RETRIES, save_result, was_lost
-from evals_app.experiments.stopping import end_early, end_stuck_run, stop_runs
+from evals_app.experiments.stopping import end_at_once, end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
 from jobs_app.models import Job, LeaseLost
@@ -112,11 +112,17 @@ def was_deleted(experiment: Experiment) -> bool:
 
 
 def run_to_end(experiment: Experiment) -> None:
-    """Run an experiment in this process until it ends, for commands. An interruption cancels it."""
+    """Run an experiment in this process until it ends, for commands. An interruption cancels it.
+
+    A second one ends it without a wait for its runs and their scores.
+    """
     try:
         Walk(experiment, None).work(math.inf)
     except KeyboardInterrupt:
-        end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+        try:
+            end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+        except KeyboardInterrupt:
+            end_at_once(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
         raise
     except Exception as error:
         fail_after_error(experiment, error)

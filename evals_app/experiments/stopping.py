@@ -39,8 +39,16 @@ def end_early(experiment: Experiment, status: str, reason: str = "") -> None:
     """
     stop_runs(experiment)
     store_ended_results(experiment)
+    end_at_once(experiment, status, reason)
+
+
+def end_at_once(experiment: Experiment, status: str, reason: str = "") -> None:
+    """End an experiment without a wait for its open runs, which are stopped. Their items count as failed.
+
+    Raise ApiError if it was deleted meanwhile.
+    """
     finish(experiment, status, reason, stops_open=True)
-    stop_runs(experiment)  # those of items that started meanwhile
+    stop_runs(experiment)  # with those of items that started meanwhile
 
 
 def stop_runs(experiment: Experiment) -> None:

@@ -57,6 +57,12 @@ def test_what_a_key_cannot_have_stands_at_the_field(field, text, message):
     assert not ApiKey.objects.exists()
 
 
+def test_facts_begin_blank():
+    page = browser(member("editor")).get(KEYS).content.decode()
+
+    assert page[page.index('<textarea name="context"') :].split(">", 1)[1].split("</textarea>")[0].strip() == ""
+
+
 def test_facts_are_typed_one_per_line():
     text = 'plan: pro\r\n\r\nseats: 50\r\ntrial: false\r\ncode: "007"\r\nnote: a: b'
 

@@ -122,12 +122,20 @@ def test_a_try_has_the_limits_of_streams(client, publisher, refunds, settings):
     assert "<b>1.000</b>" in text(client.get(f"/scorers/refunds?run={run.pk}"))
 
 
-@pytest.mark.parametrize("schema", ["[" * 50_000, '{"a":' * 3000, '{"a": "\\ud800"}', '{"a": 1e999}'])
-def test_a_hostile_schema_is_an_error_of_its_field(client, publisher, schema):
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("[" * 50_000, "JSON must not be nested deeper than 64 levels."),
+        ('{"a":' * 3000, "JSON must not be nested deeper than 64 levels."),
+        ('{"a": "\\ud800"}', "a: Text must not contain half of a surrogate pair."),
+        ('{"a": 1e999}', "a: A number must be finite and fit a double."),
+    ],
+)
+def test_a_hostile_schema_is_an_error_of_its_field(client, publisher, schema, message):
     client.raise_request_exception = False
     fields = {"type": "llm-judge", "instructions": "Be fair.", "output_schema": schema, "owner_id": "support"}
 
     page = text(client.post("/new-scorer", INCLUDES | fields), 422)
 
-    assert "Enter a valid JSON." in page
+    assert message in page
     assert not Scorer.objects.exists()
