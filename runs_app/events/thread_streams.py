@@ -112,7 +112,11 @@ class ThreadStream:
     def __init__(self, thread: Thread, caller: MemoryCaller, slot: streams.StreamSlot) -> None:
         self.slot = slot
         self.reader = ThreadReader(thread, caller)
-        self.reader.begin()
+        try:
+            self.reader.begin()
+        except BaseException:
+            slot.release()
+            raise
         self.generator = self._blocks()
 
     def __iter__(self) -> Iterator[bytes]:

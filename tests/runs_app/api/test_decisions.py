@@ -1,6 +1,7 @@
 """Decisions about waiting calls by the API: who may decide, what is refused, and what the response streams."""
 
 import json
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -330,7 +331,8 @@ def test_another_mark_is_a_conflict_on_each_route_of_an_agent(editor, run, call,
     call.refresh_from_db()
     assert (refused.status_code, refused.json()["code"], call.state) == (409, "arguments_changed", "open")
 
-    assert send(editor, route, **body_for(route, run, mark=call.mark)).status_code == 200
+    with closing(send(editor, route, **body_for(route, run, mark=call.mark))) as answer:  # frees its stream
+        assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("decision", ["maybe", "", "APPROVE"])
