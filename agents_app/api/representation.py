@@ -215,6 +215,11 @@ def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, StoredAgen
     named = {
         agent.id: (agent.owner_id, json.loads(agent.references).get("agents", ()))
         for agent in agents
-        if any(part in agent.references for part in STORED_NAMES)
+        if _has_stored_names(agent.references)
     }
     return Agent.objects.stored_among(named) if named else {}
+
+
+@lru_cache(maxsize=4096)
+def _has_stored_names(references: str) -> bool:
+    return any(part in references for part in STORED_NAMES)
