@@ -9,6 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from access_app.role import SHARED_LABEL
+from agentcms.web.json_field import ParsedJSONField
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.forms.members import format_json, normalize_line, normalize_lines, parse_json, parse_number
@@ -82,8 +83,8 @@ class OwnerField(forms.ChoiceField):
             raise ValidationError(self.error_messages["invalid_choice"], code="invalid_choice")
 
 
-class StrictJSONField(forms.JSONField):
-    """JSON, parsed as by the API: duplicate keys and numbers that would be rounded are errors with their position."""
+class StrictJSONField(ParsedJSONField):
+    """JSON, parsed as by the API, whose faults are told with their positions. Nothing is `empty()`."""
 
     def __init__(self, *, empty: Any = dict, **options: Any) -> None:
         super().__init__(**options)
@@ -95,13 +96,8 @@ class StrictJSONField(forms.JSONField):
         return parse_json(value) if isinstance(value, str) else value
 
     def prepare_value(self, value: Any) -> Any:
-        """Format a stored value with indentation. Input is displayed again unchanged."""
-        if value is None:
-            return ""
-        return value if isinstance(value, str) else format_json(value)
-
-    def bound_data(self, data: Any, initial: Any) -> Any:
-        return data
+        """Format a stored value with indentation."""
+        return super().prepare_value(value if value is None or isinstance(value, str) else format_json(value))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         try:

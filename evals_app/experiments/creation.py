@@ -59,10 +59,7 @@ def reject_many_experiments(user: Caller) -> None:
     """Raise ApiError if a user has too many experiments that have not ended, with the new one."""
     lock_jobs_of(user)
     limit = settings.EXPERIMENTS_PER_USER
-    unfinished = Experiment.objects.filter(
-        created_by=user.pk, is_external=False, status__in=(Experiment.Status.PENDING, Experiment.Status.RUNNING)
-    )
-    if unfinished.count() > limit:
+    if Experiment.objects.unfinished().filter(created_by=user.pk, is_external=False).count() > limit:
         message = f"You have {limit} experiments that have not ended. Wait until one ends, or cancel one."
         raise ApiError(429, message, "too_many_experiments", headers={"Retry-After": str(JOB_RETRY_AFTER)})
 

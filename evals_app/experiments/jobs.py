@@ -11,6 +11,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -69,15 +70,15 @@ def walk_job(job: Job) -> Any:
     )
     if experiment is None or experiment.is_finished:
         return {"done": 0}
-    needs_place = experiment.cancel_requested_at is None  # what was cancelled ends at once
-    if needs_place and not places.take(job):
-        return runner.CONTINUES
-    try:
-        if job.attempts == 1:
-            walk_or_fail(experiment, job)
-    finally:
-        if needs_place:
-            places.free()
+    if experiment.cancel_requested_at is not None:  # it ends at once
+        return walk_slice(job, experiment)
+    return places.run(job, partial(walk_slice, experiment=experiment))
+
+
+def walk_slice(job: Job, experiment: Experiment) -> dict[str, int]:
+    """Run an experiment for a minute, and enqueue its next job unless it has ended."""
+    if job.attempts == 1:
+        walk_or_fail(experiment, job)
     if not experiment.is_finished and not was_deleted(experiment):
         # A job has a limited number of attempts. After each death of a worker, the experiment gets a new job.
         enqueue_walk(experiment)

@@ -1,7 +1,8 @@
-"""Stored signals as runs are given them."""
+"""Stored signals as runs are given them, and record them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from memory_app.history.signal_markup import Signal
@@ -34,3 +35,9 @@ def signal_payload(message: Message, turn: Turn | None) -> dict[str, Any]:
         "attributes": {**signal.attributes},
         "turn": turn._asdict() if turn else None,
     }
+
+
+def signal_of_payload(payload: Mapping[str, Any]) -> Signal:
+    """Return the signal that a payload describes."""
+    names = {"attributes": payload["attributes"], "tag_name": payload["tagName"]}
+    return Signal(payload["type"], payload["contents"], **names)

@@ -30,13 +30,13 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestCon
 from pydantic_ai.models.wrapper import WrapperModel
 
 from agents_app.registry import Entry
-from memory_app.history.messages_for_model import UNPROCESSED
+from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
 from memory_app.history.signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.exceptions import RunError
-from runs_app.thread_signals.delivered import SIGNAL, SignalPayload, delivered_text, signal_payload
+from runs_app.thread_signals.delivered import SignalPayload, delivered_text, signal_payload
 from runs_app.thread_signals.woken_input import save_in_input
 
 log = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
         result = replace(prompts[0], content=delivered_text(changed))
         processed[id(prompts[0])] = (prompts[0], result)
         processed[id(result)] = (result, result)
-        message.metadata = {**(message.metadata or {}), SIGNAL: changed}
+        message.metadata = {**(message.metadata or {}), PAYLOAD: changed}
         if changed != signal and ctx.deps.thread_id is not None:
             await run_db(save_processed_signal, ctx.deps.thread_id, signal["key"], texts[0], attributes)
         if ctx.deps.is_woken:

@@ -149,13 +149,9 @@ def renew(holder: str, run_ids: Iterable[UUID]) -> dict[UUID, int]:
 
 
 def lock_run(run_id: UUID, runs: QuerySet[AgentRun]) -> AgentRun | None:
-    """Lock a run that is about to end, if it is one of these, together with its parent, which its end locks.
-
-    Those who lock several runs do that in the order of their IDs.
-    """
+    """Lock a run that is about to end, if it is one of these, together with its parent, which its end locks."""
     parent = AgentRun.objects.filter(pk=run_id, parent__isnull=False).values("parent")
-    both = AgentRun.objects.filter(Q(pk=run_id) | Q(pk__in=parent)).order_by("pk")
-    [*both.select_for_update(of=("self",)).values_list("pk")]
+    AgentRun.objects.filter(Q(pk=run_id) | Q(pk__in=parent)).lock_in_order()
     return runs.filter(pk=run_id).first()
 
 

@@ -39,11 +39,10 @@ def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str, *, may_
 
 
 def lock_with_parents(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
-    """Lock runs together with the parents of those that end, in the order in which others lock several runs."""
+    """Lock runs together with the parents of those that end."""
     parents = {snapshot.parent_id for snapshot in snapshots.values() if snapshot.end and snapshot.parent_id}
     if parents:
-        runs = AgentRun.objects.filter(pk__in=[*snapshots, *parents]).order_by("pk")
-        [*runs.select_for_update(of=("self",)).values_list("pk")]
+        AgentRun.objects.filter(pk__in=[*snapshots, *parents]).lock_in_order()
 
 
 def ended_runs(snapshots: Mapping[UUID, WriteSnapshot]) -> set[UUID]:

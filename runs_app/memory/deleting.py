@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from memory_app.history.locks import lock_threads, tree_of
 from memory_app.models import Thread
@@ -21,16 +20,11 @@ def lock_trees(thread_ids: Collection[int]) -> list[int] | None:
     threads were locked: the caller has to begin its transaction again. None is added while they are locked.
     """
     tree = tree_of(thread_ids)
-    runs = runs_of_threads(tree)
-    locked = {*runs.select_for_update(of=("self",)).values_list("pk", flat=True)}
+    runs = AgentRun.objects.filter(thread__in=tree)
+    locked = runs.lock_in_order()
     lock_threads(tree)
     is_whole = tree_of(thread_ids) == tree and {*runs.values_list("pk", flat=True)} <= locked
     return tree if is_whole else None
-
-
-def runs_of_threads(thread_ids: Sequence[int]) -> QuerySet[AgentRun]:
-    """Return the runs of threads, in the order in which they are locked."""
-    return AgentRun.objects.filter(thread__in=thread_ids).order_by("pk")
 
 
 def delete_threads(thread_ids: Collection[int]) -> int:

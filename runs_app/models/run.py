@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Self
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -64,6 +65,11 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         """Filter to the runs that a process executes, or that wait for one."""
         # Both columns are conditions of the small index of these runs, as in `unfinished`.
         return self.filter(status__in=AgentRun.LEASED_STATUSES, finished_at=None, suspended_at=None)
+
+    def lock_in_order(self) -> set[UUID]:
+        """Lock these runs in the order of their IDs, as everybody does who locks several, and return their IDs."""
+        rows = self.order_by("pk").select_for_update(of=("self",))
+        return {*rows.values_list("pk", flat=True)}
 
     def with_expired_lease(self) -> Self:
         """Filter to unfinished runs whose process has died."""

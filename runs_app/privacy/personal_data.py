@@ -125,8 +125,8 @@ def lock_owners(model: type[Model], keys: Sequence[Any]) -> bool:
         return True
     is_own = Q(pk__in=keys) | Q(root_id__in=keys)
     owners = AgentRun.objects.filter(is_own if model is AgentRun else Q(pending_calls__in=keys))
-    runs = AgentRun.objects.filter(pk__in=owners.values("pk")).order_by("pk")
-    locked = {*runs.select_for_update(of=("self",)).values_list("pk", flat=True)}
+    runs = AgentRun.objects.filter(pk__in=owners.values("pk"))
+    locked = runs.lock_in_order()
     return {*runs.values_list("pk", flat=True)} <= locked
 
 

@@ -6,27 +6,28 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import ModelRequest, UserPromptPart
 from pydantic_ai.messages import ModelMessage
 
-from memory_app.history.signal_markup import Signal, signal_text
+from memory_app.history.messages_for_model import PAYLOAD
+from memory_app.history.signal_markup import signal_text
+from memory_app.history.signal_payloads import signal_of_payload
 from memory_app.history.turns import AUTHOR_ATTRIBUTES, Turn
-
-SIGNAL = "signal"  # in the metadata of a message
 
 SignalPayload = Mapping[str, Any]  # as `take_signals` returns it
 
 
 def signal_message(payload: SignalPayload) -> ModelRequest:
     """Return a signal as a message of its own."""
-    return ModelRequest([UserPromptPart(delivered_text(payload))], metadata={SIGNAL: payload})
+    return ModelRequest([UserPromptPart(delivered_text(payload))], metadata={PAYLOAD: payload})
 
 
 def signal_payload(message: ModelMessage) -> SignalPayload | None:
     """Return the signal that a message delivers, or None."""
-    return (message.metadata or {}).get(SIGNAL) if isinstance(message, ModelRequest) else None
+    return (message.metadata or {}).get(PAYLOAD) if isinstance(message, ModelRequest) else None
 
 
 def delivered_keys(messages: Iterable[ModelMessage]) -> set[str]:
@@ -36,10 +37,8 @@ def delivered_keys(messages: Iterable[ModelMessage]) -> set[str]:
 
 def delivered_text(payload: SignalPayload) -> str:
     """Return what the model reads for a signal."""
-    attributes = payload["attributes"]
-    turn = Turn(**payload["turn"]) if payload["turn"] else None
-    if turn is not None:
-        attributes = {name: value for name, value in attributes.items() if name not in AUTHOR_ATTRIBUTES}
-    signal = Signal(payload["type"], payload["contents"], attributes=attributes, tag_name=payload["tagName"])
-    text = signal_text(signal)
-    return turn.wrap(text) if turn is not None else text
+    signal = signal_of_payload(payload)
+    if not payload["turn"]:
+        return signal_text(signal)
+    attributes = {name: value for name, value in signal.attributes.items() if name not in AUTHOR_ATTRIBUTES}
+    return Turn(**payload["turn"]).wrap(signal_text(replace(signal, attributes=attributes)))

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from memory_app.history.signal_markup import Signal, signal_text
-from memory_app.history.signal_payloads import signal_of
+from memory_app.history.signal_payloads import signal_of, signal_of_payload
 from memory_app.history.signals import stored_signals
 from memory_app.models import Message
 from runs_app.models import AgentRun
@@ -19,8 +19,13 @@ HIDDEN_TEXT = "(The input processors have not seen this message.)"
 def woken_messages(configuration: Mapping[str, Any], signals: Sequence[Message]) -> list[dict[str, Any]]:
     """Return signals as the messages of the run that they wake. Input processors of the agent replace their texts."""
     has_processors = bool(configuration.get("inputProcessors"))
-    texts = [HIDDEN_TEXT if has_processors else signal_text(signal_of(signal)) or " " for signal in signals]
+    texts = [HIDDEN_TEXT if has_processors else prompt_text(signal_of(signal)) for signal in signals]
     return [{"role": "user", "content": text} for text in texts]
+
+
+def prompt_text(signal: Signal) -> str:
+    """Return the text of a signal, which is never blank: a message must have content."""
+    return signal_text(signal) or " "
 
 
 def save_in_input(run_id: UUID, payload: Mapping[str, Any]) -> None:
@@ -29,12 +34,9 @@ def save_in_input(run_id: UUID, payload: Mapping[str, Any]) -> None:
     keys = run.input.get(SIGNALS) or [] if run is not None else []
     if run is None or payload["key"] not in keys:
         return
-    signal = Signal(
-        payload["type"], payload["contents"], attributes=payload["attributes"], tag_name=payload["tagName"]
-    )
     messages = [*run.input["messages"]]
     index = keys.index(payload["key"])
-    messages[index] = {**messages[index], "content": [{"type": "text", "text": signal_text(signal) or " "}]}
+    messages[index] = with_text_of(messages[index], signal_of_payload(payload))
     AgentRun.objects.filter(pk=run_id).update(input={**run.input, "messages": messages})
 
 
@@ -47,8 +49,9 @@ def messages_of_woken(run: AgentRun) -> list[Any]:
     if run.thread_id is None:  # deleted meanwhile
         return [last]
     row = stored_signals(run.thread_id).filter(key=run.input[SIGNALS][-1]).first()
-    return [last if row is None else {**last, "content": signal_content(row)}]
+    return [last if row is None else with_text_of(last, signal_of(row))]
 
 
-def signal_content(signal: Message) -> list[dict[str, str]]:
-    return [{"type": "text", "text": signal_text(signal_of(signal)) or " "}]
+def with_text_of(message: Mapping[str, Any], signal: Signal) -> dict[str, Any]:
+    """Return a message with the text of a signal as its content."""
+    return {**message, "content": [{"type": "text", "text": prompt_text(signal)}]}

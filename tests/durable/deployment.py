@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,7 @@ import httpx
 from agentcms.server.processes import PROJECT
 from agentcms.server.valkey import Valkey
 from tests.served import Served, wait_until
+from tests.served_accounts import prepared
 
 COMMANDS = {
     "web": ["-m", "agentcms.server.web"],
@@ -49,6 +51,22 @@ class Broker:
     def remove(self) -> None:
         self.kill()
         self.server.remove_socket()
+
+
+@contextlib.contextmanager
+def conversing_deployment(folder: Path, environment: dict[str, str], **agent: object) -> Iterator["Deployment"]:
+    """Run a web server and a worker with a scheduler and an agent, whose model the environment configures."""
+    broker = Broker(folder / "valkey")
+    with prepared(folder / "var", JOB_LEASE="2", WEB_WORKERS="2", **environment) as copy:
+        deployment = Deployment(copy, broker, worker=WORKER_WITH_BEAT)
+        try:
+            deployment.start("web", "worker")
+            deployment.wait_until_ready()
+            deployment.create_agent(0, **agent)
+            yield deployment
+        finally:
+            deployment.stop()
+            broker.remove()
 
 
 class Deployment:

@@ -15,11 +15,10 @@ import pytest
 from memory_app.history.message_data import count_tokens
 from memory_app.recall.indexing import INDEX_MESSAGES
 from tests.conftest import DRILL
-from tests.durable.deployment import WORKER_WITH_BEAT, Broker, Deployment
+from tests.durable.deployment import Deployment, conversing_deployment
 from tests.durable.recording_model import RecordingModel, recording_model
 from tests.operations.running_copy import rows
 from tests.served import wait_until
-from tests.served_accounts import prepared
 
 THREADS = 4
 SIGNALS = 200 if DRILL else 6
@@ -101,19 +100,9 @@ def model() -> Iterator[RecordingModel]:
 
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory, model) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("conversations")
-    broker = Broker(folder / "valkey")
-    with prepared(folder / "var", JOB_LEASE="2", WEB_WORKERS="2", **model.environment) as copy:
-        deployment = Deployment(copy, broker, worker=WORKER_WITH_BEAT)
-        try:
-            deployment.start("web", "worker")
-            deployment.wait_until_ready()
-            processors = [{"key": "mask-email"}]
-            deployment.create_agent(0, id=AGENT, model=MODEL, tools=[], memory=MEMORY, inputProcessors=processors)
-            yield deployment
-        finally:
-            deployment.stop()
-            broker.remove()
+    agent = {"id": AGENT, "model": MODEL, "tools": [], "memory": MEMORY, "inputProcessors": [{"key": "mask-email"}]}
+    with conversing_deployment(tmp_path_factory.mktemp("conversations"), model.environment, **agent) as deployment:
+        yield deployment
 
 
 def test_killed_processes_lose_and_repeat_no_signal(deployment, model):

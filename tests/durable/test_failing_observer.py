@@ -13,11 +13,10 @@ import pytest
 from memory_app.history.message_data import count_tokens
 from memory_app.observational.jobs import OBSERVE_THREAD
 from tests.conftest import DRILL
-from tests.durable.deployment import WORKER_WITH_BEAT, Broker, Deployment
+from tests.durable.deployment import Deployment, conversing_deployment
 from tests.durable.recording_model import RecordingModel, recording_model
 from tests.operations.running_copy import rows
 from tests.served import wait_until
-from tests.served_accounts import prepared
 
 EARLIER = 2000 if DRILL else 80  # messages that the thread has before
 WEB_KILLS = 20 if DRILL else 1
@@ -43,20 +42,9 @@ def model() -> Iterator[RecordingModel]:
 
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory, model) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("observer")
-    broker = Broker(folder / "valkey")
-    with prepared(folder / "var", JOB_LEASE="2", WEB_WORKERS="2", **model.environment) as copy:
-        deployment = Deployment(copy, broker, worker=WORKER_WITH_BEAT)
-        try:
-            deployment.start("web", "worker")
-            deployment.wait_until_ready()
-            deployment.create_agent(
-                0, id=AGENT, model={"provider": "mistral", "name": "recorded"}, tools=[], memory=MEMORY
-            )
-            yield deployment
-        finally:
-            deployment.stop()
-            broker.remove()
+    agent = {"id": AGENT, "model": {"provider": "mistral", "name": "recorded"}, "tools": [], "memory": MEMORY}
+    with conversing_deployment(tmp_path_factory.mktemp("observer"), model.environment, **agent) as deployment:
+        yield deployment
 
 
 class Asker(threading.Thread):

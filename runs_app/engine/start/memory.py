@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -15,7 +15,7 @@ from memory_app.observational.limits import THREAD_REQUIRED, THREAD_REQUIRED_MES
 from memory_app.realms import MemoryCaller, memory_caller
 from runs_app.engine.start.input import RunInput
 from runs_app.models import AgentRun
-from runs_app.requests.memory import MAX_TITLE_LENGTH
+from runs_app.requests.memory import MAX_TITLE_LENGTH, MemoryCall
 from runs_app.resolution import ResolvedAgent
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ class ThreadName(NamedTuple):
     title: str = ""
     metadata: dict[str, Any] | None = None
     has_default: bool = True
+
+    @classmethod
+    def of(cls, key: str, resource: str, memory: MemoryCall) -> Self:
+        return cls(key, resource, memory.title, memory.metadata)
 
 
 class ThreadActive(Conflict):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid5
@@ -80,13 +79,13 @@ def start_run(
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
-    requester, (agent, context) = require_editor(user, agent), for_caller(agent, user, request_context or {}, facts)
+    requester = require_editor(user, agent)
+    agent, context = for_caller(agent, user, request_context or {}, facts)
     durability = find_durability(agent, {**(options or {}), **stop_options(stop_when)})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     run_input |= context | ({"experiment": experiment.options} if experiment is not None else {})
     columns = {**run_columns(durability.is_durable, warnings, experiment), "ends_only": ends_only}
-    create: Callable[..., AgentRun] = partial(start_idempotently, key=key) if key else create_run
-    return create(agent, requester, run_input, ThreadName(thread, resource, memory.title, memory.metadata), **columns)
+    return start_idempotently(agent, requester, run_input, ThreadName.of(thread, resource, memory), key, **columns)
 
 
 def require_editor(user: Caller | None, agent: ResolvedAgent) -> User | None:
@@ -116,7 +115,9 @@ def run_columns(
 def start_idempotently(
     agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, key: str, **columns: Any
 ) -> AgentRun:
-    """Return the run of an idempotency key. The first call creates it."""
+    """Return the run of an idempotency key. The first call creates it, and so does each call without a key."""
+    if not key:
+        return create_run(agent, user, run_input, thread, **columns)
     key_id = idempotency_id(user, key)
     # The live version may change between two attempts, so only a version that the caller named counts.
     version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
