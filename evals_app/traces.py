@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from runs_app.models import AgentRun
@@ -61,7 +62,7 @@ def spans_of_run(run: AgentRun, trace_id: str, parent_id: str | None = None, dep
             yield from spans_of_run(children[call_id], trace_id, span["spanId"], depth + 1)
 
 
-def tool_span(root: JSONObject, call_id: str, payload: JSONObject, started_at: Any) -> JSONObject:
+def tool_span(root: JSONObject, call_id: str, payload: JSONObject, started_at: datetime) -> JSONObject:
     name = str(payload.get("toolName", ""))
     return {
         **root,

@@ -35,7 +35,7 @@ class LateFilter(admin.SimpleListFilter):
     title = "late"
     parameter_name = "late"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Job]) -> Iterable[tuple[str, str]]:
         return [("yes", "Late")]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Job]:
@@ -49,7 +49,7 @@ class KindFilter(admin.SimpleListFilter):
     title = "kind"
     parameter_name = "kind"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Job]) -> Iterable[tuple[str, str]]:
         return kind_titles()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
@@ -108,7 +108,7 @@ class JobAdmin(ReadOnlyAdmin):
         messages.success(request, f"{staff_job.title}: started. This page shows the progress.")
         return redirect("admin:jobs_app_job_change", job.pk)
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         staff_jobs = runner.staff_jobs if request.user.is_superuser else {}
         return super().changelist_view(request, {**(extra_context or {}), "staff_jobs": staff_jobs})
 

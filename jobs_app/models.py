@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any, ClassVar, Self
+from uuid import UUID
 
 from django.conf import settings
 from django.core.files.base import File
@@ -54,7 +55,7 @@ class JobQuerySet(models.QuerySet["Job"]):
     def unfinished(self) -> Self:
         return self.filter(state__in=(Job.State.QUEUED, Job.State.RUNNING))
 
-    def claim(self, job_id: Any) -> Job | None:
+    def claim(self, job_id: UUID | str) -> Job | None:
         """Claim a due job for this worker. Return None if another worker has it.
 
         One UPDATE decides, so two workers can never claim the same job.

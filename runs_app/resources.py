@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 
 from memory_app.realms import resource_digest, user_realm
 from runs_app.models import AgentRun, PendingCall
+from runs_app.models.run import AgentRunQuerySet
 
 
 def user_of(realm: str, key: str) -> int | None:
@@ -28,17 +29,21 @@ def run_queries(realm: str, key: str) -> Iterator[QuerySet[AgentRun]]:
         yield AgentRun.objects.filter(unnamed, requested_by=user_id)
 
 
-def runs_of(realm: str, key: str) -> Any:
+def runs_of(realm: str, key: str) -> AgentRunQuerySet:
     """Return the runs of a resource, with those of its threads."""
-    return in_any(AgentRun, *run_queries(realm, key))
+    runs: AgentRunQuerySet = in_any(AgentRun, *run_queries(realm, key))
+    return runs
 
 
-def calls_of(realm: str, key: str) -> Any:
+def calls_of(realm: str, key: str) -> QuerySet[PendingCall]:
     """Return the calls of a resource that waited for people. Those of deleted runs are known by a hash."""
     runs = runs_of(realm, key).order_by().values("pk")
     calls = PendingCall.objects.order_by()
     of_resource = calls.filter(resource_digest=resource_digest(realm, key))
-    return in_any(PendingCall, of_resource, calls.filter(run__in=runs), calls.filter(root_id__in=runs))
+    matches: QuerySet[PendingCall] = in_any(
+        PendingCall, of_resource, calls.filter(run__in=runs), calls.filter(root_id__in=runs)
+    )
+    return matches
 
 
 def in_any(model: Any, first: QuerySet[Any], *others: QuerySet[Any]) -> Any:

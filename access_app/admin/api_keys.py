@@ -89,18 +89,18 @@ class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
         keys = super().get_queryset(request).select_related("user")
         return keys if request.user.is_superuser else keys.filter(user=request.user.pk)
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         fields = (*KEY_FIELDS, *SCOPE_FIELDS)
         return fields if obj is None else (*fields, *self.readonly_fields)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         return (
             self.readonly_fields
             if obj is None
             else ("user", "role", "expires_at", *SCOPE_FIELDS, *self.readonly_fields)
         )
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(self, request: HttpRequest, obj: ApiKey | None = None, change: bool = False, **kwargs: Any) -> Any:
         """Return the form of a new key, or that of an existing one, of which only the name can be changed."""
         if obj is None:
             kwargs |= {"form": type("ApiKeyForm", (ApiKeyForm,), {"acting": request.user}), "fields": KEY_FIELDS}
@@ -121,13 +121,13 @@ class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_module_permission(request)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
         return self.has_module_permission(request)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
         return False  # keys are revoked, not deleted, so that their use can be traced
 
-    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: ApiKeyForm, change: bool) -> None:
         if change:
             super().save_model(request, obj, form, change)
             return

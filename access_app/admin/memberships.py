@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import StaffAccessMixin
@@ -98,17 +98,17 @@ class MembershipAccessMixin(StaffAccessMixin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         return managed_memberships(request.user).select_related("user")
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return (
             self.has_module_permission(request) and managed_memberships(request.user).exists()
         ) or request.user.is_superuser
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         if isinstance(obj, Membership):
             return has_role(request.user, Role.MANAGER, obj.owner_id)
         return self.has_module_permission(request)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.has_change_permission(request, obj)
 
 
@@ -129,7 +129,7 @@ class MembershipAdmin(MembershipAccessMixin, TeamManagersMixin, admin.ModelAdmin
     list_filter = ("role",)
     search_fields = ("user__username", "owner_id")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         return () if obj is None else ("user",)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -146,7 +146,7 @@ class MembershipAdmin(MembershipAccessMixin, TeamManagersMixin, admin.ModelAdmin
     def owner(self, membership: Membership) -> str:
         return membership.owner_id or SHARED_LABEL
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, **{**kwargs, "form": membership_form_for(request.user)})
 
 
@@ -158,5 +158,5 @@ class MembershipInline(MembershipAccessMixin, admin.StackedInline):
     extra = 0
     fields = (("owner_id", "role"),)
 
-    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+    def get_formset(self, request: HttpRequest, obj: Model | None = None, **kwargs: Any) -> Any:
         return super().get_formset(request, obj, **{**kwargs, "form": membership_form_for(request.user)})

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import AbstractUser, Group
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
@@ -55,15 +55,15 @@ class UserAccountAdmin(StaffAccessMixin, TeamManagersMixin, UserAdmin):
     def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
         return Membership.objects.filter(user__in=objs)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: AbstractUser | None = None) -> bool:
         return self.has_module_permission(request)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: AbstractUser | None = None) -> Any:
         if request.user.is_superuser:
             return super().get_readonly_fields(request, obj)
         return ("username", "first_name", "last_name", "email", "is_active", "last_login")
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: AbstractUser | None = None) -> Any:
         if request.user.is_superuser:
             return super().get_fieldsets(request, obj)
         return ((None, {"fields": self.get_readonly_fields(request, obj)}),)
@@ -71,7 +71,7 @@ class UserAccountAdmin(StaffAccessMixin, TeamManagersMixin, UserAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.is_superuser
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: AbstractUser | None = None) -> bool:
         return request.user.is_superuser
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:

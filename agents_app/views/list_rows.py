@@ -14,7 +14,7 @@ from django.utils.text import Truncator
 from agents_app.api.representation import known_agents, warnings_json
 from agents_app.configuration.references import NO_AGENTS
 from agents_app.configuration.tags import read_tags
-from agents_app.models import Agent, AgentQuerySet
+from agents_app.models import AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.search.snippets import SnippetPart, build_snippet, highlight, word_pattern
 from agents_app.views.status import AgentStatus, agent_status, find_drafts, find_warnings, last_changed_by
@@ -38,7 +38,7 @@ UNUSED_COLUMNS = (
 class AgentListRow:
     """A row of the list. In a search, the parts of the texts that match are marked."""
 
-    agent: Agent
+    agent: Any
     status: AgentStatus
     updated_by: str
     tags: Sequence[str]

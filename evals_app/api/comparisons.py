@@ -81,6 +81,6 @@ def compared_items(baseline: Experiment, candidate: Experiment, order: list[str]
     return sorted(rows.values(), key=lambda row: position.get(str(row["itemId"]), len(position)))
 
 
-def empty_row(item_id: Any, given: Any, truth: Any, baseline: Experiment, candidate: Experiment) -> JSONObject:
+def empty_row(item_id: UUID, given: Any, truth: Any, baseline: Experiment, candidate: Experiment) -> JSONObject:
     results = {str(baseline.pk): None, str(candidate.pk): None}
     return {"itemId": item_id, "input": given, "groundTruth": truth, "results": results}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from uuid import UUID
 
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
@@ -29,10 +29,10 @@ def may_edit(request: HttpRequest, dataset: Dataset) -> bool:
     return granted_covers(request.user, Role.EDITOR, dataset.granted)
 
 
-def get_page_experiment(request: HttpRequest, experiment_id: Any) -> Experiment:
+def get_page_experiment(request: HttpRequest, experiment_id: UUID | None) -> Experiment:
     """Return an experiment with its dataset. Raise Http404 if the user may not see it."""
     rows = Experiment.objects.for_user(request.user).select_related("dataset")
-    experiment: Experiment | None = rows.filter(pk=experiment_id).first()
+    experiment: Experiment | None = rows.filter(pk=experiment_id).first() if experiment_id else None
     if experiment is None:
         raise Http404
     return experiment

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -75,7 +77,7 @@ def fill_live_index(document: Document, job: Job) -> dict[str, Any]:
                 return {"chunks": count, "unchanged": unchanged}
 
 
-def live_index_id(document: Document) -> Any:
+def live_index_id(document: Document) -> UUID:
     """Return the ID of the live index. Raise Superseded if the base was deleted."""
     index_id = KnowledgeBase.objects.filter(pk=document.base_id).values_list("index_id", flat=True).first()
     if index_id is None:
@@ -89,7 +91,7 @@ def mark_ready(document: Document, count: int) -> None:
     )
 
 
-def progress_of(document: Document, job: Job) -> Any:
+def progress_of(document: Document, job: Job) -> Callable[[int, int], None]:
     """Return a function that reports the progress of one document."""
 
     def report(done: int, total: int) -> None:
@@ -143,7 +145,7 @@ def update_documents(base: KnowledgeBase, job: Job) -> dict[str, Any]:
     return {"documents": total, "failed": failed}
 
 
-def claim_document(document_id: Any, job: Job) -> bool:
+def claim_document(document_id: UUID | str, job: Job) -> bool:
     """Make a document that of this job, unless a job of its own waits or runs."""
     own_job = Job.objects.unfinished().filter(pk=OuterRef("job_id")).exclude(pk=job.pk)
     documents = Document.objects.filter(pk=document_id).filter(~Exists(own_job))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
@@ -22,7 +23,7 @@ def get_page_base(request: HttpRequest, key: str, role: Role = Role.VIEWER) -> K
     return base
 
 
-def get_page_document(base: KnowledgeBase, document_id: Any) -> Document:
+def get_page_document(base: KnowledgeBase, document_id: UUID) -> Document:
     return get_object_or_404(base.documents.defer("content"), pk=document_id)
 
 

@@ -35,10 +35,10 @@ class RunStepInline(StaffAccessMixin, admin.TabularInline):
     readonly_fields = fields
     verbose_name_plural = "steps of this durable run"
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: AgentRun | None = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: AgentRun | None = None) -> bool:
         return False
 
     @admin.display(description="Result")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -89,7 +90,7 @@ def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
 # --- Rows
 
 
-def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int, **values: Any) -> None:
+def save_suspension(run_id: UUID, *, calls: Sequence[PendingCall], worked_ms: int, **values: Any) -> None:
     """Save a run that waits for calls. The caller has locked its row, and has written its events."""
     now = database_time(run_id)
     finished = finished_child_ids(calls) | finished_task_ids(calls)
@@ -116,7 +117,7 @@ def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int
             leases.run_ending.send(AgentRun, run_id=run.pk, status=run.status, error="")
 
 
-def database_time(run_id: Any) -> datetime:
+def database_time(run_id: UUID) -> datetime:
     """Return the time by the clock of the database: those of two processes may differ by minutes."""
     now: datetime = AgentRun.objects.filter(pk=run_id).values_list(Now(), flat=True).get()
     return now
@@ -129,7 +130,7 @@ def announce_after_commit(calls: Iterable[PendingCall]) -> None:
             transaction.on_commit(partial(approval_requested.send, PendingCall, call=call), robust=True)
 
 
-def mark_resource(run_id: Any, calls: Iterable[PendingCall]) -> None:
+def mark_resource(run_id: UUID, calls: Iterable[PendingCall]) -> None:
     """Set the hash of the resource of a run, by which its calls are found after the run is deleted."""
     run = AgentRun.objects.without_large_columns().select_related("resource", "thread").get(pk=run_id)
     digest = digest_of_run(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from agentcms.wire.timestamps import format_timestamp
 from runs_app.approvals.lookup import TASK_ID
@@ -14,7 +15,7 @@ from runs_app.models.background_task import TaskStatus
 STARTED_TYPE = "background-task-started"
 
 
-def started_chunk(task_id: Any, call_id: str, tool: str) -> Chunk:
+def started_chunk(task_id: UUID, call_id: str, tool: str) -> Chunk:
     """Return the chunk of a call that has become a task."""
     return build_chunk(STARTED_TYPE, taskId=str(task_id), toolName=tool, toolCallId=call_id)
 

@@ -71,7 +71,7 @@ class McpServerAdmin(RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
         form = super().get_form(request, obj, change, **kwargs)
         return type("McpServerFormOfUser", (form,), {"user": request.user})
 
-    def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool) -> None:
         # Not the other columns: a job may have stored the tools meanwhile.
         obj.save(update_fields=EDITED_COLUMNS if change else None)
         if obj.is_enabled and (not change or {"url", "headers", "transport", "command_key"} & {*form.changed_data}):

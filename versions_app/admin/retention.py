@@ -62,7 +62,7 @@ class OwnerRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
         return self.has_view_permission(request, obj)
 
     @admin.display(ordering="owner_id")
-    def team(self, rule: Any) -> str:
+    def team(self, rule: RetentionRule) -> str:
         return rule.owner_id or "Shared"
 
 

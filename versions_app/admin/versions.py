@@ -159,7 +159,7 @@ class AgentVersionAdmin(HistoryAdmin):
             raise Http404(VERSION_GONE_MESSAGE) from None
 
     @admin.display(description="Snapshot")
-    def snapshot_json(self, version: AgentVersion) -> str:
+    def snapshot_json(self, version: Any) -> str:
         return format_html("<pre>{}</pre>", json.dumps(version.snapshot, indent=2, ensure_ascii=False))
 
     @admin.display(description="Changes")
@@ -185,13 +185,13 @@ class AgentVersionAdmin(HistoryAdmin):
         return str(version.custom_message or version.summary)
 
     @admin.display(description="State")
-    def state(self, version: AgentVersion) -> str:
+    def state(self, version: Any) -> str:
         is_live = version.pk == version.agent.active_version_id
         is_draft = version.agent.has_draft and version.pk == version.agent.head_version_id
         return "live" if is_live else "draft" if is_draft else "–"
 
     @admin.display(description="Pages")
-    def page_links(self, version: AgentVersion) -> str:
+    def page_links(self, version: Any) -> str:
         version_url = reverse("versions:view", args=[version.agent_id, version.version_number])
         history_url = reverse("versions:list", args=[version.agent_id])
         return format_html('<a href="{}">This version</a> · <a href="{}">History</a>', version_url, history_url)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -47,7 +48,7 @@ class ActivationsView(JSONView):
         return json_response(payload | warning_payloads(unknown))
 
 
-def live_at(moves: Any, agent_id: str, at: datetime) -> dict[str, Any]:
+def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> dict[str, Any]:
     """Return the version that was live at a time, even if it was deleted since. Raises NotFound."""
     # Times on the wire are truncated to milliseconds, so include the whole millisecond.
     end = at.replace(microsecond=at.microsecond // 1000 * 1000 + 999)
