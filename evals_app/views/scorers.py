@@ -106,28 +106,42 @@ def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
 @require_safe
 @login_required
 def scorer(request: HttpRequest, scorer_id: str) -> HttpResponse:
-    """Show a scorer with its history, and try its newest version on the run in the address."""
+    """Show a scorer with its history. `?run=` fills in the form that tries it, and calls nothing."""
     row = get_page_scorer(request, scorer_id)
+    return render_scorer(request, row, run_id=parse_run_address(request.GET.get("run", "")))
+
+
+@require_POST
+@login_required
+def try_scorer(request: HttpRequest, scorer_id: str) -> HttpResponse:
+    """Show a scorer with the score of its newest version for a run. A judge costs money."""
+    row = get_page_scorer(request, scorer_id, Role.EDITOR)
+    run_id = parse_run_address(request.POST.get("run", ""))
+    return render_scorer(request, row, run_id=run_id, **try_on_run(request, row, run_id))
+
+
+def parse_run_address(text: str) -> str:
+    """Return the ID at the end of the address of a run, or the text itself."""
+    return text.strip().rstrip("/").rpartition("/")[2]
+
+
+def render_scorer(request: HttpRequest, row: Scorer, **context: Any) -> HttpResponse:
+    """Return the page of a scorer."""
     versions: Any = Paginator(row.versions.all(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    run_id = request.GET.get("run", "").strip().rstrip("/").rpartition("/")[2]
-    context: dict[str, Any] = {
+    context |= {
         "nav": "evals",
         "scorer": row,
         "fields": field_differences({}, row.head.snapshot if row.head else {}),
         "page": versions,
-        "run_id": run_id,
         "may_edit": granted_covers(request.user, Role.EDITOR, row.granted),
         "may_publish": granted_covers(request.user, Role.PUBLISHER, row.granted),
         "has_tests": bool(judge_of(row)),
     }
-    if run_id:
-        context |= try_on_run(request, row, run_id)
     return render(request, "evals/scorer.html", context)
 
 
 def try_on_run(request: HttpRequest, row: Scorer, run_id: str) -> dict[str, Any]:
     """Return the score of the newest version for a run that the user may read, or why there is none."""
-    require_granted_role(request.user, Role.EDITOR, row)  # a judge costs money
     key = parse_uuid(run_id)
     run = AgentRun.objects.for_user(request.user).filter(pk=key).first() if key else None
     if run is None:

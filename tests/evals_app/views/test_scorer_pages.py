@@ -87,18 +87,29 @@ def test_a_draft_is_tried_on_any_run_that_the_user_may_read(client, publisher, r
     secret = RunFactory(agent=AgentFactory(owner_id="elsewhere"), owner_id="elsewhere")
     client.post("/scorers/refunds/edit", INCLUDES | {"settings": '{"check": "includes", "values": ["money", "back"]}'})
 
-    page = text(client.get(f"/scorers/refunds?run=http://testserver/runs/{run.pk}"))
+    page = text(client.post("/scorers/refunds/try", {"run": f"http://testserver/runs/{run.pk}"}))
 
     assert "<b>0.500</b>" in page
     assert "Missing: back." in page
     for key in (secret.pk, "nonsense"):
-        assert "This run was not found." in text(client.get(f"/scorers/refunds?run={key}"))
+        assert "This run was not found." in text(client.post("/scorers/refunds/try", {"run": key}))
+
+
+def test_reading_the_page_of_a_scorer_calls_nothing(client, publisher, refunds):
+    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get a refund.")
+
+    page = text(client.get(f"/scorers/refunds?run={run.pk}"))
+
+    assert f'value="{run.pk}"' in page
+    assert "<dt>Score</dt>" not in page
+    assert client.get("/scorers/refunds/try").status_code == 405
+    assert "<dt>Score</dt>" in text(client.post("/scorers/refunds/try", {"run": run.pk}))
 
 
 def test_roles_and_strangers(client, refunds):
     client.force_login(member("viewer", "support"))
     assert "Try on a run" not in text(client.get("/scorers/refunds"))
-    assert client.get("/scorers/refunds?run=x").status_code == 403
+    assert client.post("/scorers/refunds/try", {"run": "x"}).status_code == 403
     assert client.get("/scorers/refunds/edit").status_code == 403
     client.force_login(member("editor", "support"))
     for route in ("versions/1/publish", "versions/1/restore"):
@@ -107,7 +118,8 @@ def test_roles_and_strangers(client, refunds):
     client.force_login(member("manager", "elsewhere"))
     for route in ("", "/edit", "/compare?from=1&to=1"):
         assert client.get(f"/scorers/refunds{route}").status_code == 404
-    assert client.post("/scorers/refunds/versions/1/publish").status_code == 404
+    for route in ("versions/1/publish", "try"):
+        assert client.post(f"/scorers/refunds/{route}").status_code == 404
     assert "Refunds" not in text(client.get("/scorers"))
 
 
@@ -116,10 +128,10 @@ def test_a_try_has_the_limits_of_streams(client, publisher, refunds, settings):
     run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get a refund.")
 
     with StreamSlot(publisher):
-        busy = text(client.get(f"/scorers/refunds?run={run.pk}"))
+        busy = text(client.post("/scorers/refunds/try", {"run": run.pk}))
 
     assert "You have 1 open streams" in busy
-    assert "<b>1.000</b>" in text(client.get(f"/scorers/refunds?run={run.pk}"))
+    assert "<b>1.000</b>" in text(client.post("/scorers/refunds/try", {"run": run.pk}))
 
 
 @pytest.mark.parametrize(
