@@ -35,7 +35,7 @@ ERROR_DESCRIPTIONS = {
     415: "Send application/json.",
     422: "The Idempotency-Key was used for another request, a decision does not fit, or the body names a program.",
     424: "The run failed; the message has the reason.",
-    429: "Too many requests or jobs: retry after the seconds in Retry-After. Or too large files: delete some.",
+    429: "Too many requests or jobs: retry after the seconds in Retry-After. Or too many files: delete some.",
     501: "Not supported.",
     503: "A lock was not available in time; retry after the seconds in Retry-After.",
 }

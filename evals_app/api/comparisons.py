@@ -9,12 +9,16 @@ from django.http import HttpResponse
 from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
+from agentcms.api.pagination import PageSize, Paging, in_parts, text_length
 from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import MAX_PER_PAGE, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
 from evals_app.api.experiments import get_experiment
 from evals_app.api.lookups import get_dataset
+from evals_app.api.representation import paged
 from evals_app.compare.jobs import find_comparison
 from evals_app.compare.repeats import mean_scores
 from evals_app.models import Comparison, Experiment, ExperimentResult
@@ -36,49 +40,69 @@ class CompareView(JSONView):
 
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         get_dataset(request, dataset_id)
+        with QueryParams(request) as query:
+            paging = query.paging(MAX_PER_PAGE)  # the published client cannot ask for a second page
+            unknown = query.check_unknown_names()
         fields = validate_fields(CompareBody, json_object_body(request))
         baseline, candidate = (
             get_experiment(request, fields[name], dataset_id=dataset_id)
             for name in ("experiment_id_a", "experiment_id_b")
         )
         comparison = find_comparison(baseline, candidate, request.user)
-        return json_response(comparison_body(comparison, baseline, candidate))
+        return json_response(comparison_body(comparison, baseline, candidate, paging) | warning_payloads(unknown))
 
 
-def comparison_body(comparison: Comparison, baseline: Experiment, candidate: Experiment) -> JSONObject:
+def comparison_body(comparison: Comparison, baseline: Experiment, candidate: Experiment, paging: Paging) -> JSONObject:
     statistics = comparison.statistics
     order = [row["itemId"] for row in statistics["items"]] if statistics else []
+    item_ids = ordered_items(baseline, candidate, order)
+    items = compared_items(baseline, candidate, item_ids[paging.start : paging.stop])
     return {
         "baselineId": baseline.pk,
         "state": comparison.state,
         "statistics": {name: value for name, value in statistics.items() if name != "items"} if statistics else None,
-        "items": compared_items(baseline, candidate, order),
+        **paged("items", items, len(item_ids), paging),
     }
+
+
+def ordered_items(baseline: Experiment, candidate: Experiment, order: list[str]) -> list[UUID]:
+    """Return the items that one of two experiments answered, in this order and then the others by ID."""
+    done = ExperimentResult.objects.filter(state=ExperimentResult.State.DONE).order_by()
+    item_ids = done.filter(experiment__in=[baseline, candidate]).values_list("item_id", flat=True).distinct()
+    position = {item_id: number for number, item_id in enumerate(order)}
+    return sorted(item_ids, key=lambda item_id: (position.get(str(item_id), len(position)), item_id))
+
+
+def compared_items(baseline: Experiment, candidate: Experiment, item_ids: list[UUID]) -> list[JSONObject]:
+    """Return items with the answers of two experiments. They are read in parts, up to the size of a page."""
+    rows: list[JSONObject] = []
+    size = PageSize()
+    for part in in_parts(item_ids):
+        compared = compared_part(baseline, candidate, part)
+        size.add(text_length(compared))
+        rows += compared
+    return rows
 
 
 ANSWER_COLUMNS = ("item_id", "item_version__input", "item_version__ground_truth", "output", "scores")
 
 
-def compared_items(baseline: Experiment, candidate: Experiment, order: list[str]) -> list[JSONObject]:
-    """Return the items of two experiments with both answers, in this order and then the others.
-
-    Of an item that was answered several times, return the first answer and the means of the scores.
-    """
-    rows: dict[str, JSONObject] = {}
+def compared_part(baseline: Experiment, candidate: Experiment, item_ids: list[UUID]) -> list[JSONObject]:
+    """Return items with both answers. Of several answers to an item: the first one, and the means of the scores."""
+    rows: dict[UUID, JSONObject] = {}
     for experiment in (baseline, candidate):
         repeats: dict[UUID, list[list[JSONObject]]] = {}
-        results = experiment.results.filter(state=ExperimentResult.State.DONE).order_by("attempt")
-        for item_id, given, truth, output, scores in results.values_list(*ANSWER_COLUMNS):
-            row = rows.setdefault(str(item_id), empty_row(item_id, given, truth, baseline, candidate))
+        results = experiment.results.filter(state=ExperimentResult.State.DONE, item_id__in=item_ids)
+        for item_id, given, truth, output, scores in results.order_by("attempt").values_list(*ANSWER_COLUMNS):
+            row = rows.setdefault(item_id, empty_row(item_id, given, truth, baseline, candidate))
             attempts = repeats.setdefault(item_id, [])
             if not attempts:
                 row["results"][str(experiment.pk)] = {"output": output}
             attempts.append(scores)
         for item_id, attempts in repeats.items():
             means = {entry["scorerId"]: entry["score"] for entry in mean_scores(attempts)}
-            rows[str(item_id)]["results"][str(experiment.pk)]["scores"] = means
-    position = {item_id: number for number, item_id in enumerate(order)}
-    return sorted(rows.values(), key=lambda row: position.get(str(row["itemId"]), len(position)))
+            rows[item_id]["results"][str(experiment.pk)]["scores"] = means
+    return [rows[item_id] for item_id in item_ids if item_id in rows]
 
 
 def empty_row(item_id: UUID, given: Any, truth: Any, baseline: Experiment, candidate: Experiment) -> JSONObject:

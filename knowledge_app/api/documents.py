@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -75,7 +76,7 @@ def add_from_json(request: Request, base: KnowledgeBase) -> Document:
 
 
 def add_files(request: Request, base: KnowledgeBase) -> list[Document]:
-    """Add the files of a form. The field `metadata` is that of all of them, as JSON."""
+    """Add the files of a form: all or none. The field `metadata` is that of all of them, as JSON."""
     files = [file for name in request.FILES for file in request.FILES.getlist(name)]
     if not files or len(files) > MAX_FILES:
         raise BadRequest("request body", [("file", f"Send 1 to {MAX_FILES} files.")])
@@ -87,10 +88,11 @@ def add_files(request: Request, base: KnowledgeBase) -> list[Document]:
         raise BadRequest("request body", faults) from None
     limit = settings.KNOWLEDGE_MAX_DOCUMENT_BYTES
     contents = [(file.name, file.read(limit + 1), file.content_type) for file in files]
-    return [
-        add_content(base, name, content, metadata=metadata, media_type=declared or "", user=request.user)
-        for name, content, declared in contents
-    ]
+    with transaction.atomic():
+        return [
+            add_content(base, name, content, metadata=metadata, media_type=declared or "", user=request.user)
+            for name, content, declared in contents
+        ]
 
 
 class DocumentView(JSONView):

@@ -16,6 +16,7 @@ from agentcms.wire.validation import find_faults
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.fetching import reject_large
 from knowledge_app.documents.media_types import MARKDOWN, media_type_of
+from knowledge_app.documents.quota import require_quota
 from knowledge_app.indexing.jobs import enqueue_indexing
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.models.document import MAX_NAME_LENGTH
@@ -34,9 +35,10 @@ def add_content(
     source: str = Document.Source.FILE,
     user: Caller | None = None,
 ) -> Document:
-    """Add a document, or replace the one of this name, and index it in a job. Raise DocumentError.
+    """Add a document, or replace the one of this name, and index it in a job.
 
-    An equal document that is indexed already is left as it is. Without `metadata`, a document keeps its own.
+    Raise DocumentError and DocumentQuotaExceeded. An equal document that is indexed already is left as it is. Without
+    `metadata`, a document keeps its own.
     """
     name = checked_name(name)
     reject_empty(content)
@@ -58,7 +60,7 @@ def add_content(
 def add_text(
     base: KnowledgeBase, name: str, text: str, *, metadata: dict[str, Any] | None = None, user: Caller | None = None
 ) -> Document:
-    """Add a text, which may have Markdown. Raise DocumentError."""
+    """Add a text, which may have Markdown. Raise DocumentError and DocumentQuotaExceeded."""
     if not text.strip():
         raise DocumentError("The text is blank. Enter at least a word.")
     return add_content(
@@ -74,7 +76,10 @@ def add_url(
     metadata: dict[str, Any] | None = None,
     user: Caller | None = None,
 ) -> Document:
-    """Add the document at a URL, which a job fetches. Raise DocumentError for a URL that may not be reached."""
+    """Add the document at a URL, which a job fetches.
+
+    Raise DocumentError for a URL that may not be reached, and DocumentQuotaExceeded.
+    """
     if len(url) > MAX_URL_LENGTH:
         raise DocumentError(f"The URL has more than {MAX_URL_LENGTH} characters.")
     try:
@@ -99,6 +104,7 @@ def _store(
             document = Document(base=base, name=name, created_by_name=getattr(user, "username", ""))
         elif is_unchanged(document, fields, metadata):
             return document
+        require_quota(document, fields.get("size", document.size))
         for field, value in fields.items():
             setattr(document, field, value)
         document.metadata = document.metadata if metadata is None else metadata

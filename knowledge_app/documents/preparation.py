@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import hashlib
 
+from django.db import transaction
+
 from knowledge_app.documents.extraction import extract_text
 from knowledge_app.documents.fetching import fetch_document
 from knowledge_app.documents.media_types import media_type_of
+from knowledge_app.documents.quota import require_quota
 from knowledge_app.models import Document
 
 
 def prepare_document(document: Document, *, fetches: bool) -> None:
     """Fetch the content of a document by URL, and extract the text unless it is that of the content already.
 
-    Only the job of the document stores what it finds. Raise DocumentError.
+    Only the job of the document stores what it finds. Raise DocumentError and DocumentQuotaExceeded.
     """
     rows = Document.objects.filter(pk=document.pk, job_id=document.job_id)
     content = bytes(document.content)
     if document.source == Document.Source.URL and (fetches or not document.text_hash):
         content, declared = fetch_document(document.url)
         document.media_type = media_type_of(document.url.partition("?")[0], content, declared)
-        document.content_hash, document.size = hashlib.sha256(content).hexdigest(), len(content)
-        rows.update(media_type=document.media_type, content_hash=document.content_hash, size=document.size)
+        document.content_hash = hashlib.sha256(content).hexdigest()
+        with transaction.atomic():
+            require_quota(document, len(content))
+            document.size = len(content)
+            rows.update(media_type=document.media_type, content_hash=document.content_hash, size=document.size)
     if document.text_hash == document.content_hash:
         return
     document.text, document.sections = extract_text(content, document.media_type)

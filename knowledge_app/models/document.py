@@ -71,7 +71,10 @@ class Document(models.Model):
     class Meta:
         ordering: ClassVar = ["name"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["base", "name"], name="document_name")]
-        indexes: ClassVar = [models.Index(fields=["status"], name="document_status")]
+        indexes: ClassVar = [
+            models.Index(fields=["status"], name="document_status"),
+            models.Index(fields=["base", "size"], name="document_size_of_base"),  # a sum that reads no content
+        ]
 
     def __str__(self) -> str:
         return self.name

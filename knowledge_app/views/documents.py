@@ -42,9 +42,9 @@ def upload(request: HttpRequest, key: str) -> HttpResponse:
         for file in request.FILES.getlist("files")[:MAX_UPLOADED_FILES]
     ]
     if not results:
-        results = [{"name": "", "error": "Choose at least one file."}]
+        results = [{"name": "", "error": "Choose at least one file.", "status": 422}]
     if request.headers.get("Accept") == "application/json":
-        return JsonResponse({"results": results}, status=422 if results[0]["error"] else 201)
+        return JsonResponse({"results": results}, status=results[0].get("status", 201))
     for result in results:
         if result["error"]:
             messages.error(request, f"{result['name']}: {result['error']}".removeprefix(": "))
@@ -56,13 +56,13 @@ def upload(request: HttpRequest, key: str) -> HttpResponse:
 
 def add_file(
     base: KnowledgeBase, file: UploadedFile[Any], metadata: dict[str, Any] | None, user: Caller
-) -> dict[str, str]:
-    """Add a file and return its name with what is wrong with it, or a blank text."""
+) -> dict[str, Any]:
+    """Add a file and return its name with what is wrong with it, or a blank text, and the status of an error."""
     name, content = file.name or "", file.read(settings.KNOWLEDGE_MAX_DOCUMENT_BYTES + 1)
     try:
         add_content(base, name, content, metadata=metadata, media_type=file.content_type or "", user=user)
     except ApiError as error:
-        return {"name": name, "error": error.error}
+        return {"name": name, "error": error.error, "status": error.status}
     return {"name": name, "error": ""}
 
 
@@ -97,16 +97,18 @@ def add_from_form(
     request: HttpRequest, base: KnowledgeBase, form: MetadataForm, field: str, add: Callable[[], Document]
 ) -> HttpResponse:
     """Add the document of a form, or show the form with its errors."""
+    status = 422
     if form.is_valid():
         try:
             document = add()
         except ApiError as error:
+            status = error.status
             form.add_error(field, error.error)
         else:
             messages.success(request, f"{document.name} was added. Indexing takes a moment.")
             return redirect("knowledge:view", base.key)
     context = {"nav": "knowledge", "base": base, "form": form, "kind": field}
-    return render(request, "knowledge/add.html", context, status=422)
+    return render(request, "knowledge/add.html", context, status=status)
 
 
 @require_safe

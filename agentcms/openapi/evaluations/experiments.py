@@ -10,6 +10,7 @@ from agentcms.openapi.json_schema import (
     INTEGER,
     JSON,
     OBJECT,
+    PAGINATION,
     STRING,
     UUID_STRING,
     array_of,
@@ -91,6 +92,7 @@ EXPERIMENT_OPERATIONS = (
         "Compare two experiments",
         "ExperimentComparison",
         "CompareExperiments",
+        query=(*PAGING, "strict"),
     ),
     Operation("get", GATES, "listGates", "List the release gates of an agent", "Gates"),
     Operation("post", GATES, "createGate", "Add a release gate", "Gate", "GateCreate", status=201),
@@ -124,7 +126,10 @@ EXPERIMENT_DESCRIPTIONS: dict[str, str] = {
     "runExperimentItem": "Waits for the answer and its scores. Repeating it returns the same result.",
     "finalizeExperiment": "Counts the results. Repeating it changes nothing.",
     "listExperiments": "Those over the datasets that you may see.",
-    "compareExperiments": "Answers at once. The statistics are null until a job has computed them.",
+    "compareExperiments": (
+        "Answers at once. The statistics are null until a job has computed them. The items that got worse come "
+        "first, in pages of 1000 unless perPage is smaller."
+    ),
     "listGates": "With what its draft, or else its live version, is missing. Those of its team are included.",
     "createGate": "Needs the manager role.",
     "updateGate": "Needs the manager role. Changes the named fields.",
@@ -270,6 +275,7 @@ def experiment_schemas() -> dict[str, JSON]:
             state=STRING,
             statistics=nullable(OBJECT),
             items=array_of(object_of(itemId=UUID_STRING, input=ANY, groundTruth=ANY, results=OBJECT)),
+            pagination=PAGINATION,
         ),
         "Gate": gate_schema(),
         "Gates": object_of(gates=array_of(gate_state_schema()), versionNumber=INTEGER),

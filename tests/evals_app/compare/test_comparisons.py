@@ -1,5 +1,7 @@
 """Comparisons of two experiments in the API: pairs, the kept row, and who may."""
 
+from math import ceil
+
 import pytest
 from agentcms_client.experiments import compare_steps
 from agentcms_client.outcomes import ExperimentFailed
@@ -7,6 +9,8 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agentcms.api import pagination
+from agentcms.api.query_params import MAX_PER_PAGE
 from evals_app.compare.jobs import COMPARE
 from evals_app.datasets.changes import add_items
 from evals_app.models import Comparison, Experiment, ExperimentResult, ItemVersion
@@ -90,6 +94,32 @@ def test_the_items_are_those_of_both_with_what_got_worse_first(viewer, pair):
     assert first["results"][str(pair[1].pk)] == {"output": "answer 0.25", "scores": {"exact": 0.25}}
 
 
+def test_the_items_come_in_pages_and_only_the_answers_of_one_are_read(viewer, pair):
+    viewer.post(PATH, body(*pair))
+    do_jobs()
+    everything = viewer.post(PATH, body(*pair)).body["items"]
+
+    with CaptureQueriesContext(connection) as queries:
+        pages = [viewer.post(f"{PATH}?perPage=5&page={page}", body(*pair)).body for page in range(4)]
+
+    assert [len(page["items"]) for page in pages] == [5, 5, 2, 0]
+    assert [item for page in pages for item in page["items"]] == everything
+    assert [page["pagination"]["hasMore"] for page in pages] == [True, True, False, False]
+    assert {page["pagination"]["total"] for page in pages} == {12}
+    reads = [query["sql"] for query in queries if '"output"' in query["sql"]]
+    assert len(reads) == 6
+    assert all('"item_id" IN' in sql for sql in reads)
+
+
+def test_more_answers_than_a_page_may_have_are_refused_with_the_way_out(viewer, pair, monkeypatch):
+    monkeypatch.setattr(pagination, "MAX_PAGE_MB", 0.0005)
+
+    answer = viewer.post(PATH, body(*pair))
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "perPage")
+    assert viewer.post(f"{PATH}?perPage=1", body(*pair)).status_code == 200
+
+
 def test_items_of_one_side_are_listed_and_not_averaged_in(viewer):
     dataset = make_dataset("a", "b", owner_id="support")
     before = ended(dataset, [1.0, 0.0])
@@ -144,13 +174,15 @@ def queries_of_a_comparison(viewer, dataset):
     return [query["sql"] for query in captured]
 
 
-def test_any_number_of_items_is_read_in_a_constant_number_of_queries(viewer):
+def test_items_are_read_in_two_queries_for_each_part(viewer):
     dataset = make_dataset(*map(str, range(3)), owner_id="support")
     few = queries_of_a_comparison(viewer, dataset)
     add_items(dataset, [{"input": str(number)} for number in range(3, MANY_ITEMS)])
     many = queries_of_a_comparison(viewer, dataset)
 
-    assert len(many) == len(few) <= 16
+    parts = ceil(min(MANY_ITEMS, MAX_PER_PAGE) / pagination.ROWS_PER_READ)
+    assert len(many) == len(few) + 2 * (parts - 1)
+    assert len(few) <= 16
 
 
 def test_a_comparison_that_fails_says_so(viewer, client, pair):
