@@ -43,10 +43,20 @@ class JobQuerySet(models.QuerySet["Job"]):
         )
 
     def for_user(self, user: Caller) -> Self:
-        """Return the jobs that the user requested, or all for a superuser."""
+        """Return the jobs that the user requested, or all for a superuser.
+
+        The file of an export has the data of an end user, or of the user. A job with a realm in its parameters is only
+        that of callers in this realm.
+        """
         if not user.is_authenticated:
             return self.none()
-        return self if user.is_superuser else self.filter(requested_by=user)
+        key = getattr(user, "api_key", None)
+        served = None if key is None else key.realm_owner
+        if user.is_superuser and served is None:
+            return self
+        realm = f"u{user.pk}" if served is None else f"o{served}"
+        in_realm = Q(parameters__realm__isnull=True) | Q(parameters__realm=realm)
+        return self.filter(in_realm, requested_by=user)
 
     def without_large_columns(self) -> Self:
         """Leave out what may be long. Lists use this."""

@@ -36,6 +36,11 @@ def owner_realm(owner_id: str) -> str:
     return f"o{owner_id}"
 
 
+def owner_of_realm(realm: str) -> str | None:
+    """Return the owner whose end users have a realm, or None for the realm of a user."""
+    return realm[1:] if realm.startswith("o") else None
+
+
 def describe_realm(realm: str, username: str) -> str:
     """Return a realm for people: `tom (u3)`, or `end users of support (osupport)`.
 
@@ -63,6 +68,12 @@ def resource_digest(realm: str, key: str) -> str:
     return sha256_hex(json.dumps([realm, key], ensure_ascii=False))
 
 
+def served_owner(user: Caller) -> str | None:
+    """Return the owner whose end users the API key of a caller serves, or None for a caller in its own realm."""
+    key: ApiKey | None = getattr(user, "api_key", None)
+    return None if key is None else key.realm_owner
+
+
 @dataclass(frozen=True)
 class MemoryCaller:
     """A caller with the realm and the resource that its credentials give it."""
@@ -75,7 +86,7 @@ class MemoryCaller:
     @property
     def owner_id(self) -> str | None:
         """The owner whose end users the caller serves, or None for a caller in its own realm."""
-        return self.realm[1:] if self.realm.startswith("o") else None
+        return owner_of_realm(self.realm)
 
     def resource_to_read(self, named: str) -> str:
         """Return the resource of a list: the named one, that of the credentials, or "" for the whole realm.

@@ -25,7 +25,7 @@ def run_queries(realm: str, key: str) -> Iterator[QuerySet[AgentRun]]:
     yield AgentRun.objects.filter(resource__realm=realm, resource__key=key)
     yield AgentRun.objects.filter(thread__realm=realm, thread__resource_key=key)
     if (user_id := user_of(realm, key)) is not None:
-        unnamed = Q(resource=None, thread=None, experiment_id=None, parent=None)
+        unnamed = Q(resource=None, thread=None, experiment_id=None, parent=None, realm_owner=None)
         yield AgentRun.objects.filter(unnamed, requested_by=user_id)
 
 
@@ -53,12 +53,15 @@ def in_any(model: Any, first: QuerySet[Any], *others: QuerySet[Any]) -> Any:
 
 
 def resource_of_run(run: AgentRun) -> tuple[str, str] | None:
-    """Return realm and key of the resource whose data a run is, or None for a run of trusted code."""
+    """Return realm and key of the resource whose data a run is, or None.
+
+    Runs of trusted code have none, and those of a service that names no end user.
+    """
     if run.resource is not None:
         return str(run.resource.realm), str(run.resource.key)
     if run.thread is not None and run.thread.realm:
         return str(run.thread.realm), str(run.thread.resource_key)
-    if run.requested_by_id is None or run.experiment_id is not None:
+    if run.requested_by_id is None or run.experiment_id is not None or run.realm_owner is not None:
         return None
     return user_realm(run.requested_by_id), user_realm(run.requested_by_id)
 

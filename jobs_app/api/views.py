@@ -25,7 +25,7 @@ class JobsView(JSONView):
         with QueryParams(request) as query:
             paging, kind = query.paging(JOBS_PER_PAGE), query.text("kind")
             unknown = [name._asdict() for name in query.check_unknown_names()]
-        jobs = Job.objects.filter(requested_by=request.user.pk)
+        jobs = Job.objects.for_user(request.user).filter(requested_by=request.user.pk)
         if kind is not None:
             jobs = jobs.filter(kind=kind)
         page = jobs.without_large_columns().select_related("file")[paging.start : paging.stop]

@@ -30,7 +30,7 @@ class ThreadQuerySet(models.QuerySet["Thread"]):
             return self.filter(realm=caller.realm, resource_key=caller.default_resource)
         if caller.owner_id is not None:
             return self.filter(realm=caller.realm)
-        joined = Q(pk__in=ThreadQuerySet._joined_by(caller.user))
+        joined = Q(pk__in=joined_threads(caller.user))
         return self.filter(Q(realm=caller.realm) | joined)
 
     def readable_on_pages(self, user: Caller) -> Self:
@@ -43,7 +43,7 @@ class ThreadQuerySet(models.QuerySet["Thread"]):
     def _readable_by(self, user: Caller) -> Self:
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
-        joined = Q(pk__in=ThreadQuerySet._joined_by(user))
+        joined = Q(pk__in=joined_threads(user))
         published = Q(agent__owner_id__in=owner_ids_for(user, Role.PUBLISHER))
         return self.filter(Q(realm=f"u{user.pk}") | joined | published)
 
@@ -51,12 +51,13 @@ class ThreadQuerySet(models.QuerySet["Thread"]):
         """Filter to the threads of a resource, without those of sub-agents and experiments."""
         return self.filter(realm=realm, resource_key=resource, parent=None, experiment_id=None)
 
-    @staticmethod
-    def _joined_by(user: Caller) -> models.QuerySet[Participant, int]:
-        participants = Participant.objects.filter(user_id=cast(int, user.pk))
-        if not has_role_everywhere(user, Role.VIEWER):
-            participants = participants.filter(thread__agent__owner_id__in=owner_ids_for(user))
-        return participants.values_list("thread_id", flat=True)
+
+def joined_threads(user: Caller) -> models.QuerySet[Participant, int]:
+    """Return the IDs of the threads that a user takes part in, as a member of the team of their agent."""
+    participants = Participant.objects.filter(user_id=cast(int, user.pk))
+    if not has_role_everywhere(user, Role.VIEWER):
+        participants = participants.filter(thread__agent__owner_id__in=owner_ids_for(user))
+    return participants.values_list("thread_id", flat=True)
 
 
 class Thread(models.Model):

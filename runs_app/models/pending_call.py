@@ -10,9 +10,11 @@ from django.db.models import Q
 from django.utils import timezone
 
 from access_app.caller import Caller
-from access_app.permissions import has_role_everywhere, owner_ids_for
+from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.ids import uuid7
+from memory_app.models.thread import joined_threads
+from memory_app.realms import served_owner
 from runs_app.models.run import AgentRun
 
 
@@ -27,14 +29,23 @@ class PendingCallQuerySet(models.QuerySet["PendingCall"]):
         It follows `AgentRun.objects.for_user()`, but needs no run, because these rows outlive it. Former members see
         no calls: they show how an agent works.
         """
+        if (served := served_owner(user)) is not None:
+            return self._of_end_users(user, served)
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
         if not (user.is_authenticated and user.is_active):
             return self.none()
-        own = Q(requested_by=user)
+        own = Q(requested_by=user) & (Q(realm_owner=None) | Q(run__thread__in=joined_threads(user)))
         if not has_role_everywhere(user, Role.VIEWER):
             own &= Q(owner_id__in=owner_ids_for(user))
         return self.filter(own | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
+
+    def _of_end_users(self, user: Caller, owner_id: str) -> Self:
+        """Filter to the calls that the API key of a user asked for in the realm of an owner's end users."""
+        if not has_role(user, Role.EDITOR, owner_id):
+            return self.none()
+        calls = self.filter(requested_by=user, realm_owner=owner_id)
+        return calls if has_role_everywhere(user, Role.VIEWER) else calls.filter(owner_id__in=owner_ids_for(user))
 
     def decidable_by(self, user: Caller) -> Self:
         """Filter to the waiting calls that a user may decide."""
@@ -91,6 +102,9 @@ class PendingCall(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
     requested_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    realm_owner = models.CharField(
+        max_length=128, null=True, editable=False, help_text="The owner whose end users asked. Null for users."
+    )
     resource_digest = models.CharField(
         max_length=64, blank=True, default="", db_default="", editable=False, help_text="The hash of the resource."
     )

@@ -17,12 +17,14 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from access_app.caller import Caller
-from access_app.permissions import granted_covers, granted_role, has_role_everywhere, owner_ids_for
+from access_app.permissions import granted_covers, granted_role, has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.db.json_encoder import CompactEncoder
 from agentcms.ids import uuid7
 from agents_app.models import Agent
 from memory_app.models import Resource, Thread
+from memory_app.models.thread import joined_threads
+from memory_app.realms import served_owner
 from runs_app.models.run_configuration import RunConfiguration, load_configuration, save_configuration
 
 LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
@@ -33,19 +35,26 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
     def for_user(self, user: Caller) -> Self:
         """Filter to the runs that a user may read: their own, and those of owners for which they may publish.
 
+        An API key for the end users of an owner reads what it asked for in their realm, and nothing outside of it.
         An API key for one resource reads the runs of that resource only, without their child runs.
         Child runs of their own runs need a role for the owner, because they show how its agents work.
         """
-        key = getattr(user, "api_key", None)
+        key, served = getattr(user, "api_key", None), served_owner(user)
+        if served is not None and not has_role(user, Role.EDITOR, served):
+            return self.none()
         if key is not None and key.resource:
-            realm = f"u{user.pk}" if key.realm_owner is None else f"o{key.realm_owner}"
-            served = self.filter(resource__realm=realm, resource__key=key.resource, requested_by=user)
-            return served.filter(parent=None)
+            realm = f"u{user.pk}" if served is None else f"o{served}"
+            runs = self.filter(resource__realm=realm, resource__key=key.resource, requested_by=user)
+            return runs.filter(parent=None)
+        has_role_for_owner = Q(parent=None) | Q(owner_id__in=owner_ids_for(user))
+        if served is not None:
+            return self.filter(has_role_for_owner, requested_by=user, realm_owner=served)
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
         if not (user.is_authenticated and user.is_active):
             return self.none()
-        own = Q(requested_by=user) & (Q(parent=None) | Q(owner_id__in=owner_ids_for(user)))
+        in_reach = Q(realm_owner=None) | Q(thread__in=joined_threads(user))
+        own = Q(requested_by=user) & in_reach & has_role_for_owner
         return self.filter(own | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
 
     def with_roles(self, user: Caller) -> Self:
@@ -132,6 +141,9 @@ class AgentRun(models.Model):
     requested_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
     input = models.JSONField(editable=False, help_text="The messages and options of this run.")
     thread = models.ForeignKey(Thread, models.SET_NULL, null=True, editable=False, related_name="runs")
+    realm_owner = models.CharField(
+        max_length=128, null=True, editable=False, help_text="The owner whose end users asked. Null for users."
+    )
     # Whose memory the run uses. Null without memory.
     resource = models.ForeignKey(Resource, models.SET_NULL, null=True, editable=False, related_name="runs")
 

@@ -12,7 +12,7 @@ from access_app.role import Role
 from runs_app.models import PendingCall
 
 # The columns of a call on which its deciders depend.
-COLUMNS = ("owner_id", "role", "requested_by", "four_eyes")
+COLUMNS = ("owner_id", "role", "requested_by", "four_eyes", "realm_owner")
 
 
 def find_deciders(calls: QuerySet[PendingCall]) -> list[User]:
@@ -28,14 +28,17 @@ def _deciders_of_groups(groups: Iterable[dict[str, Any]]) -> Iterator[User]:
         yield from members or User.objects.filter(is_superuser=True, is_active=True)
 
 
-def members_who_decide(owner_id: str, role: str, requested_by: int | None, four_eyes: bool) -> QuerySet[User]:
+def members_who_decide(
+    owner_id: str, role: str, requested_by: int | None, four_eyes: bool, realm_owner: str | None = None
+) -> QuerySet[User]:
     """Return the members of a team who may decide: publishers, and whoever asked, with at least the role of the call.
 
-    It follows `PendingCall.objects.decidable_by()`.
+    The user of an API key for end users did not ask: its calls show what they said. The function follows
+    `PendingCall.objects.decidable_by()`.
     """
     least = max(Role(role), Role.PUBLISHER, key=lambda candidate: candidate.rank)
     may_decide = Q(memberships__owner_id=owner_id, memberships__role__in=Role.at_least(least))
-    if requested_by is not None and not four_eyes:
+    if requested_by is not None and not four_eyes and realm_owner is None:
         roles = Role.at_least(Role(role))
         may_decide |= Q(pk=requested_by, memberships__owner_id=owner_id, memberships__role__in=roles)
     users = User.objects.filter(may_decide, is_active=True).distinct()

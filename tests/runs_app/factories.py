@@ -81,6 +81,7 @@ class PendingCallFactory(factory.django.DjangoModelFactory[PendingCall]):
     owner_id = factory.SelfAttribute("run.owner_id")
     requested_by = factory.SelfAttribute("run.requested_by")
     requested_by_name = factory.SelfAttribute("run.requested_by_name")
+    realm_owner = factory.SelfAttribute("run.realm_owner")
     tool = "refund"
     arguments = factory.LazyFunction(lambda: {"order": "A-17", "amount": 250})
     kind = PendingCall.Kind.APPROVAL

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from access_app.caller import Caller
 from agentcms.errors import Unavailable
 from agentcms.tracing.spans import traceparent_to_store
+from memory_app.models import Thread
+from memory_app.realms import owner_of_realm, served_owner
 from runs_app.engine import leases
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
@@ -72,6 +75,7 @@ def insert_row(
     agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any
 ) -> AgentRun:
     """Insert the row of a run."""
+    columns.setdefault("realm_owner", find_realm_owner(user, columns.get("thread")))
     run = AgentRun(
         agent_id=agent.id if agent.source == "stored" else None,
         agent_key=agent.id,
@@ -93,3 +97,10 @@ def insert_row(
     if (thread_id := run.thread_id) is not None:
         transaction.on_commit(lambda: notifier.notify({thread_channel(thread_id): False}))
     return run
+
+
+def find_realm_owner(user: Caller | None, thread: Thread | None) -> str | None:
+    """Return the owner whose end users ask: that of the realm of a thread, else that of the API key of the caller."""
+    if thread is not None and thread.realm:
+        return owner_of_realm(thread.realm)
+    return None if user is None else served_owner(user)

@@ -50,5 +50,6 @@ def save_child(
     if "experiment" in parent.input:
         run_input["experiment"] = parent.input["experiment"]
     tree = {"parent": parent, "root_id": parent.root_id or parent.pk, "experiment_id": parent.experiment_id}
+    tree["realm_owner"] = parent.realm_owner
     columns |= {**tree, **find_child_memory(agent, parent)}
     return save_run(agent, parent.requested_by, run_input, parent.owner_id, warnings=warnings, **columns)

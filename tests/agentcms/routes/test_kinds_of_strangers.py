@@ -10,6 +10,7 @@ import uuid
 
 import pytest
 from django.db import connection, transaction
+from django.db.models import Min
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -45,8 +46,9 @@ READABLE = {
     "bound to alice": ({AGENT, CONVERSATION, MEMORY, OBSERVED, RUN, CALL}, None),
     "bound to bob": ({AGENT}, None),
     "bound to bob in the realm of the user": ({AGENT}, None),
-    "user of the service": ({AGENT, RUN, CALL}, {AGENT, RUN, CALL}),
-    "removed user of the service": ({RUN}, {RUN}),
+    "user of the service": ({AGENT}, set()),
+    "removed user of the service": (set(), set()),
+    "service with a removed user": (set(), None),
     "publisher": ({AGENT, RUN, CALL}, {AGENT, CONVERSATION, MEMORY, OBSERVED, RUN, CALL}),
     "editor": ({AGENT}, set()),
     "viewer": ({AGENT}, set()),
@@ -57,7 +59,6 @@ READABLE = {
 CHANGEABLE = {
     "service": {"thread", "messages", "memory", "runs", "calls"},
     "bound to alice": {"thread", "messages", "memory", "runs", "calls"},
-    "user of the service": {"runs", "calls"},
     "publisher": {"runs", "calls"},
     "participant": {"messages", "runs", "calls"},  # an editor stops the run of the conversation, whose calls end
 }
@@ -119,20 +120,32 @@ def host():
 @pytest.fixture
 def scene(host):
     """Return the parameters of routes that lead to the conversation of alice, an end user of a service."""
+    host.api_key = ApiKey.objects.issue(host, realm_owner=TEAM)[0]
+    names = make_scene(host, "alice", TEAM)
+    del host.api_key
+    return names
+
+
+@pytest.fixture
+def private_scene(host):
+    """Return the parameters of routes that lead to the conversation that the user of the service has alone."""
+    return make_scene(host, f"u{host.pk}", None)
+
+
+def make_scene(host, resource, realm_owner):
     agent = AgentFactory(
         id="concierge", owner_id=TEAM, instructions=AGENT, memory={"options": {"workingMemory": True}}
     )
-    host.api_key = ApiKey.objects.issue(host, realm_owner=TEAM)[0]
     thread = add_thread(
-        host, "room", "alice", [("user", CONVERSATION)], agent=agent, agent_key="concierge", title=CONVERSATION
+        host, "room", resource, [("user", CONVERSATION)], agent=agent, agent_key="concierge", title=CONVERSATION
     )
     values.replace_text(thread.resource, MEMORY, values.Origin())
     get_or_create_resource(memory_caller(host), "bob")
-    del host.api_key
     Observation.objects.create(
         thread=thread, first=1, last=1, text=OBSERVED, tokens=1, message_tokens=1, is_active=True
     )
-    columns = {"agent": agent, "requested_by": host, "thread": thread, "resource": thread.resource}
+    columns = {"agent": agent, "requested_by": host, "realm_owner": realm_owner}
+    columns |= {"thread": thread, "resource": thread.resource}
     run = RunFactory(prompt=RUN, output=RUN, **columns)
     run.remembered = {"messages": 1, "workingMemory": {"scope": "resource", "revision": 1}}
     run.save()
@@ -147,7 +160,7 @@ def scene(host):
         "thread_id": thread.key,
         "key": thread.key,
         "message_id": Message.objects.get().key,
-        "resource_id": "alice",
+        "resource_id": resource,
         "run_id": run.pk,
         "call_id": call.pk,
         "tool_call_id": CALL,
@@ -162,7 +175,9 @@ def scene(host):
 
 def credentials(kind, host):
     """Return the API key of a kind of caller, and its user for the pages."""
-    if kind == "service":
+    if kind.startswith("service"):
+        if kind.endswith("removed user"):
+            Membership.objects.filter(user=host).delete()
         return api_key(host, realm_owner=TEAM), None
     if kind.startswith("bound to"):
         realm = None if kind.endswith("of the user") else TEAM
@@ -211,7 +226,7 @@ class Answer:
 
 def state():
     """Return the rows of the conversation that somebody else must not change."""
-    threads = Thread.objects.filter(realm=f"o{TEAM}")
+    threads = Thread.objects.filter(pk=Thread.objects.aggregate(first=Min("pk"))["first"])  # that of the scene
     querysets = {
         "thread": threads.values("title", "resource_key", "working_memory", "participants__user"),
         "messages": Message.objects.filter(thread__in=threads).values("key", "text"),
@@ -231,14 +246,15 @@ def absent(names, kind, route):
     return {**names, **{name: uuid.UUID(int=7) if name in UUIDS else "none" for name in hidden}}
 
 
-def calls(kind, host):
-    """Yield the routes, methods and clients of a kind of caller."""
+def calls(kind, host, readable=None):
+    """Yield the routes, methods and clients of a kind of caller, without those that would wait for its run."""
+    readable = READABLE[kind][0] if readable is None else readable
     key, user = credentials(kind, host)
     clients = {True: Client(headers={"Authorization": f"Bearer {key}"}), False: Client()}
     if user is not None:
         clients[False].force_login(user)
     for route in ROUTES:
-        if route.name in WAIT_FOR_RUN and CALL in READABLE[kind][0]:
+        if route.name in WAIT_FOR_RUN and CALL in readable:
             continue
         if route.is_api or user is not None:
             yield from ((route, method, clients[route.is_api]) for method in route.methods)
@@ -258,6 +274,16 @@ def test_each_kind_of_caller_reads_what_the_table_says(kind, host, scene):
         changed |= answer.changed
     assert changed == CHANGEABLE.get(kind, set())
     assert (seen[True], seen[False]) == (READABLE[kind][0], READABLE[kind][1] or set())
+
+
+@pytest.mark.parametrize("kind", ["service", "bound to alice", "bound to bob in the realm of the user"])
+def test_an_api_key_for_others_reads_nothing_that_its_user_has_alone(kind, host, private_scene):
+    for route, method, client in calls(kind, host, readable={AGENT}):
+        answer = Answer(client, route, method, private_scene)
+
+        assert answer.status < 500, (method, route.name, answer.text[:300])
+        assert answer.texts <= {AGENT}, (method, route.name, answer.status, answer.texts)
+        assert not answer.changed, (method, route.name, answer.status, answer.changed)
 
 
 @pytest.mark.parametrize("kind", STRANGERS)

@@ -6,6 +6,7 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
+from access_app.models import ApiKey
 from access_app.role import RoleRequired
 from runs_app.approvals.decisions import Decision, Verdict, decide, expire_calls
 from runs_app.approvals.errors import (
@@ -206,7 +207,7 @@ def test_a_stranger_and_a_viewer_may_not_decide(call):
 
 
 def test_a_key_cut_to_viewer_may_not_decide(call, editor):
-    editor.api_key = type("Key", (), {"role": "viewer"})
+    editor.api_key = ApiKey(user=editor, role="viewer")
 
     with pytest.raises(RoleRequired, match="Editor role"):
         approve(call, editor)
