@@ -24,6 +24,7 @@ from urllib.request import urlopen
 from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
 from screenshot_data import create_outside_tools, write_commands
 from screenshot_pages import CONVERSATION_PAGES, CONVERSATIONS, LINKED_PAGES, PAGES, PARTICIPANT
+from screenshot_steps import PREPARED_PAGES, Step
 
 CHROMIUM = which("chromium") or which("google-chrome")
 START_TIMEOUT, POLL_INTERVAL = 120, 0.5
@@ -34,7 +35,7 @@ IMAGES = ROOT / "docs" / "images"
 SIZES: dict[str, ViewportSize] = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 USERNAME = "ada"
-NOT_FOUND = "the server responded with a status of 404"  # what one of the pages is about
+EXPECTED = ("status of 404", "status of 422")  # what some of the pages are about
 IS_README = "--readme" in sys.argv
 MESSAGE = "the proofreader of a night train"
 README_IMAGES = {
@@ -132,16 +133,18 @@ def open_signed_in(browser: Browser, base_url: str, username: str, passwords: di
     return page
 
 
-def capture(page: Page, url: str, name: str) -> list[str]:
+def capture(page: Page, url: str, name: str, prepare: Step | None = None) -> list[str]:
     """Take the screenshots of a page. Return what is wrong with it."""
     problems: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
-        if NOT_FOUND not in message.text:
+        if not any(text in message.text for text in EXPECTED):
             problems.append(f"{name}: {message.text}")
 
     page.on("console", note)
     page.goto(url)
+    if prepare:
+        prepare(page)
     for size, viewport in SIZES.items():
         page.set_viewport_size(viewport)
         page.mouse.move(1, 1)  # the editor of long texts loads when somebody uses the page
@@ -176,10 +179,12 @@ def capture_pages(browser: Browser, base_url: str, passwords: dict[str, str], na
     visitors = {name: open_signed_in(browser, base_url, name, passwords) for name in (USERNAME, PARTICIPANT)}
     find = find_readme_pages if IS_README else find_pages
     pages = [page for page in find(browser, base_url, passwords) if not names or page[1] in names]
+    steps = {} if IS_README else PREPARED_PAGES
+    pages += [(USERNAME, name, path) for name, (path, _) in steps.items() if not names or name in names]
     problems = []
     for username, name, path in pages:
         page = visitors[username].context.new_page()
-        problems += capture(page, f"{base_url}{path}", name)
+        problems += capture(page, f"{base_url}{path}", name, steps[name][1] if name in steps else None)
         page.close()
     print(f"{len(pages) * len(SIZES) * len(THEMES)} screenshots in {OUT}")
     return problems
