@@ -75,8 +75,8 @@ REQUESTS = [
     (
         "/stored/agents",
         {
-            "id": "refund-desk",
-            "name": "Refund desk",
+            "id": "returns-desk",
+            "name": "Returns desk",
             "description": "Refunds orders after a person agreed.",
             "instructions": "Refund what was not delivered.",
             "model": MODEL,

@@ -41,7 +41,7 @@ def review_a_change(page: Page) -> None:
 
 def save_an_invalid_object(page: Page) -> None:
     """Save a working memory that does not fit its schema."""
-    page.get_by_label("Object as JSON").fill('{"name": 7, "age": "seven"}')
+    page.get_by_label("Age").fill("seven")
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".field-error:visible").first).to_be_visible()
 
@@ -65,8 +65,8 @@ def choose_type(kind: str) -> Step:
 
 AGENT = "/agents/reply-drafter"
 PREPARED_PAGES: dict[str, tuple[str, Step]] = {
-    "playground-approval": ("/agents/refund-desk/try", ask_for_a_refund),
-    "variant-editor": ("/agents/refund-desk", open_everything),
+    "playground-approval": ("/agents/returns-desk/try", ask_for_a_refund),
+    "variant-editor": ("/agents/returns-desk", open_everything),
     "editor-errors": ("/agents/stock-keeper", save_faults),
     "review-changes": ("/agents/stock-keeper", review_a_change),
     "publish-dialog": (f"{AGENT}/versions", open_publish_dialog),

@@ -27,10 +27,10 @@ from agents_app.forms.fields import (
     RawTextField,
     ScorersField,
 )
-from agents_app.forms.members import is_line
 from agents_app.forms.memory_field import MemoryOptionsField
 from agents_app.forms.model_fields import METADATA_MEMBERS, MODEL_MEMBERS, OPTION_MEMBERS
-from agents_app.forms.object_field import ObjectField
+from agents_app.forms.objects.field import ObjectField
+from agents_app.forms.objects.members import is_line
 from agents_app.forms.processors_field import ProcessorsField
 from agents_app.forms.tools.background import background_error, compose_background
 from agents_app.forms.tools.knowledge import compose_knowledge

@@ -18,10 +18,10 @@ from agents_app.forms.field_values import (
     MODEL_SETTINGS,
     sampling_inputs,
 )
-from agents_app.forms.members import InputError, is_line
 from agents_app.forms.memory_field import MemorySection
 from agents_app.forms.model_fields import MODEL_MEMBERS, OPTION_MEMBERS
-from agents_app.forms.object_field import StructuredValue, stored_value
+from agents_app.forms.objects.field import StructuredValue, stored_value
+from agents_app.forms.objects.members import InputError, is_line
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
 from agents_app.forms.tools.background import MODES, USES, TaskToolRow, compose_background, mode_of, tool_rows
 from agents_app.forms.tools.knowledge import BaseRow, base_rows, compose_knowledge

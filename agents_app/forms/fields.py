@@ -12,7 +12,7 @@ from access_app.role import SHARED_LABEL
 from agentcms.web.json_field import ParsedJSONField
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
-from agents_app.forms.members import format_json, normalize_line, normalize_lines, parse_json, parse_number
+from agents_app.forms.objects.members import format_json, normalize_line, normalize_lines, parse_json, parse_number
 from agents_app.forms.ordering import sort_by_position
 
 SHARED_HELP = f"Leave blank for {SHARED_LABEL}."

@@ -15,7 +15,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration.memory_options import DEFAULT_EMBEDDER
-from agents_app.forms.members import InputError, format_json, normalize_line, normalize_lines, parse_json, texts_at
+from agents_app.forms.objects.members import (
+    InputError,
+    format_json,
+    normalize_line,
+    normalize_lines,
+    parse_json,
+    texts_at,
+)
 
 PREFIX = "memory-"
 KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))

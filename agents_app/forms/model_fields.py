@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents_app.forms.members import Member
+from agents_app.forms.objects.members import Member
 
 TOP_K = Member("topK", "Top K")
 SEED = Member("seed", "Seed")

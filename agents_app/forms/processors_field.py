@@ -21,8 +21,8 @@ from django.core.exceptions import ValidationError
 
 from agents_app.configuration.references import processor_key
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.members import Member, is_plain_name, label_errors
-from agents_app.forms.object_field import ObjectInputs, get_list, is_json_view
+from agents_app.forms.objects.field import ObjectInputs, get_list, is_json_view
+from agents_app.forms.objects.members import Member, is_plain_name, label_errors
 from agents_app.forms.ordering import sort_by_position
 from agents_app.registry import Entry, Kind, registry
 

@@ -20,8 +20,15 @@ from django.core.exceptions import ValidationError
 from agentcms.wire.canonical import json_equal
 from agents_app.configuration.variables import JSON_TYPES
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.members import InputError, format_value, is_plain_name, normalize_lines, parse_json, texts_at
-from agents_app.forms.object_field import get_list, is_json_view
+from agents_app.forms.objects.field import get_list, is_json_view
+from agents_app.forms.objects.members import (
+    InputError,
+    format_value,
+    is_plain_name,
+    normalize_lines,
+    parse_json,
+    texts_at,
+)
 
 TEXT_TYPES = ("", "string")  # of the types, those whose default is written as it is
 TYPE_LABELS = {"": "Any", "string": "Text", "number": "Number", "integer": "Whole number", "boolean": "True or false"}

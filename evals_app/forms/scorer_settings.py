@@ -18,8 +18,8 @@ from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.members import InputError, Member, format_json
-from agents_app.forms.object_field import ObjectInputs, is_json_view
+from agents_app.forms.objects.field import ObjectInputs, is_json_view
+from agents_app.forms.objects.members import InputError, Member, format_json
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.pipelines import STEPS
 from evals_app.scorers.kinds.trajectory import MODES

@@ -10,7 +10,7 @@ from django import forms
 
 from access_app.role import SHARED_LABEL
 from agents_app.configuration.schema import JSONObject
-from agents_app.forms.object_field import StructuredValue
+from agents_app.forms.objects.field import StructuredValue
 from agents_app.forms.variables_field import VariablesField
 from agents_app.registry import Entry, Kind, registry
 from evals_app.forms.scorer_settings import SettingsField, SettingsInputs, SettingsView

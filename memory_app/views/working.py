@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from django import forms
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -12,20 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from memory_app.models import Thread, WorkingRevision
 from memory_app.views.access import get_page_thread
 from memory_app.views.links import own_realm, thread_url
+from memory_app.views.working_form import TEXT, WorkingMemoryForm, WorkingObjectForm
 from memory_app.views.working_rail import ThreadMemory, find_memory, may_read
 from memory_app.working import values
-from memory_app.working.values import Origin, Outcome
+from memory_app.working.values import Origin, Outcome, WorkingMemory
 
 NO_CHANGE_MESSAGE = "The working memory already has this value."
-
-
-class WorkingMemoryForm(forms.Form):
-    """The text of a working memory, with the revision that the page shows."""
-
-    text = forms.CharField(
-        required=False, strip=False, label="Working memory", widget=forms.Textarea(attrs={"rows": 12, "dir": "auto"})
-    )
-    revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 
 @login_required
@@ -38,36 +31,49 @@ def edit(request: HttpRequest, key: str) -> HttpResponse:
         raise Http404
     is_own = thread.realm == own_realm(request)
     current = values.read_memory(memory.holder)
-    text = values.blank_text(memory.options) if current.text is None else current.text
-    form = WorkingMemoryForm(request.POST or None, initial={"text": text, "revision": current.revision})
-    if request.method == "POST":
+    form = build_form(request, memory, current)
+    view = request.POST.get("show", "").rpartition(":")[2]  # the form in another view, without saving it
+    if request.method == "POST" and not view:
         if not is_own:
             raise Http404
         if form.is_valid() and save(request, memory, form):
             return redirect(thread_url(request, thread))
-    context = {
+    context = page_context(request, thread, memory) | {
+        "memory": memory,
+        "form": form,
+        "value": form.structured(view) if isinstance(form, WorkingObjectForm) else None,
+        "current": current,
+        "is_own": is_own,
+    }
+    has_errors = not view and form.errors
+    return render(request, "threads/working_memory.html", context, status=422 if has_errors else 200)
+
+
+def page_context(request: HttpRequest, thread: Thread, memory: ThreadMemory) -> dict[str, Any]:
+    return {
         "nav": "runs",
         "thread": thread,
         "back": thread_url(request, thread),
-        "memory": memory,
-        "form": form,
-        "current": current,
         "revisions": values.revisions_of(memory.holder).select_related("user"),
-        "is_own": is_own,
     }
-    return render(request, "threads/working_memory.html", context, status=422 if form.errors else 200)
+
+
+def build_form(request: HttpRequest, memory: ThreadMemory, current: WorkingMemory) -> WorkingMemoryForm:
+    """Return the form of an object if the agent has a schema for its working memory, else that of a text."""
+    data = request.POST or None
+    if memory.options.json_schema is not None:
+        return WorkingObjectForm(current, memory.options.json_schema, data)
+    return WorkingMemoryForm(current, values.blank_text(memory.options), data)
 
 
 def save(request: HttpRequest, memory: ThreadMemory, form: WorkingMemoryForm) -> bool:
-    """Write the text of a form. Add what is wrong with it to the form."""
+    """Write the value of a form. Add what is wrong with it to the form."""
     origin = Origin(user_id=request.user.pk)
-    text, revision = form.cleaned_data["text"].replace("\r\n", "\n"), form.cleaned_data["revision"]
-    outcome = values.write_text(memory.holder, text, memory.options, origin, revision)
+    revision = form.cleaned_data["revision"]
+    outcome = values.write_text(memory.holder, form.new_text, memory.options, origin, revision)
     if outcome.has_moved:
-        form.add_error("text", "Somebody else changed it meanwhile. Copy your text, and open this page again.")
-    for issue in outcome.issues:
-        path = issue.field.removeprefix(values.FIELD).removeprefix(".")
-        form.add_error("text", f"{path}: {issue.message}" if path else issue.message)
+        form.add_error(TEXT, "Somebody else changed it meanwhile. Copy your text, and open this page again.")
+    form.add_issues(outcome.issues)
     if outcome.is_written:
         report(request, outcome, revision)
     return outcome.is_written

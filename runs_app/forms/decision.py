@@ -12,10 +12,10 @@ from django.http import QueryDict
 
 from agentcms.wire.canonical import json_equal
 from agents_app.forms.fields import RawTextField
-from agents_app.forms.object_field import ObjectField, StructuredValue, is_json_view
+from agents_app.forms.objects.field import ObjectField, StructuredValue, is_json_view
+from agents_app.forms.objects.schema import SchemaMembers, schema_members
 from runs_app.approvals.decisions import MAX_DECISION_REASON_LENGTH
 from runs_app.display.approvals import PendingCallView
-from runs_app.forms.schema_members import SchemaMembers, schema_members
 
 DATA = "data"  # the field with the arguments or the answer
 

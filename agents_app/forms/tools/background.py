@@ -19,8 +19,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
-from agents_app.forms.members import InputError, texts_at
-from agents_app.forms.object_field import get_list
+from agents_app.forms.objects.field import get_list
+from agents_app.forms.objects.members import InputError, texts_at
 
 MODES = [("", "The tools below"), (EVERY_TOOL, "Every tool"), ("disabled", "No tool")]
 USES = [

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
-from agents_app.forms.object_field import get_list
+from agents_app.forms.objects.field import get_list
 from agents_app.registry import Entry, Kind, registry
 
 CONDITION_LABELS = {

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_problem, selected_tools
-from agents_app.forms.object_field import get_list
+from agents_app.forms.objects.field import get_list
 from agents_app.forms.tools.definition_difference import PartDifference, part_differences
 from agents_app.registry import Entry, Kind, registry
 

@@ -8,7 +8,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents_app.forms import memory_field
-from agents_app.forms.members import (
+from agents_app.forms.objects.field import ObjectInputs, get_list
+from agents_app.forms.objects.members import (
     InputError,
     label_errors,
     normalize_line,
@@ -17,7 +18,6 @@ from agents_app.forms.members import (
     parse_number,
     parse_tags,
 )
-from agents_app.forms.object_field import ObjectInputs, get_list
 from agents_app.forms.variants.conditions import ConditionGroup
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
 

@@ -17,8 +17,8 @@ from dataclasses import field as dataclass_field
 from typing import Any, NamedTuple
 
 from agents_app.configuration.conditional import JOINS, MAX_DEPTH, RULE_OPERATORS
-from agents_app.forms.members import normalize_line, parse_tags
-from agents_app.forms.object_field import get_list
+from agents_app.forms.objects.field import get_list
+from agents_app.forms.objects.members import normalize_line, parse_tags
 from agents_app.forms.tools.knowledge import parse_input
 
 OPERATOR_LABELS = {

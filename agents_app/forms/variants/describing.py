@@ -9,9 +9,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
-from agents_app.forms.members import format_json, is_number, normalize_line
 from agents_app.forms.memory_field import texts_of
-from agents_app.forms.object_field import ObjectInputs
+from agents_app.forms.objects.field import ObjectInputs
+from agents_app.forms.objects.members import format_json, is_number, normalize_line
 from agents_app.forms.variants.composing import compose_rules, compose_value
 from agents_app.forms.variants.conditions import ConditionGroup
 from agents_app.forms.variants.rows import NO_RULES, OPTIONS, SETTING_LABELS, VARIANT_FIELDS, VariantRow

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agents_app.forms.members import parse_tags
+from agents_app.forms.objects.members import parse_tags
 from agents_app.forms.pickers import Option, OptionSource
 from agents_app.forms.variants.composing import compose_context_keys, compose_variants, submitted_rows
 from agents_app.forms.variants.describing import describe

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.core.exceptions import ValidationError
 
 from agents_app.forms import memory_field
-from agents_app.forms.members import InputError
+from agents_app.forms.objects.members import InputError
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
 
 PATH = re.compile(r"(?P<field>\w{1,100})\[(?P<index>\d+)\]\.?(?P<inner>.*)", re.DOTALL)

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
-from agents_app.forms.members import InputError, texts_at
 from agents_app.forms.memory_field import ALL_INPUTS, MemorySection, build_sections
-from agents_app.forms.object_field import ObjectInputs
+from agents_app.forms.objects.field import ObjectInputs
+from agents_app.forms.objects.members import InputError, texts_at
 from agents_app.forms.variants.conditions import ConditionGroup
 
 VARIANT_FIELDS = {"model": "Model", "memory": "Memory", "tools": "Tools"}

@@ -57,6 +57,13 @@ CONFIRMATIONS = [
 CONFIRMATIONS += ["versions/1/duplicate", "versions/save", "versions/discard-draft"]
 
 
+# Forms that only a shortcut or a script could submit.
+FIND_FORMS_WITHOUT_BUTTON = """() => [...document.querySelectorAll("form[method=post]:not([hidden])")]
+    .filter((form) => ![...form.elements].some((element) => ["submit", "image"].includes(element.type)))
+    .filter((form) => !form.querySelector("[type=submit]"))
+    .map((form) => `form without a button that submits it: ${form.getAttribute("action")} ${form.id}`)"""
+
+
 def find_violations(page: Page, axe: str, part: str = "html") -> list[str]:
     """Return the violations of the page, or of a part of it, in one theme and width, or in a drill in all of them.
 
@@ -72,8 +79,8 @@ def find_violations_in(looks: Sequence[tuple[str, int]], page: Page, axe: str, p
     page.wait_for_load_state()
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe)
+    faults: list[str] = page.evaluate(FIND_FORMS_WITHOUT_BUTTON)
     size = page.viewport_size or {"width": 1280, "height": 900}
-    faults = []
     for theme, width in looks:
         page.set_viewport_size({"width": width, "height": size["height"]})
         faults += [f"{theme} {width} {fault}" for fault in page.evaluate(FIND_VIOLATIONS, [theme, part])]
@@ -85,11 +92,15 @@ def test_violations_are_found(visit: Any, axe: str):
     page = visit().goto("/account/keys")
     page.evaluate("document.querySelector('h1').innerHTML = '<img src=\"data:,\">'")
     page.evaluate("document.querySelector('h2').style.color = '#333333'")
+    page.evaluate(
+        "document.querySelectorAll('main form [type=submit]').forEach((button) => { button.type = 'button' })"
+    )
 
     violations = " ".join(find_violations_in([("light", 1280), ("dark", 390)], page, axe))
 
     assert "light 1280 image-alt" in violations
     assert "dark 390 color-contrast" in violations
+    assert "form without a button that submits it" in violations
 
 
 def test_pages_break_no_rule(visit: Any, agent: str, api: Any, axe: str):

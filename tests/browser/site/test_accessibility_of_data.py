@@ -49,14 +49,26 @@ def start_experiment(api: httpx.Client, dataset: str, agent: str, version: int) 
 
 @pytest.fixture
 def conversation(api: httpx.Client) -> list[str]:
-    """Start a background task in a conversation. Return the paths of the pages that show both."""
-    agent = f"counter-{uuid.uuid4().hex[:8]}"
-    fields = {"id": agent, "name": "Counter", "instructions": "Count.", "tools": ["stock-count"]}
-    memory = {"options": {"workingMemory": {"enabled": True}}}
-    post(api, "/stored/agents", {**fields, "model": {"provider": "demo", "name": "echo"}, "memory": memory})
+    """Start a background task in a conversation. Return the paths of the pages that show both, and their memories."""
+    agent = add_agent(api, "counter", {"enabled": True}, tools=["stock-count"])
     options = {"messages": "stock-count tea", "memory": {"thread": agent, "resource": agent}}
     run = post(api, f"/agents/{agent}/generate", options)["runId"]
-    return ["/threads", f"/threads/{agent}", f"/threads/{agent}/working-memory", "/background-tasks", f"/runs/{run}"]
+    profiled = add_agent(api, "profile", {"enabled": True, "schema": {"properties": {"age": {"type": "integer"}}}})
+    post(
+        api,
+        f"/agents/{profiled}/generate",
+        {"messages": "Hello", "memory": {"thread": profiled, "resource": profiled}},
+    )
+    memories = [f"/threads/{thread}/working-memory" for thread in (agent, profiled)]
+    return ["/threads", f"/threads/{agent}", *memories, "/background-tasks", f"/runs/{run}"]
+
+
+def add_agent(api: httpx.Client, name: str, memory: dict[str, Any], **fields: Any) -> str:
+    """Create an agent with a working memory. Return its ID."""
+    agent = f"{name}-{uuid.uuid4().hex[:8]}"
+    fields |= {"model": {"provider": "demo", "name": "echo"}, "memory": {"options": {"workingMemory": memory}}}
+    post(api, "/stored/agents", {"id": agent, "name": "Counter", "instructions": "Count.", **fields})
+    return agent
 
 
 @pytest.fixture

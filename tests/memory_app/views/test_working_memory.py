@@ -1,5 +1,7 @@
 """The working memory beside a thread: editing, history and undo."""
 
+import json
+
 import pytest
 from django.urls import reverse
 
@@ -54,13 +56,71 @@ def test_a_change_of_somebody_else_is_not_overwritten(page, thread):
     assert thread.resource.working_memory == "Theirs"
 
 
-def test_an_object_shows_its_faults(page, thread, agent):
-    schema = {"type": "object", "properties": {"age": {"type": "integer"}}}
+@pytest.fixture
+def profile(thread, agent):
+    properties = {
+        "name": {"type": "string", "description": "As the person wants to be called"},
+        "age": {"type": "integer"},
+        "pets": {"type": "array", "items": {"type": "string"}},
+        "diet": {"enum": ["any", "vegan"]},
+        "home": {"type": "object", "properties": {"city": {"type": "string"}}},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["name"]}
     agent.edit({"memory": {"options": {"workingMemory": {"schema": schema}}}})
+    return schema
 
-    answer = page.post(URL, {"text": '{"age": "nine"}', "revision": 0})
 
+def stored(thread):
+    thread.resource.refresh_from_db()
+    return thread.resource.working_memory and json.loads(thread.resource.working_memory)
+
+
+def test_an_object_is_edited_by_an_input_for_each_property(page, thread, profile):
+    inputs = {"text-name": "Ada", "text-age": "36", "text-pets": "Rex\r\nTom", "text-diet": '"vegan"'}
+    inputs["text-home"] = '{"city": "London"}'
+    others = {"text-row-name": ["hobby", ""], "text-row-kind": ["text", "text"], "text-row-value": ["chess", ""]}
+
+    page.post(URL, {**inputs, **others, "text-view": "fields", "revision": 0})
+    inputs_after = page.get(URL).context["value"].inputs
+
+    expected = {"name": "Ada", "age": 36, "pets": ["Rex", "Tom"], "diet": "vegan", "home": {"city": "London"}}
+    assert stored(thread) == {**expected, "hobby": "chess"}
+    assert [inputs_after.texts["age"], inputs_after.texts["pets"]] == ["36", "Rex\nTom"]
+    assert inputs_after.rows[0].name == "hobby"
+
+    page.post(URL, {"text-name": "", "text-view": "fields", "revision": 1})
+    assert stored(thread) is None
+
+
+def test_an_object_is_edited_as_json(page, thread, profile):
+    before = {"text-name": "Ada", "text-age": "36", "revision": 0}
+
+    as_json = page.post(URL, {**before, "show": "text:json"})
+    text = as_json.context["value"].json_text
+    page.post(URL, {"text": text.replace("36", "37"), "text-view": "json", "revision": 0})
+
+    assert as_json.status_code == 200
+    assert json.loads(text) == {"name": "Ada", "age": 36}
+    assert stored(thread) == {"name": "Ada", "age": 37}
+
+
+@pytest.mark.parametrize("data", [{"text": '{"name": "Ada", "age": "nine"}'}, {"text-row-name": "age"}])
+def test_an_object_shows_its_faults(page, thread, profile, data):
+    by_input = {"text-name": "Ada", "text-row-kind": "text", "text-row-value": "nine"}
+
+    answer = page.post(URL, {**(data if "text" in data else data | by_input), "revision": 0})
+
+    assert answer.status_code == 422
     assert answer.context["form"].errors["text"] == ["age: 'nine' is not of type 'integer'."]
+    assert stored(thread) is None
+
+
+def test_a_number_with_letters_is_named_at_its_input(page, thread, profile):
+    answer = page.post(URL, {"text-name": "Ada", "text-age": "nine", "revision": 0})
+
+    assert answer.status_code == 422
+    assert {member.name: error for member, _, error in answer.context["value"].inputs.fields}["age"]
+    assert stored(thread) is None
 
 
 def test_who_may_see_it(thread, agent, editor):

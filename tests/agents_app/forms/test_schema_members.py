@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter
 
-from runs_app.forms.schema_members import schema_members
+from agents_app.forms.objects.schema import schema_members
 
 
 class Speed(StrEnum):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agents_app.forms.members import Member, format_json, is_plain_name
+from agents_app.forms.objects.members import Member, format_json, is_plain_name
 
 MAX_MEMBERS = 50
-MAX_CHOICES = 100
+MAX_SCHEMA_CHOICES = 100
 WHOLE_VALUE = "value"  # the name of the input for data that is not an object
 YES_OR_NO = (("true", "Yes"), ("false", "No"))
 
@@ -69,7 +69,7 @@ def find_choices(described: JSONSchema) -> tuple[tuple[str, str], ...]:
         return YES_OR_NO
     if "const" in described:
         values = [described["const"]]
-    if not isinstance(values, list) or len(values) > MAX_CHOICES:
+    if not isinstance(values, list) or len(values) > MAX_SCHEMA_CHOICES:
         return ()
     return tuple((format_json(value), value if isinstance(value, str) else format_json(value)) for value in values)
 

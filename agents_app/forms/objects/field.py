@@ -19,7 +19,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.members import (
+from agents_app.forms.objects.members import (
     InputError,
     Member,
     format_json,
