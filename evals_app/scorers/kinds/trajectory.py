@@ -9,7 +9,9 @@ from agentcms.wire.canonical import canonical
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
 
 MODES = ("strict", "unordered", "subset", "superset")
-Step = tuple[str, str]  # the name of a tool and its arguments, blank if they are ignored
+ANY = ""  # in place of arguments: those of a call are not looked at
+Step = tuple[str, str]  # the name of a tool and its arguments, or ANY
+ARGUMENT_NAMES = ("args", "arguments", "toolArgs")  # the last one is that of traces and of the published client
 
 
 def expected_steps(value: Any) -> list[Any]:
@@ -21,15 +23,16 @@ def expected_steps(value: Any) -> list[Any]:
 
 
 def step_of_expected(step: Any, with_arguments: bool) -> Step:
+    """Return an expected step. One that names no arguments allows any."""
     if not isinstance(step, dict):
-        return str(step), ""
+        return str(step), ANY
     name = step.get("toolName") or step.get("name") or ""
-    arguments = step.get("args", step.get("arguments"))
-    return str(name), canonical(arguments) if with_arguments and arguments is not None else ""
+    arguments = next((step[key] for key in ARGUMENT_NAMES if step.get(key) is not None), None)
+    return str(name), canonical(arguments) if with_arguments and arguments is not None else ANY
 
 
 def step_of_call(call: ToolUse, with_arguments: bool) -> Step:
-    return call.name, canonical(call.arguments) if with_arguments else ""
+    return call.name, canonical(call.arguments) if with_arguments else ANY
 
 
 def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
@@ -64,18 +67,32 @@ def compare_steps(mode: str, expected: list[Step], made: list[Step]) -> tuple[fl
     `strict` needs the same calls in the same order, `unordered` the same in any order, `subset` no call that is not
     expected, and `superset` every expected call.
     """
-    expected_counts, made_counts = Counter(expected), Counter(made)
-    missing, unexpected = expected_counts - made_counts, made_counts - expected_counts
-    matching = (expected_counts & made_counts).total()
+    missing, unexpected = unmatched_steps(expected, made)
+    matching = len(expected) - missing.total()
     difference = {"missing": names_of(missing), "unexpected": names_of(unexpected)}
     if mode == "strict":
-        equal = sum(first == second for first, second in zip(expected, made, strict=False))
+        equal = sum(is_match(first, second) for first, second in zip(expected, made, strict=False))
         return share(equal, max(len(expected), len(made))), difference
     if mode == "unordered":
         return share(matching, max(len(expected), len(made))), difference
     if mode == "subset":
         return share(matching, len(made)), difference
     return share(matching, len(expected)), difference
+
+
+def is_match(expected: Step, call: Step) -> bool:
+    return expected == call or expected == (call[0], ANY)
+
+
+def unmatched_steps(expected: list[Step], made: list[Step]) -> tuple[Counter[Step], Counter[Step]]:
+    """Return the expected steps without a call, and the calls without an expected step."""
+    missing, unexpected = Counter(expected) - Counter(made), Counter(made) - Counter(expected)
+    # Steps with arguments have their calls now. Those that allow any take what is left.
+    for call, count in [*unexpected.items()]:
+        taken = min(count, missing[call[0], ANY])
+        unexpected[call] -= taken
+        missing[call[0], ANY] -= taken
+    return +missing, +unexpected
 
 
 def share(count: int, total: int) -> float:

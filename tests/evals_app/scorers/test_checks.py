@@ -104,6 +104,41 @@ def test_arguments_are_compared_on_request():
     assert score_trajectory({"expected": steps, "arguments": "compare"}, ANSWER).score == 0.5
 
 
+@pytest.mark.parametrize(
+    ("mode", "expected", "score"),
+    [
+        ("strict", ["search", "refund"], 1),
+        ("strict", [{"name": "search"}, {"name": "refund", "args": None}], 1),
+        ("strict", ["search", {"toolName": "refund", "args": {}}], 0.5),
+        ("strict", ["refund", "search"], 0),
+        ("unordered", ["refund", {"toolName": "search", "args": {"query": "A1"}}], 1),
+        ("unordered", ["search", {"toolName": "search", "args": {"query": "A1"}}], 0.5),
+        ("unordered", ["search", {"toolName": "search", "args": {"query": "B2"}}], 0.5),
+        ("subset", ["refund", "search", "mail"], 1),
+        ("superset", ["refund"], 1),
+        ("superset", ["refund", "refund"], 0.5),
+        ("superset", [{"name": "search", "toolArgs": {"query": "A1"}}], 1),
+        ("superset", [{"name": "search", "toolArgs": {"query": "B2"}}], 0),
+    ],
+)
+def test_a_step_that_names_no_arguments_matches_a_call_with_any(mode, expected, score):
+    config = {"mode": mode, "expected": expected, "arguments": "compare"}
+
+    assert score_trajectory(config, ANSWER).score == score
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_step_with_arguments_comes_before_one_that_allows_any(order):
+    """Otherwise the open step could take the only call that the other one matches."""
+    again = ToolUse("search", {"query": "B2"}, "Found")
+    steps = ["search", {"toolName": "search", "args": {"query": "A1"}}]
+    config = {"mode": "unordered", "expected": steps[::order], "arguments": "compare"}
+
+    result = score_trajectory(config, Answer("", "", calls=(SEARCH, again)[::order]))
+
+    assert (result.score, result.details["missing"], result.details["unexpected"]) == (1, [], [])
+
+
 def test_limits_and_forbidden_tools_fail_a_trajectory():
     assert score_trajectory({"maxSteps": 1}, ANSWER).score == 0
     assert score_trajectory({"maxSteps": 0}, ANSWER).reason == "2 calls, at most 0 are allowed."
