@@ -43,6 +43,7 @@ urlpatterns = [
     path(f"{ITEM}/restore/<int:number>", items.restore, name="restore_item"),
     path(f"{DATASET}/experiments/start", start.start, name="start"),
     path("experiments/compare", compare.compare, name="compare"),
+    path("experiments/compare/again", compare.compare_again, name="compare_again"),
     path("experiments/<uuid:experiment_id>", experiments.experiment, name="experiment"),
     path("experiments/<uuid:experiment_id>/cancel", experiments.cancel, name="cancel"),
     path("experiments/<uuid:experiment_id>/retry", experiments.retry, name="retry"),

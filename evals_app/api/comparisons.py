@@ -33,6 +33,7 @@ class CompareBody(BaseModel):
 
     experiment_id_a: Annotated[ExperimentId, Field(alias="experimentIdA")]
     experiment_id_b: Annotated[ExperimentId, Field(alias="experimentIdB")]
+    again: bool | None = None
 
 
 class CompareView(JSONView):
@@ -48,7 +49,7 @@ class CompareView(JSONView):
             get_experiment(request, fields[name], dataset_id=dataset_id)
             for name in ("experiment_id_a", "experiment_id_b")
         )
-        comparison = find_comparison(baseline, candidate, request.user)
+        comparison = find_comparison(baseline, candidate, request.user, again=bool(fields.get("again")))
         return json_response(comparison_body(comparison, baseline, candidate, paging) | warning_payloads(unknown))
 
 

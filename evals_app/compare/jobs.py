@@ -19,17 +19,34 @@ from jobs_app.models import Job
 COMPARE = "compare_experiments"
 
 
-def find_comparison(baseline: Experiment, candidate: Experiment, user: Caller | None = None) -> Comparison:
-    """Return the comparison of two experiments. If it is not computed yet, a job does so. Raise Conflict."""
+def find_comparison(
+    baseline: Experiment, candidate: Experiment, user: Caller | None = None, *, again: bool = False
+) -> Comparison:
+    """Return the comparison of two experiments. If it is not computed yet, a job does so. Raise Conflict.
+
+    One that failed is computed `again` on request alone: whatever failed would fail at each look at the page.
+    """
     require_comparable(baseline, candidate)
     with transaction.atomic():
         row, is_new = Comparison.objects.select_for_update().get_or_create(baseline=baseline, candidate=candidate)
         basis = basis_of(baseline, candidate)
-        if is_new or row.basis != basis:
-            row.state, row.statistics, row.basis = Comparison.State.PENDING, None, basis
+        is_due = is_new or row.basis != basis or is_without_job(row)
+        if is_due or (again and row.state == Comparison.State.FAILED):
+            job = runner.enqueue(COMPARE, {"comparison": row.pk}, requested_by=user)
+            row.state, row.statistics, row.basis, row.job_id = Comparison.State.PENDING, None, basis, job.pk
             row.save()
-            runner.enqueue(COMPARE, {"comparison": row.pk}, requested_by=user)
     return row
+
+
+def is_without_job(row: Comparison) -> bool:
+    """Return whether a locked comparison waits for a job that was deleted. If its job failed, it has failed too."""
+    if row.state != Comparison.State.PENDING:
+        return False
+    state = Job.objects.filter(pk=row.job_id).values_list("state", flat=True).first()
+    if state == Job.State.FAILED:  # of its last attempt: its worker died each time, or the database was away
+        row.state = Comparison.State.FAILED
+        row.save(update_fields=["state"])
+    return state is None or state == Job.State.DONE
 
 
 def require_comparable(baseline: Experiment, candidate: Experiment) -> None:

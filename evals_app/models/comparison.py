@@ -25,6 +25,7 @@ class Comparison(models.Model):
     basis = models.CharField(
         max_length=64, blank=True, default="", editable=False, help_text="A hash of the results that were compared."
     )
+    job_id = models.UUIDField(null=True, editable=False, help_text="The job that computes the statistics.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

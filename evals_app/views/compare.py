@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
@@ -24,7 +26,7 @@ from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_
 from runs_app.models import RunEvent
 
 ONLY_BETTER = "better"
-FAILED_MESSAGE = "The statistics could not be computed. The log of the server has the reason."
+FAILED_MESSAGE = "The statistics could not be computed. The log of the server has the reason. You can try it again."
 MEASURES = [f"{side}{figure}" for figure in ("Mean", "Median", "P95") for side in ("baseline", "candidate")]
 MEASURES += ["difference", "low", "high"]
 
@@ -36,8 +38,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 
     `a` is the baseline, unless `order=time` asks for the older one.
     """
-    ids = [parse_uuid(request.GET.get(name, "")) for name in ("a", "b")]
-    pair = [get_page_experiment(request, experiment_id) for experiment_id in ids]
+    pair = get_pair(request)
     if request.GET.get("order") == "time":
         pair.sort(key=lambda experiment: experiment.created_at)
     baseline, candidate = pair
@@ -47,8 +48,10 @@ def compare(request: HttpRequest) -> HttpResponse:
         comparison = find_comparison(baseline, candidate, request.user)
     except ApiError as error:
         return render(request, "evals/compare.html", {**context, "problem": error.error}, status=409)
+    query = f"a={baseline.pk}&b={candidate.pk}"
     if comparison.state == Comparison.State.FAILED:
-        return render(request, "evals/compare.html", {**context, "problem": FAILED_MESSAGE})
+        again_url = f"{reverse('evals:compare_again')}?{query}"
+        return render(request, "evals/compare.html", {**context, "problem": FAILED_MESSAGE, "again_url": again_url})
     statistics = comparison.statistics or {}
     only = request.GET.get("only", "")
     items = chosen_items(statistics.get("items", []), only)
@@ -58,6 +61,24 @@ def compare(request: HttpRequest) -> HttpResponse:
     context |= {"query": f"{query}&only={only}" if only else query, "unfiltered": query}
     context |= {"scorers": compared_scorers(candidate, statistics), "measures": compared_measures(statistics)}
     return render(request, "evals/compare.html", context)
+
+
+@require_POST
+@login_required
+def compare_again(request: HttpRequest) -> HttpResponse:
+    """Compute the statistics of two experiments again after a failure."""
+    baseline, candidate = get_pair(request)
+    try:
+        find_comparison(baseline, candidate, request.user, again=True)
+    except ApiError as error:
+        messages.error(request, error.error)
+    return redirect(f"{reverse('evals:compare')}?a={baseline.pk}&b={candidate.pk}")
+
+
+def get_pair(request: HttpRequest) -> list[Experiment]:
+    """Return the experiments `a` and `b` of the query. Raise Http404 for one that the user may not see."""
+    ids = [parse_uuid(request.GET.get(name, "")) for name in ("a", "b")]
+    return [get_page_experiment(request, experiment_id) for experiment_id in ids]
 
 
 def chosen_items(items: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:

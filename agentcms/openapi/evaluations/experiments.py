@@ -249,6 +249,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "value": "The value of the last experiment, or null.",
     "experimentIdA": "The experiment to compare with.",
     "experimentIdB": "The experiment that may be better.",
+    "again": "True computes a comparison again that failed.",
     "baselineId": "The experiment to compare with.",
     "ExperimentComparison.state": "pending until a job has computed the statistics, then done.",
     "statistics": "For each scorer: means, the difference with its interval, tests, counts and a sentence.",

@@ -1,5 +1,7 @@
 """Comparisons of two experiments in the API: pairs, the kept row, and who may."""
 
+import html
+import re
 from math import ceil
 
 import pytest
@@ -11,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agentcms.api import pagination
 from agentcms.api.query_params import MAX_PER_PAGE
-from evals_app.compare.jobs import COMPARE
+from evals_app.compare.jobs import COMPARE, basis_of
 from evals_app.datasets.changes import add_items
 from evals_app.models import Comparison, Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
@@ -201,6 +203,69 @@ def test_a_comparison_that_fails_says_so(viewer, client, pair):
             compare_steps({"id": "1"}, {"id": "2", "datasetId": "support"}, 60),
             {"state": "failed", "statistics": None},
         )
+
+
+def fail_job(**changes):
+    """End the job of the comparison as beat does after its last attempt."""
+    Job.objects.filter(kind=COMPARE).update(state="failed", **changes)
+
+
+@pytest.mark.parametrize("lose_job", [Job.objects.all().delete, lambda: Job.objects.update(state="done")])
+def test_a_comparison_whose_job_is_gone_is_computed_by_another(viewer, pair, lose_job):
+    """Such as by the clean-up, or by a process of another release that ended the job without a result."""
+    viewer.post(PATH, body(*pair))
+    lose_job()
+
+    assert viewer.post(PATH, body(*pair)).body["state"] == "pending"
+    assert viewer.post(PATH, body(*pair)).body["state"] == "pending"
+    assert Job.objects.filter(kind=COMPARE, state="queued").count() == 1  # the second look has asked for no other
+    do_jobs()
+    assert viewer.post(PATH, body(*pair)).body["state"] == "done"
+
+
+def test_a_comparison_of_an_earlier_release_that_waits_is_computed(viewer, pair):
+    basis = basis_of(*pair)
+    Comparison.objects.create(baseline=pair[0], candidate=pair[1], basis=basis)
+
+    assert viewer.post(PATH, body(*pair)).body["state"] == "pending"
+    do_jobs()
+
+    assert viewer.post(PATH, body(*pair)).body["state"] == "done"
+
+
+def test_a_comparison_whose_job_gave_up_says_so_and_is_computed_again_on_request(viewer, pair):
+    viewer.post(PATH, body(*pair))
+    fail_job(error="The job did not finish in 5 attempts.")
+
+    assert [viewer.post(PATH, body(*pair)).body["state"] for _ in range(2)] == ["failed", "failed"]
+    assert not Job.objects.filter(state="queued").exists()  # or each look would start what fails
+    assert viewer.post(PATH, body(*pair) | {"again": True}).body["state"] == "pending"
+    do_jobs()
+    assert viewer.post(PATH, body(*pair) | {"again": True}).body["state"] == "done"
+    assert Job.objects.filter(kind=COMPARE).count() == 2  # what is computed is not computed again
+
+
+def test_the_page_has_a_button_that_computes_a_failed_comparison_again(viewer, client, pair):
+    viewer.post(PATH, body(*pair))
+    fail_job()
+    client.force_login(get_user_model().objects.get(memberships__owner_id="support"))
+    query = {"a": str(pair[0].pk), "b": str(pair[1].pk)}
+    page = client.get("/experiments/compare", query).content.decode()
+    (action,) = re.findall(r'action="(/experiments/compare/again[^"]*)"', page)
+
+    answer = client.post(html.unescape(action), follow=True)
+    do_jobs()
+
+    assert "The statistics are being computed." in answer.content.decode()
+    assert "scores 0.21 higher" in client.get("/experiments/compare", query).content.decode()
+
+
+def test_nobody_starts_the_comparison_of_another_team(viewer, client, pair):
+    client.force_login(member("manager", "elsewhere"))
+
+    answer = client.post(f"/experiments/compare/again?a={pair[0].pk}&b={pair[1].pk}")
+
+    assert (answer.status_code, Job.objects.filter(kind=COMPARE).count()) == (404, 0)
 
 
 def carry_out(steps, answer):
