@@ -8,6 +8,7 @@ Everything happens in processes of this program, on a temporary SQLite or on DAT
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import resource
@@ -30,7 +31,8 @@ EXPERIMENTS = 100
 COMPARED = 2000
 ANSWER = "I am the demo model 'echo'. You said: Question {}"
 LAST_ITEMS = 200  # of the most items, which an experiment runs whose other results are stored
-STEPS = ("setup", "experiment", "memory", "last", "pages", "tracing")
+JUDGES, JUDGE_DELAY = 3, 0.2  # seconds
+STEPS = ("setup", "experiment", "judges", "memory", "last", "pages", "tracing")
 
 
 def prepare(stack: ExitStack) -> None:
@@ -90,18 +92,18 @@ def create_dataset(name: str, count: int) -> Any:
     return dataset
 
 
-def start_experiment(dataset: Any, user: Any, agent: Any) -> Any:
+def start_experiment(dataset: Any, user: Any, agent: Any, **options: Any) -> Any:
     from evals_app.experiments.creation import save_experiment
     from evals_app.experiments.options import parse_experiment
 
-    body = {"targetType": "agent", "targetId": agent.pk, "maxConcurrency": CONCURRENCY}
+    body = {"targetType": "agent", "targetId": agent.pk, "maxConcurrency": CONCURRENCY, **options}
     return save_experiment(dataset, parse_experiment(body), user)
 
 
-def run_experiment(dataset: Any, user: Any, agent: Any) -> Any:
-    from evals_app.experiments.jobs import run_to_end
+def run_experiment(dataset: Any, user: Any, agent: Any, **options: Any) -> Any:
+    from evals_app.experiments.running.foreground import run_to_end
 
-    experiment = start_experiment(dataset, user, agent)
+    experiment = start_experiment(dataset, user, agent, **options)
     run_to_end(experiment)
     experiment.refresh_from_db()
     return experiment
@@ -133,6 +135,43 @@ def experiment(options: argparse.Namespace) -> Figures:
         "items a second with an instant model": 200 / seconds,
         "peak memory after 200 items, MB": peak_mb(),
     }
+
+
+def judges(options: argparse.Namespace) -> Figures:
+    """Measure an experiment over 200 items whose answers several judges score, each after a delay."""
+    user, agent = create_rows()
+    keys = create_judges()
+    run_experiment(create_dataset("warm-judged", 10), user, agent, scorerIds=keys)
+    dataset = create_dataset("judged", 200)
+    started = time.perf_counter()
+    done = run_experiment(dataset, user, agent, scorerIds=keys)
+    seconds = time.perf_counter() - started
+    counts = [figures["count"] for figures in done.summary["scorers"].values()]
+    assert counts == [200] * JUDGES, done.summary
+    return {f"items a second with {JUDGES} judges of {JUDGE_DELAY * 1000:.0f} ms, concurrency 10": 200 / seconds}
+
+
+def create_judges() -> list[str]:
+    """Return the keys of judges whose model answers after a delay."""
+    from pydantic_ai.messages import ModelResponse, TextPart
+    from pydantic_ai.models.function import FunctionModel
+
+    from agents_app.registry import Entry, Kind, registry
+    from evals_app.scorers.records import create_scorer
+    from runs_app.providers import table
+
+    async def answer(messages: Any, info: Any) -> ModelResponse:
+        await asyncio.sleep(JUDGE_DELAY)
+        return ModelResponse([TextPart(json.dumps({"reason": "Good.", "pass": True, "score": 0.75}))])
+
+    registry.add(Entry(Kind.MODEL_PROVIDER, "judge", "Judge", target=lambda name, choice: FunctionModel(answer)))
+    table.invalidate()
+    keys = [f"judge-{number}" for number in range(JUDGES)]
+    for key in keys:
+        model = {"provider": "judge", "name": "one"}
+        snapshot = {"name": key, "type": "llm-judge", "model": model, "instructions": "Be strict."}
+        create_scorer(snapshot, owner_id="", author="bench", id=key)
+    return keys
 
 
 def memory(options: argparse.Namespace) -> Figures:
@@ -168,7 +207,7 @@ def memory_of_export(count: int) -> Figures:
 
 def last(options: argparse.Namespace) -> Figures:
     """Measure the peak memory of the last items of an experiment over the most items, with its figures of all."""
-    from evals_app.experiments.jobs import run_to_end
+    from evals_app.experiments.running.foreground import run_to_end
     from evals_app.models import Experiment
 
     user, agent = create_rows()

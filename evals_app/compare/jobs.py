@@ -42,7 +42,8 @@ def is_without_job(row: Comparison) -> bool:
     """Return whether a locked comparison waits for a job that was deleted. If its job failed, it has failed too."""
     if row.state != Comparison.State.PENDING:
         return False
-    state = Job.objects.filter(pk=row.job_id).values_list("state", flat=True).first()
+    jobs = Job.objects.filter(pk=row.job_id) if row.job_id else Job.objects.none()
+    state = jobs.values_list("state", flat=True).first()
     if state == Job.State.FAILED:  # of its last attempt: its worker died each time, or the database was away
         row.state = Comparison.State.FAILED
         row.save(update_fields=["state"])

@@ -11,10 +11,12 @@ from agentcms.errors import ApiError
 from agents_app.plural import pluralize
 from evals_app.experiments.memory import delete_threads, shares_thread
 from evals_app.experiments.results import store_stopped
-from evals_app.experiments.summary import count_results, summarize, verdict_of
+from evals_app.experiments.spending import Spent
+from evals_app.experiments.summary import count_results, earlier_spending, summarize, verdict_of
 from evals_app.models import Experiment, ExperimentResult
 
 CANCELLED_MESSAGE = "Cancelled."
+NOTHING = Spent()
 END_COLUMNS = (
     *("status", "verdict", "error", "stop_reason", "summary", "succeeded_count", "failed_count"),
     *("started_at", "completed_at", "updated_at"),
@@ -50,14 +52,14 @@ def count_so_far(experiment: Experiment) -> None:
     rows.update(**{name: getattr(experiment, name) for name in names})
 
 
-def stop_reason(experiment: Experiment) -> str:
-    """Return why an experiment must stop, or a blank text."""
+def stop_reason(experiment: Experiment, spent: Spent = NOTHING) -> str:
+    """Return why an experiment must stop, or a blank text. `spent` comes to what its results have spent."""
     if experiment.cancel_requested_at is not None:
         return experiment.stop_reason or CANCELLED_MESSAGE
     budget, summary = experiment.budget, experiment.summary
-    if (cost := budget.get("maxCost")) is not None and summary.get("cost", 0) > cost:
+    if (cost := budget.get("maxCost")) is not None and summary.get("cost", 0) + float(spent.cost or 0) > cost:
         return f"The budget of ${cost:g} is spent."
-    if (tokens := budget.get("maxTokens")) is not None and summary.get("tokens", 0) > tokens:
+    if (tokens := budget.get("maxTokens")) is not None and summary.get("tokens", 0) + (spent.tokens or 0) > tokens:
         return f"The budget of {pluralize(tokens, 'token')} is spent."
     if (failures := budget.get("maxFailures")) is not None and experiment.failed_count >= failures:
         return f"{pluralize(experiment.failed_count, 'item')} failed."
@@ -95,7 +97,8 @@ def finish(experiment: Experiment, status: str, reason: str = "", *, stops_open:
 
 def set_end(row: Experiment, status: str, reason: str) -> None:
     """Set the end of a locked experiment with its figures."""
-    counts, row.summary = count_results(row), summarize(row)
+    earlier = earlier_spending(row)
+    counts, row.summary = count_results(row, earlier), summarize(row, earlier)
     row.status, row.completed_at = status, timezone.now()
     row.succeeded_count, row.failed_count = counts["succeeded"], counts["failed"]
     if status == Experiment.Status.COMPLETED:

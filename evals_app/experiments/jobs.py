@@ -18,7 +18,7 @@ from uuid import UUID
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
@@ -28,10 +28,11 @@ from agentcms.errors import ApiError, Unavailable
 from evals_app.experiments import targets
 from evals_app.experiments.direct.calls import Calls
 from evals_app.experiments.direct.targets import Callee
-from evals_app.experiments.ending import CANCELLED_MESSAGE, count_so_far, finish, lock_if_startable, stop_reason
+from evals_app.experiments.ending import count_so_far, finish, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
-from evals_app.experiments.results import MAX_RETRIES, save_result, was_lost
-from evals_app.experiments.stopping import end_at_once, end_early, end_stuck_run, stop_runs
+from evals_app.experiments.results import MAX_RETRIES, was_lost
+from evals_app.experiments.running.scoring_loop import ScoringLoop
+from evals_app.experiments.stopping import end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
 from jobs_app.models import Job, LeaseLost
@@ -52,7 +53,7 @@ UNEXPECTED_MESSAGE = (
     "Retry the failed items."
 )
 RENEWAL_INTERVAL = 3.0  # seconds between two renewals of the lease of the job
-COLLECTING_SECONDS = 0.5  # before a walk looks at the budget again: a judge may take seconds for each answer
+COLLECTING_SECONDS = 0.5  # before a walk looks at the budget again
 places = JobPlaces(lambda: settings.EXPERIMENTS_PER_WORKER)
 OUTAGES = (RedisError, BrokerError, ConnectionError, TimeoutError)  # of Valkey and the broker
 
@@ -91,50 +92,38 @@ def walk_or_fail(experiment: Experiment, job: Job) -> None:
     Raise Unavailable if a service does not respond, so that the job is tried again. Any other error fails the
     experiment.
     """
+    walk = Walk(experiment, job)
     try:
-        Walk(experiment, job).work(SLICE)
+        walk.work(SLICE)
     except LeaseLost:
         raise
     except Exception as error:
         if was_deleted(experiment):
             log.info("Experiment %s was deleted while it ran.", experiment.pk)
             stop_runs(experiment)
-        elif isinstance(error, OUTAGES):
-            raise Unavailable from error
-        elif runner.is_transient(error):
-            raise
+        elif is_outage(error):
+            raise error if runner.is_transient(error) else Unavailable from error
         else:
-            fail_after_error(experiment, error)
+            fail_after_error(experiment, error, walk.scoring)
             raise
+    finally:
+        walk.close()
+
+
+def is_outage(error: Exception) -> bool:
+    """Return whether the database, Valkey or the broker did not respond, so that another try may succeed."""
+    return isinstance(error, OUTAGES) or runner.is_transient(error)
 
 
 def was_deleted(experiment: Experiment) -> bool:
     return not Experiment.objects.filter(pk=experiment.pk).exists()
 
 
-def run_to_end(experiment: Experiment) -> None:
-    """Run an experiment in this process until it ends, for commands. An interruption cancels it.
-
-    A second one ends it without a wait for its runs and their scores.
-    """
-    try:
-        Walk(experiment, None).work(math.inf)
-    except KeyboardInterrupt:
-        try:
-            end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
-        except KeyboardInterrupt:
-            end_at_once(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
-        raise
-    except Exception as error:
-        fail_after_error(experiment, error)
-        raise
-
-
-def fail_after_error(experiment: Experiment, error: Exception) -> None:
+def fail_after_error(experiment: Experiment, error: Exception, scoring: ScoringLoop) -> None:
     """End an experiment after an error of this application, or nothing would ever end it."""
     reason = UNEXPECTED_MESSAGE.format(error=type(error).__name__)
     try:
-        end_early(experiment, Experiment.Status.FAILED, reason)
+        end_early(experiment, Experiment.Status.FAILED, reason, scoring)
     except Exception:  # the figures of its results may be what failed
         log.exception("The figures of experiment %s could not be stored.", experiment.pk)
         rows = Experiment.objects.filter(pk=experiment.pk)
@@ -149,6 +138,9 @@ class Walk:
         self.agent: ResolvedAgent | None = None
         self.calls: Calls | None = None  # in place of an agent
         self.renewed_at = time.monotonic()
+        self.scoring = ScoringLoop(experiment.concurrency)
+        self.unscored = 0  # answers that are scored now or wait for it
+        self.steps = 0  # that ended without an error
         self.failed_to_start = 0  # items that could not run, since they were counted last
         self.cursors = [UUID(int=0)] * experiment.repeats  # the last item that was started, by attempt
 
@@ -157,17 +149,21 @@ class Walk:
         deadline = time.monotonic() + seconds
         if not self.begin():
             return
-        try:
-            while not self.experiment.is_finished:
-                is_over = time.monotonic() >= deadline
-                if is_over and not (self.calls and self.calls.open):
-                    return
-                if not self.step(may_start=not is_over):
-                    time.sleep(POLL_INTERVAL)
-                self.renew()
-        finally:
-            if self.calls is not None:
-                self.calls.close()
+        while not self.experiment.is_finished:
+            is_over = time.monotonic() >= deadline
+            if is_over and not (self.scoring.open or (self.calls and self.calls.open)):
+                break
+            if not self.step(may_start=not is_over):
+                self.scoring.pause(POLL_INTERVAL)
+            self.steps += 1
+            self.renew()
+        self.close()
+
+    def close(self) -> None:
+        """Wait for nothing. Calls that are still open store their results themselves; open scores are lost."""
+        self.scoring.close()
+        if self.calls is not None:
+            self.calls.close()
 
     def begin(self) -> bool:
         """Find the target and mark the experiment as running. Return False if it cannot run."""
@@ -200,11 +196,11 @@ class Walk:
         experiment.refresh_from_db(fields=["cancel_requested_at", "status"])
         if experiment.is_finished:
             return True
-        collected = self.collect() + self.failed_to_start
+        collected = self.collect(may_score=may_start) + self.failed_to_start
         if collected:
             count_so_far(experiment)
             self.failed_to_start = 0
-        reason = stop_reason(experiment)
+        reason = stop_reason(experiment, self.scoring.spent)
         open_count = experiment.results.filter(state=ExperimentResult.State.RUNNING).count()
         if reason:
             stop_runs(experiment)
@@ -216,27 +212,32 @@ class Walk:
             finish(experiment, Experiment.Status.COMPLETED)
         return bool(collected or started)
 
-    def collect(self) -> int:
-        """Store the results of runs that have ended, and start those again whose process died. Return their number."""
+    def collect(self, may_score: bool = True) -> int:
+        """Store what has ended, and start those runs again whose process died. Return the number of both."""
         if self.calls is not None:
             return self.calls.collect()
-        rows = self.experiment.results.filter(state=ExperimentResult.State.RUNNING)
-        ended, deadline = 0, time.monotonic() + COLLECTING_SECONDS
-        large_columns = ("run__stored_configuration", "run__conversation")
-        for result in rows.select_related("item_version", "run").defer(*large_columns):
+        ended, waiting, deadline = self.scoring.store_finished(), 0, time.monotonic() + COLLECTING_SECONDS
+        for result in self.open_results().exclude(pk__in=[*self.scoring.open]):
             result.experiment = self.experiment
             run = result.run
             if run is not None and run.status in AgentRun.UNFINISHED_STATUSES:
                 end_stuck_run(run)
-                continue
-            if was_lost(run) and result.retry_count < MAX_RETRIES and not stop_reason(self.experiment):
+            elif was_lost(run) and result.retry_count < MAX_RETRIES and not stop_reason(self.experiment):
                 ended += self.start_again(result)
-                continue
-            ended += save_result(result, run)
+            elif self.scoring.is_full or not may_score:
+                waiting += 1
+            else:
+                ended += self.scoring.take(result, run)
             self.renew()
             if time.monotonic() > deadline:
                 break
+        self.unscored = waiting + len(self.scoring.open)
         return ended
+
+    def open_results(self) -> QuerySet[ExperimentResult]:
+        rows = self.experiment.results.filter(state=ExperimentResult.State.RUNNING)
+        large_columns = ("run__stored_configuration", "run__conversation")
+        return rows.select_related("item_version", "run").defer(*large_columns)
 
     def start_again(self, result: ExperimentResult) -> bool:
         """Start an item whose process died, unless the experiment ends. Return whether it started."""
@@ -247,8 +248,15 @@ class Walk:
         return False
 
     def start(self, open_count: int) -> int:
-        """Start as many items as the limits allow. Return their number."""
-        free_count = self.experiment.concurrency - open_count
+        """Start as many items as the limits allow. Return their number.
+
+        While answers are scored other items run, at most as many again. An experiment with a budget does not run
+        ahead of its judges, whose cost could be above it.
+        """
+        concurrency, budget = self.experiment.concurrency, self.experiment.budget
+        has_budget = not {"maxCost", "maxTokens"}.isdisjoint(name for name in budget if budget[name] is not None)
+        ahead = 0 if has_budget else min(self.unscored, concurrency)
+        free_count = concurrency + ahead - open_count
         if free_count <= 0:
             return 0
         started = 0

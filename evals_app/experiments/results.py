@@ -11,7 +11,7 @@ from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.configuration.schema import JSONObject
 from evals_app.datasets.purging import purge_results
 from evals_app.experiments.scoring import add_scores, scorer_keys
-from evals_app.experiments.spending import run_tree, spent_by_runs
+from evals_app.experiments.spending import Spent, add_earlier_spending, run_tree, spent_by_runs
 from evals_app.models import DatasetItem, ExperimentResult
 from evals_app.reports.tool_mocks import find_mock_failure, mock_report
 from runs_app.engine.leases import LOST_MESSAGE
@@ -35,7 +35,15 @@ def save_result(result: ExperimentResult, run: AgentRun | None) -> bool:
     fill_from_run(result, run)
     if result.error is None:
         add_scores(result, scorer_keys(result.experiment, result.item_version))
-    return store_result(result)
+    return store_scored(result)
+
+
+def store_scored(result: ExperimentResult) -> bool:
+    """Store a scored result. Return False if another process did so; what the scorers have spent counts even then."""
+    is_stored = store_result(result)
+    if not is_stored:
+        add_earlier_spending(result.experiment_id, Spent(result.scores_tokens, result.scores_cost))
+    return is_stored
 
 
 def store_stopped(result: ExperimentResult) -> bool:

@@ -11,7 +11,10 @@ from typing import Any
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
-from evals_app.scorers.results import MAX_SCORE, ScoreResult
+from evals_app.scorers.results import MAX_SCORE, Answer, ScoreResult, answer_of_run
+from runs_app.engine.threads import run_db
+
+MAX_SCORERS = 100  # that score at once for one experiment: 20 answers with 5 judges
 
 
 def find_scorer(key: str, owner_id: str) -> Entry | None:
@@ -42,29 +45,45 @@ def live_scorer_versions(keys: Collection[str]) -> JSONObject:
 
 
 def add_scores(result: ExperimentResult, keys: list[str]) -> None:
-    """Set the scores of a result by these scorers, with the tokens and the cost of the judges among them."""
-    result.scores = asyncio.run(_score_all(result, keys)) if keys else []
+    """Score the answer of a result by these scorers, and set the scores."""
+    set_scores(result, asyncio.run(compute_scores(result, keys, asyncio.Semaphore(MAX_SCORERS))) if keys else [])
+
+
+def set_scores(result: ExperimentResult, scores: list[JSONObject]) -> None:
+    """Set the scores of a result, with the tokens and the cost of the judges among its scorers."""
+    result.scores = scores
     tokens = [entry["usage"]["totalTokens"] for entry in result.scores if (entry["usage"] or {}).get("totalTokens")]
     costs = [entry["cost"] for entry in result.scores if entry["cost"] is not None]
     result.scores_tokens = sum(tokens) if tokens else None
     result.scores_cost = sum(Decimal(str(cost)) for cost in costs) if costs else None
 
 
-async def _score_all(result: ExperimentResult, keys: list[str]) -> list[JSONObject]:
+async def compute_scores(result: ExperimentResult, keys: list[str], scorers: asyncio.Semaphore) -> list[JSONObject]:
+    """Return the scores of the answer of a result by these scorers, which score at once as far as there are places."""
     from evals_app.scorers.scoring import score_answer  # imports pydantic-ai, which is heavy
 
-    item = result.item_version
-    answer = {
+    answer, versions = await read_answer(result), result.experiment.scorer_versions
+
+    async def score(key: str) -> ScoreResult:
+        async with scorers:
+            return await score_answer(key, versions.get(key), answer)
+
+    scores = await asyncio.gather(*map(score, keys))
+    names = {key: entry.title for key in keys if (entry := registry.get(Kind.SCORER, key))}
+    return [_entry(key, names.get(key, ""), score) for key, score in zip(keys, scores, strict=True)]
+
+
+async def read_answer(result: ExperimentResult) -> Answer:
+    """Return the answer of a result with all that a scorer may look at."""
+    fields = {
         "input": result.effective_input,
         "output": result.output,
         "ground_truth": result.effective_ground_truth,
-        "run": result.run,
-        "expected_trajectory": item.expected_trajectory,
+        "expected_trajectory": result.item_version.expected_trajectory,
     }
-    versions = result.experiment.scorer_versions
-    scores = await asyncio.gather(*(score_answer(key, version=versions.get(key), **answer) for key in keys))
-    names = {key: entry.title for key in keys if (entry := registry.get(Kind.SCORER, key))}
-    return [_entry(key, names.get(key, ""), score) for key, score in zip(keys, scores, strict=True)]
+    if result.run is None:
+        return Answer(**fields)
+    return await run_db(answer_of_run, result.run, **fields)
 
 
 def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:

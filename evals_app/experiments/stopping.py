@@ -8,7 +8,8 @@ import time
 from django.utils import timezone
 
 from evals_app.experiments.ending import CANCELLED_MESSAGE, finish, mark_cancelled
-from evals_app.experiments.results import save_result, store_stopped
+from evals_app.experiments.results import store_stopped
+from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.models import Experiment, ExperimentResult
 from runs_app.engine import leases
 from runs_app.models import AgentRun
@@ -32,13 +33,17 @@ def request_cancel(experiment: Experiment) -> None:
         stop_runs(experiment)
 
 
-def end_early(experiment: Experiment, status: str, reason: str = "") -> None:
+def end_early(experiment: Experiment, status: str, reason: str = "", scoring: ScoringLoop | None = None) -> None:
     """End an experiment whose runs may not have ended. They are stopped, and their items count as failed.
 
-    Raise ApiError if it was deleted meanwhile.
+    `scoring` has the answers that are scored already. Raise ApiError if it was deleted meanwhile.
     """
     stop_runs(experiment)
-    store_ended_results(experiment)
+    loop = scoring or ScoringLoop(experiment.concurrency)
+    try:
+        store_ended_results(experiment, loop)
+    finally:
+        loop.close()
     end_at_once(experiment, status, reason)
 
 
@@ -59,21 +64,21 @@ def stop_runs(experiment: Experiment) -> None:
         leases.cancel(run.pk)
 
 
-def store_ended_results(experiment: Experiment) -> None:
+def store_ended_results(experiment: Experiment, scoring: ScoringLoop) -> None:
     """Store the results of open runs and calls as they end. Wait a few seconds for them."""
     deadline = time.monotonic() + STOP_SECONDS
     rows = experiment.results.filter(state=ExperimentResult.State.RUNNING)
     while open_results := list(rows.select_related("item_version", "run")):
         for result in open_results:
             result.experiment = experiment
-            store_if_ended(result)
+            store_if_ended(result, scoring)
         if time.monotonic() > deadline:
             return
-        time.sleep(STOP_POLL_INTERVAL)
+        scoring.pause(STOP_POLL_INTERVAL)
 
 
-def store_if_ended(result: ExperimentResult) -> None:
-    """Store a result if its run has ended. A call without a run stores its result itself."""
+def store_if_ended(result: ExperimentResult, scoring: ScoringLoop) -> None:
+    """Score a result if its run has ended, and store it once it is scored. A call stores its result itself."""
     run = result.run
     if run is None:
         return
@@ -81,7 +86,10 @@ def store_if_ended(result: ExperimentResult) -> None:
         end_stuck_run(run)
         return
     try:
-        save_result(result, run)
+        if result.pk in scoring.open:
+            scoring.store_if_scored(result.pk)
+        elif not scoring.is_full:
+            scoring.take(result, run)
     except Exception as error:  # whose message may quote the answer
         log.warning("The result of item %s could not be scored: %s.", result.item_id, type(error).__name__)
         store_stopped(result)

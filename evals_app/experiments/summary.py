@@ -16,11 +16,15 @@ from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.results import FAILED, PASSED
 
 PASS = 1.0
+Earlier = tuple[Decimal, int]  # the cost and the tokens
 SUMMARY_COLUMNS = ("scores", "duration_ms", "tokens", "cost", "scores_tokens", "scores_cost")
 
 
-def count_results(experiment: Experiment) -> dict[str, Any]:
-    """Return the numbers of finished items, and the cost and tokens so far of all runs and scorers."""
+def count_results(experiment: Experiment, earlier: Earlier | None = None) -> dict[str, Any]:
+    """Return the numbers of finished items, and the cost and tokens so far of all runs and scorers.
+
+    `earlier` is the earlier spending, if it was read already.
+    """
     done = experiment.results.filter(state=ExperimentResult.State.DONE)
     counts = done.aggregate(
         succeeded=Count("pk", filter=Q(error__isnull=True)),
@@ -28,11 +32,11 @@ def count_results(experiment: Experiment) -> dict[str, Any]:
         cost=Sum("cost", default=Decimal(0)) + Sum("scores_cost", default=Decimal(0)),
         tokens=Sum("tokens", default=0) + Sum("scores_tokens", default=0),
     )
-    earlier_cost, earlier_tokens = earlier_spending(experiment)
+    earlier_cost, earlier_tokens = earlier or earlier_spending(experiment)
     return counts | {"cost": counts["cost"] + earlier_cost, "tokens": counts["tokens"] + earlier_tokens}
 
 
-def earlier_spending(experiment: Experiment) -> tuple[Decimal, int]:
+def earlier_spending(experiment: Experiment) -> Earlier:
     """Return the cost and the tokens of attempts that have no result any more, as the row has them now."""
     rows = Experiment.objects.filter(pk=experiment.pk)
     return rows.values_list("earlier_cost", "earlier_tokens").first() or (Decimal(0), 0)
@@ -63,15 +67,14 @@ class ScorerTally:
         return figures(self.name, self.values, self.passed, self.not_scorable, self.errors)
 
 
-def summarize(experiment: Experiment) -> JSONObject:
+def summarize(experiment: Experiment, earlier: Earlier | None = None) -> JSONObject:
     """Return the figures of each scorer over all results, with cost, tokens and durations.
 
     The cost and tokens are those of the runs and of the scorers together. `scorersCost` and `scorersTokens` are the
     part of the scorers, `earlierCost` and `earlierTokens` that of attempts that were lost, retried or stopped.
     """
     tallies: dict[str, ScorerTally] = {}
-    earlier_cost, earlier_tokens = earlier_spending(experiment)
-    earlier = {"earlierCost": float(earlier_cost), "earlierTokens": earlier_tokens}
+    earlier_cost, earlier_tokens = earlier or earlier_spending(experiment)
     spent = Counter({"cost": float(earlier_cost), "tokens": earlier_tokens, "scorersCost": 0.0, "scorersTokens": 0})
     durations = []
     rows = experiment.results.filter(state=ExperimentResult.State.DONE).values_list(*SUMMARY_COLUMNS)
@@ -85,7 +88,8 @@ def summarize(experiment: Experiment) -> JSONObject:
     return {
         "scorers": {key: tally.figures for key, tally in tallies.items()},
         **spent,
-        **earlier,
+        "earlierCost": float(earlier_cost),
+        "earlierTokens": earlier_tokens,
         "medianMs": percentile(durations, 0.5),
         "p95Ms": percentile(durations, 0.95),
     }

@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('evals_app', '0011_fill_resources_of_copies'),
+        ("evals_app", "0011_fill_resources_of_copies"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='comparison',
-            name='job_id',
-            field=models.UUIDField(editable=False, help_text='The job that computes the statistics.', null=True),
+            model_name="comparison",
+            name="job_id",
+            field=models.UUIDField(editable=False, help_text="The job that computes the statistics.", null=True),
         ),
     ]

@@ -10,39 +10,19 @@ from agentcms.tracing import spans
 from agents_app.registry import Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
-from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScoreResult, answer_of_run
+from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScoreResult
 from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_version, score_by_snapshot
 from runs_app.engine.threads import run_blocking, run_db
-from runs_app.models import AgentRun
 from runs_app.scoring import scorer_arguments
 
 log = logging.getLogger(__name__)
 
 
-async def score_answer(
-    scorer_key: str,
-    *,
-    version: int | None = None,
-    input: Any,  # noqa: A002  the name in the protocol
-    output: Any,
-    ground_truth: Any = None,
-    run: AgentRun | None = None,
-    expected_trajectory: Any = None,
-) -> ScoreResult:
+async def score_answer(scorer_key: str, version: int | None, answer: Answer) -> ScoreResult:
     """Return the score of an answer. A failure of the scorer is the `error` of the result.
 
     `version` is the number of a version of a stored scorer. By default its live version scores.
     """
-    fields = {"output": output, "ground_truth": ground_truth, "expected_trajectory": expected_trajectory}
-    if run is None:
-        answer = Answer(input=input, **fields)
-    else:
-        answer = await run_db(answer_of_run, run, input=input, **fields)
-    return await score_built_answer(scorer_key, version, answer)
-
-
-async def score_built_answer(scorer_key: str, version: int | None, answer: Answer) -> ScoreResult:
-    """Return the score of an answer with all that its scorer may look at. See `score_answer`."""
     stored = await run_db(find_version, scorer_key, version)
     with spans.span(f"scorer {scorer_key}", {"agentcms.scorer": scorer_key}):
         if stored is not None:

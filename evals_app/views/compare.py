@@ -26,7 +26,7 @@ from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_
 from runs_app.models import RunEvent
 
 ONLY_BETTER = "better"
-FAILED_MESSAGE = "The statistics could not be computed. The log of the server has the reason. You can try it again."
+FAILED_MESSAGE = "The statistics could not be computed. The log of the server has the reason."
 MEASURES = [f"{side}{figure}" for figure in ("Mean", "Median", "P95") for side in ("baseline", "candidate")]
 MEASURES += ["difference", "low", "high"]
 

@@ -148,13 +148,13 @@ def argument_names(entry: Entry) -> str:
 
 def call_scorer(key: str, version_number: int | None, value: Any) -> Outcome:
     """Let a scorer score the answer in the input of an item."""
-    from evals_app.scorers.scoring import score_built_answer  # imports pydantic-ai, which is heavy
+    from evals_app.scorers.scoring import score_answer  # imports pydantic-ai, which is heavy
 
     try:
         answer = build_answer(validate_fields(JudgedAnswer, value))
     except ConfigError as error:
         return failure(f"{SCORER_INPUT_MESSAGE} {' '.join(error.messages)}", INPUT_CODE)
-    result = asyncio.run(score_built_answer(key, version_number, answer))
+    result = asyncio.run(score_answer(key, version_number, answer))
     if result.error:
         return failure(result.error, FAILED_CODE)
     label = {"label": result.label} if result.label else {}

@@ -20,8 +20,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentcms.errors import ApiError
 from evals_app.experiments.creation import save_experiment
-from evals_app.experiments.jobs import run_to_end
+from evals_app.experiments.jobs import is_outage
 from evals_app.experiments.options import parse_experiment
+from evals_app.experiments.running.foreground import run_to_end
 from evals_app.models import Dataset, Experiment
 from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
 from evals_app.reports.files import json_report, junit_report
@@ -31,6 +32,10 @@ log = logging.getLogger(__name__)
 BASELINE_MESSAGE = (
     "The experiment of '{version}', with which this one is compared, did not end: {reason} It is not known whether "
     "this version is worse. Run the command again, with a larger --max-cost if the budget was spent."
+)
+OUTAGE_MESSAGE = (
+    "The database, Valkey or the broker did not respond for too long, so the experiment did not end. Results stay. "
+    "Run the command again once they respond."
 )
 TARGETS = ("agent", "workflow", "scorer")
 
@@ -110,8 +115,10 @@ class Command(BaseCommand):
                 run_to_end(experiment)
         except KeyboardInterrupt:
             pass  # the experiment is cancelled, which the exit code says
-        except Exception:  # the experiment has failed; the exit code of an exception would mean a missed bar
+        except Exception as error:  # the experiment has failed; the exit code of an exception would mean a missed bar
             log.exception("The experiment stopped after an unexpected error.")
+            if is_outage(error):
+                raise CommandError(OUTAGE_MESSAGE, returncode=ExitCode.ITEMS_FAILED) from error
         experiment.refresh_from_db()
         return experiment
 

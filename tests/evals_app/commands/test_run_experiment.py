@@ -9,12 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from django.utils import timezone
 
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
+from evals_app.experiments.jobs import Walk
+from evals_app.experiments.running import foreground
 from evals_app.models import Dataset, Experiment
 from runs_app.models import AgentRun
 from runs_app.providers import table
@@ -249,3 +252,15 @@ def test_an_unexpected_error_is_not_a_missed_bar(agent, settings):
 
     assert (code, Experiment.objects.get().status) == (4, "failed")
     assert "unexpected error (TypeError)" in text
+
+
+def test_an_outage_that_does_not_end_is_not_a_missed_bar(agent, monkeypatch):
+    def fail(walk, **options):
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(Walk, "collect", fail)
+    monkeypatch.setattr(foreground, "MAX_OUTAGE", -1.0)
+
+    code, text = run()
+
+    assert (code, "did not respond for too long" in text) == (4, True)

@@ -228,7 +228,7 @@ def test_an_early_end_counts_an_item_that_started_at_the_same_moment(editor, slo
     experiment = new_experiment(make_dataset(LONG), editor, slow)
     walk = Walk(experiment, None)
     walk.begin()
-    monkeypatch.setitem(end_early.__globals__, "store_ended_results", lambda row: walk.start(0))
+    monkeypatch.setitem(end_early.__globals__, "store_ended_results", lambda row, scoring: walk.start(0))
 
     end_early(Experiment.objects.get(), Status.FAILED, "No")
 

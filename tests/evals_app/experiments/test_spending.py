@@ -1,6 +1,8 @@
 """The tokens and the cost of scorers and sub-agents in experiments: in results, summaries, budgets and estimates."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
@@ -10,6 +12,7 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.purging import purge_item
 from evals_app.experiments.direct.calls import insert_row, perform
 from evals_app.experiments.direct.targets import find_callee
+from evals_app.experiments.ending import finish, set_end
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.jobs import Walk
 from evals_app.experiments.retrying import retry_failed
@@ -288,3 +291,31 @@ def test_a_call_whose_result_comes_too_late_counts(judge, agent):
     stored = Experiment.objects.get()
     assert stored.results.get().error["code"] == "stopped"
     assert (stored.summary["cost"], stored.summary["tokens"]) == pytest.approx((PRICE, 2000))
+
+
+def test_a_judge_that_is_paid_while_its_experiment_ends_counts(judge, agent):
+    walk = Walk(new_experiment(make_dataset("One"), member("editor"), agent, scorerIds=["paid-judge"]), None)
+    walk.begin()
+    walk.step()
+    wait_until(lambda: walk.collect() == 0 and walk.scoring.open, 20, "an answer that is judged")
+    walk.scoring.pause(10)
+
+    finish(Experiment.objects.get(), Experiment.Status.CANCELLED, "Cancelled.", stops_open=True)
+    assert walk.scoring.store_finished() == 0
+
+    summary = Experiment.objects.get().summary
+    run = AgentRun.objects.get()
+    assert summary["earlierCost"] == pytest.approx(PRICE)
+    assert (summary["earlierTokens"], summary["tokens"]) == (2000, 2000 + run.usage["totalTokens"])
+
+
+def test_the_end_of_an_experiment_reads_its_earlier_spending_once(agent):
+    experiment = new_experiment(make_dataset("One"), member("editor"), agent)
+
+    with CaptureQueriesContext(connection) as captured:
+        set_end(experiment, Experiment.Status.COMPLETED, "")
+
+    reads = [
+        query["sql"] for query in captured if query["sql"].startswith("SELECT") and "earlier_cost" in query["sql"]
+    ]
+    assert len(reads) == 1

@@ -13,6 +13,7 @@ from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from evals_app.scorers import records, scoring
 from evals_app.scorers.live import evaluator
+from evals_app.scorers.results import Answer, answer_of_run
 from evals_app.scorers.table import scorer_table
 from runs_app.scoring import compute_score
 from tests.factories import AgentFactory
@@ -135,8 +136,8 @@ class TestRunsOfAgents:
 
 @pytest.mark.django_db(transaction=True)
 class TestScoreAnswer:
-    def score(self, key, **options):
-        return asyncio.run(scoring.score_answer(key, **{"input": "Hi?", "output": "Good day.", **options}))
+    def score(self, key, version=None, answer=Answer("Hi?", "Good day.")):  # noqa: B008  it is frozen
+        return asyncio.run(scoring.score_answer(key, version, answer))
 
     def test_a_named_version_scores(self):
         row = change(create(), {"presetConfig": {"check": "includes", "value": "night"}})
@@ -160,7 +161,7 @@ class TestScoreAnswer:
         ]
         row = create(snapshot={"type": "trajectory", "presetConfig": {"expected": ["refund"]}})
 
-        result = self.score(row.pk, run=RunFactory(agent=AgentFactory(), chunks=chunks))
+        result = self.score(row.pk, answer=answer_of_run(RunFactory(agent=AgentFactory(), chunks=chunks)))
 
         assert (result.score, result.details["calls"]) == (1, ["refund"])
 

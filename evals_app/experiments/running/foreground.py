@@ -1,0 +1,59 @@
+"""The work on an experiment in the foreground, for commands: without a broker, and without other jobs."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+
+from django.db import close_old_connections
+
+from evals_app.experiments.ending import CANCELLED_MESSAGE
+from evals_app.experiments.jobs import Walk, fail_after_error, is_outage
+from evals_app.experiments.stopping import end_at_once, end_early
+from evals_app.models import Experiment
+
+log = logging.getLogger(__name__)
+
+MAX_OUTAGE = 300.0  # seconds without the database or Valkey after which the command gives up
+OUTAGE_PAUSE = 1.0  # seconds before the next try
+
+
+def run_to_end(experiment: Experiment) -> None:
+    """Run an experiment in this process until it ends. An interruption cancels it.
+
+    A second one ends it without a wait for its runs and their scores. Raise the error of an outage that does not end.
+    """
+    walk = Walk(experiment, None)
+    try:
+        work_through_outages(walk)
+    except KeyboardInterrupt:
+        try:
+            end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE, walk.scoring)
+        except KeyboardInterrupt:
+            end_at_once(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+        raise
+    except Exception as error:
+        fail_after_error(experiment, error, walk.scoring)
+        raise
+    finally:
+        walk.close()
+
+
+def work_through_outages(walk: Walk) -> None:
+    """Work until the experiment ends. Try again while the database or Valkey does not respond, as its job does."""
+    since: float | None = None  # when the outage began
+    while True:
+        steps = walk.steps
+        try:
+            walk.work(math.inf)
+            return
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            since = time.monotonic() if since is None or walk.steps > steps else since
+            if time.monotonic() > since + MAX_OUTAGE:
+                raise
+            log.warning("A service does not respond (%s). The experiment goes on when it does.", type(error).__name__)
+            time.sleep(OUTAGE_PAUSE)
+            close_old_connections()

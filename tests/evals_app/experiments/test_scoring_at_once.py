@@ -1,0 +1,218 @@
+"""Answers that are scored at once, while other items run: their number, budgets, early ends and outages."""
+
+import threading
+import time
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+
+from agents_app.registry import Entry, Kind, registry
+from evals_app.experiments import jobs, scoring, stopping
+from evals_app.experiments.ending import finish
+from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.running.foreground import run_to_end
+from evals_app.experiments.stopping import end_early
+from evals_app.models import Experiment, ExperimentResult
+from jobs_app import runner
+from jobs_app.models import Job
+from runs_app.models import AgentRun
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+ITEMS = [str(number) for number in range(6)]
+Status = Experiment.Status
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(model=DEMO, instructions="")
+
+
+@pytest.fixture
+def scorer():
+    """Return a function that registers a function as the scorer `own`."""
+    yield lambda target: registry.add(Entry(Kind.SCORER, "own", "Own", target=target))
+    registry.remove(Kind.SCORER, "own")
+
+
+class Gate:
+    """A scorer that waits until it is opened, and counts its answers."""
+
+    def __init__(self):
+        self.answers = []
+        self.opened = threading.Event()
+
+    def __call__(self, answer):
+        self.answers.append(answer)
+        assert self.opened.wait(30)
+        return 1.0
+
+
+@pytest.fixture
+def gate(scorer):
+    gate = Gate()
+    scorer(gate)
+    yield gate
+    gate.opened.set()
+
+
+def step_until(walk, condition, text="the steps"):
+    def step_and_look():
+        walk.step()
+        return condition()
+
+    wait_until(step_and_look, 20, text)
+
+
+def begin(dataset, editor, agent, **options):
+    walk = Walk(new_experiment(dataset, editor, agent, **{"scorerIds": ["own"], **options}), None)
+    walk.begin()
+    return walk
+
+
+def test_answers_are_scored_at_once(editor, agent, scorer):
+    meeting = threading.Barrier(3)
+
+    def meet(answer):
+        meeting.wait(20)  # breaks unless three answers are scored now
+        return 1.0
+
+    scorer(meet)
+    experiment = run_experiment(make_dataset(*ITEMS), editor, agent, scorerIds=["own"], maxConcurrency=3)
+
+    assert experiment.summary["scorers"]["own"]["count"] == len(ITEMS)
+
+
+def test_other_items_run_while_answers_are_scored(editor, agent, gate):
+    walk = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2)
+
+    step_until(walk, lambda: AgentRun.objects.filter(status="succeeded").count() == 4, "four answers")
+    for _ in range(5):
+        walk.step()
+
+    assert (len(gate.answers), AgentRun.objects.count()) == (2, 4)  # no more than twice as many are open
+    gate.opened.set()
+    walk.work(20)
+    walk.experiment.refresh_from_db()
+    assert (walk.experiment.status, walk.experiment.succeeded_count, len(gate.answers)) == ("completed", 6, 6)
+
+
+@pytest.mark.parametrize("budget", [{"maxCost": 100}, {"maxTokens": 10**9}])
+def test_an_experiment_with_a_budget_does_not_run_ahead_of_its_judges(editor, agent, gate, budget):
+    walk = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2, budget=budget)
+
+    step_until(walk, lambda: len(gate.answers) == 2, "two answers")
+    for _ in range(5):
+        walk.step()
+
+    assert AgentRun.objects.count() == 2
+    gate.opened.set()
+    walk.work(20)
+    assert walk.experiment.status == "completed"
+
+
+def test_what_a_run_has_spent_counts_while_its_answer_is_scored(editor, agent, gate):
+    walk = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2, budget={"maxTokens": 1})
+    walk.experiment.concurrency = 1
+    step_until(walk, lambda: len(gate.answers) == 1, "an answer")
+
+    walk.experiment.concurrency = 2
+    walk.step()
+
+    assert (AgentRun.objects.count(), walk.experiment.status) == (1, "running")
+    gate.opened.set()
+    walk.work(20)
+    assert (walk.experiment.status, walk.experiment.done_count) == ("cancelled", 1)
+
+
+def test_the_end_of_a_slice_waits_for_the_answers_that_are_scored(editor, agent, scorer, monkeypatch):
+    monkeypatch.setattr(jobs, "SLICE", 0.2)
+    answers = []
+
+    def slow(answer):
+        answers.append(answer)
+        time.sleep(0.5)
+        return 1.0
+
+    scorer(slow)
+    experiment = run_experiment(make_dataset(*ITEMS), editor, agent, scorerIds=["own"], maxConcurrency=2)
+
+    assert (experiment.status, experiment.succeeded_count) == ("completed", len(ITEMS))
+    assert len(answers) == len({*answers}) == len(ITEMS)
+    assert Job.objects.filter(kind=WALK).count() > 1
+
+
+def test_an_outage_while_an_answer_is_scored_is_tried_again(editor, agent, scorer, monkeypatch):
+    scorer(lambda answer: 1.0)
+    experiment = new_experiment(make_dataset("One"), editor, agent, scorerIds=["own"])
+    job = Job.objects.get(kind=WALK)
+
+    def fail(*arguments, **options):
+        raise OperationalError("gone")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(scoring, "answer_of_run", fail)
+        interrupted = runner.run_claimed(str(job.pk))
+    assert (interrupted.state, ExperimentResult.objects.get().state) == (Job.State.RUNNING, "running")
+    Job.objects.filter(pk=job.pk).update(lease_until=timezone.now())
+    runner.run_claimed(str(job.pk))
+    work()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.summary["scorers"]["own"]["count"]) == ("completed", 1)
+
+
+# --- Early ends
+
+
+def test_an_answer_that_is_scored_when_its_experiment_ends_is_counted_once(editor, agent, gate):
+    walk = begin(make_dataset("One"), editor, agent)
+    step_until(walk, lambda: len(gate.answers) == 1, "an answer")
+
+    finish(Experiment.objects.get(), Status.CANCELLED, "Cancelled.", stops_open=True)
+    summary = Experiment.objects.get().summary
+    gate.opened.set()
+    walk.scoring.pause(10)
+
+    assert walk.scoring.store_finished() == 0
+    assert ExperimentResult.objects.get().error["code"] == "stopped"
+    assert Experiment.objects.get().summary == summary
+
+
+def test_an_early_end_goes_on_with_the_answers_that_are_scored(editor, agent, gate):
+    walk = begin(make_dataset("One"), editor, agent)
+    step_until(walk, lambda: len(gate.answers) == 1, "an answer")
+    threading.Timer(0.3, gate.opened.set).start()
+
+    end_early(walk.experiment, Status.CANCELLED, "Cancelled.", walk.scoring)
+
+    assert (len(gate.answers), ExperimentResult.objects.get().score_of("own")) == (1, 1.0)
+
+
+def test_an_interruption_waits_for_no_scorer_that_hangs(editor, agent, gate, monkeypatch):
+    monkeypatch.setattr(stopping, "STOP_SECONDS", 0.5)
+    step = Walk.step
+
+    def step_and_interrupt(walk, **options):
+        if gate.answers:
+            raise KeyboardInterrupt
+        return step(walk, **options)
+
+    monkeypatch.setattr(Walk, "step", step_and_interrupt)
+    experiment = new_experiment(make_dataset("One"), editor, agent, scorerIds=["own"])
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_to_end(experiment)
+
+    assert time.monotonic() - started < 20  # the scorer waits for 30 seconds
+    assert (experiment.status, experiment.results.get().error["code"]) == ("cancelled", "stopped")
+    assert len(gate.answers) == 1
