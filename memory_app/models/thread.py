@@ -103,6 +103,8 @@ class Thread(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["updated_at"], name="thread_updated"),
             models.Index(fields=["resource", "-updated_at"], name="thread_of_resource"),
+            # Lists of a resource, and the search for all data of one: both name it by its keys.
+            models.Index(fields=["realm", "resource_key", "-updated_at"], name="thread_of_resource_key"),
             models.Index(
                 fields=["experiment_id"], name="thread_of_experiment", condition=Q(experiment_id__isnull=False)
             ),
