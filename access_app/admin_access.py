@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
@@ -17,6 +21,26 @@ class StaffAccessMixin:
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
+
+
+class LockedChangeMixin:
+    """A mixin that locks the row of a change form until it is saved.
+
+    Django reads the row, and writes all of its columns after the checks of the form. Without the lock, what others
+    store in between would be undone, such as that a key was revoked.
+    """
+
+    def changeform_view(self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any) -> Any:
+        if request.method != "POST" or object_id is None:
+            return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
+        with transaction.atomic():
+            self.lock_row(object_id)
+            return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
+
+    def lock_row(self, object_id: str) -> None:
+        rows = self.model._default_manager.select_for_update(no_key=True, of=("self",))  # type: ignore[attr-defined]
+        with suppress(ValidationError, ValueError):  # an ID that Django does not find either
+            rows.filter(pk=unquote(object_id)).first()
 
 
 def confirmation_page(

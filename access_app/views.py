@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.forms.keys import KeyForm, TeamKeyForm
 from access_app.forms.members import MemberForm, RoleForm
+from access_app.forms.password import NewPasswordForm
 from access_app.forms.sign_in import SignInForm
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role_everywhere, require_role
@@ -52,6 +53,7 @@ class SignInView(LoginView):
 class ChangePasswordView(SuccessMessageMixin, PasswordChangeView):
     """The page for a new password of the signed-in user."""
 
+    form_class = NewPasswordForm
     template_name = "account/password.html"
     success_url = reverse_lazy("account:password")
     success_message = "Your password was changed. Other browsers were signed out."

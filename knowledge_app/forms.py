@@ -63,6 +63,11 @@ class BaseForm(forms.ModelForm):
     def embedders(self) -> list[tuple[str, str]]:
         return [*local_embedders().items()]
 
+    def save_settings(self) -> None:
+        """Store the settings of an existing base. Its index stays what a job may have made of it meanwhile."""
+        self.instance.save(update_fields=[*self.fields, "updated_at"])
+        self.instance.refresh_from_db(fields=["index"])
+
     def clean_filterable(self) -> list[str]:
         return [key.strip() for key in self.cleaned_data["filterable"].split(",") if key.strip()]
 

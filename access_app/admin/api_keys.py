@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import StaffAccessMixin, confirmation_page
+from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, confirmation_page
 from access_app.forms.facts_field import FactsField
 from access_app.forms.keys import CONTEXT_HELP, RESOURCE_HELP
 from access_app.models import ApiKey, validate_key_context, validate_key_resource
@@ -65,7 +65,7 @@ class ApiKeyForm(forms.ModelForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
+class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
     """The page of API keys. A token is shown once, after the key is created."""
 
     list_display = (

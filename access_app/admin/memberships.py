@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import StaffAccessMixin
+from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.caller import Caller
 from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import Membership
@@ -118,7 +118,7 @@ def membership_form_for(user: Caller) -> type[MembershipForm]:
 
 
 @admin.register(Membership)
-class MembershipAdmin(MembershipAccessMixin, TeamManagersMixin, admin.ModelAdmin):
+class MembershipAdmin(LockedChangeMixin, MembershipAccessMixin, TeamManagersMixin, admin.ModelAdmin):
     """The page of memberships."""
 
     @staticmethod

@@ -14,7 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin.memberships import MembershipInline, TeamManagersMixin
-from access_app.admin_access import StaffAccessMixin
+from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.models import Membership
 from access_app.teams import reject_loss_of_managers
 
@@ -35,7 +35,7 @@ class AccountForm(UserChangeForm):
 
 
 @admin.register(User)
-class UserAccountAdmin(StaffAccessMixin, TeamManagersMixin, UserAdmin):
+class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, UserAdmin):
     """The page of users. Superusers change users; other staff only the memberships that they manage."""
 
     form = AccountForm

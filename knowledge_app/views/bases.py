@@ -76,7 +76,7 @@ def edit(request: HttpRequest, key: str) -> HttpResponse:
     if not form.is_valid():
         return render_settings(request, form, base)
     with transaction.atomic():
-        base = form.save()
+        form.save_settings()
         if base.is_outdated:
             enqueue_reindexing(base, request.user)
     messages.success(request, f"{base.name} was saved.")

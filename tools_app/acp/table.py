@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from django.core.exceptions import ValidationError
+from django.db import transaction
 
 from agentcms.db.cached_table import CachedTable
 from tools_app.acp.limits import Limits
@@ -70,6 +71,20 @@ def acp_unavailable_reason(row: AcpAgent, environment: Mapping[str, str] | None)
     except ValidationError as error:
         return " ".join(error.messages)
     return ""
+
+
+def switch_agent(agent_id: int, is_enabled: bool | None = None) -> tuple[AcpAgent, str]:
+    """Enable or disable an ACP agent. Without `is_enabled`, it gets the other state.
+
+    Return it with the reason why it cannot be enabled, or a blank text.
+    """
+    with transaction.atomic():
+        row = AcpAgent.objects.select_for_update().get(pk=agent_id)  # others may be changing its other columns
+        row.is_enabled = not row.is_enabled if is_enabled is None else is_enabled
+        reason = acp_unavailable_reason(row, row.environment) if row.is_enabled else ""
+        if not reason:
+            row.save(update_fields=["is_enabled", "updated_at"])
+    return row, reason
 
 
 def load_acp_agents() -> dict[str, AcpRecord]:

@@ -15,15 +15,16 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
+from access_app.admin_access import LockedChangeMixin
 from access_app.role import Role
 from access_app.teams import team_choices
 from agents_app.admin.refused_commands import RefusedCommandsMixin
-from tools_app.acp.table import acp_unavailable_reason
+from tools_app.acp.table import acp_unavailable_reason, switch_agent
 from tools_app.admin.acp_agent_form import AcpAgentForm
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
 
 
-class SuperuserAdmin(admin.ModelAdmin):
+class SuperuserAdmin(LockedChangeMixin, admin.ModelAdmin):
     """An admin that nobody but superusers sees: it decides what runs on this machine."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -77,31 +78,32 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
 
     def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Enable or disable an agent. All processes follow within a second."""
-        row = AcpAgent.objects.filter(pk=pk).first() if self.has_module_permission(request) else None
-        if row is None:
+        if not (self.has_module_permission(request) and AcpAgent.objects.filter(pk=pk).exists()):
             raise Http404
-        self.set_enabled(request, [row], not row.is_enabled)
+        self.report(request, *switch_agent(pk))
         return redirect("admin:tools_app_acpagent_change", pk)
 
     @admin.action(description="Enable selected ACP agents")
     def enable(self, request: HttpRequest, agents: QuerySet[AcpAgent]) -> None:
-        self.set_enabled(request, list(agents), True)
+        self.set_enabled(request, agents, True)
 
     @admin.action(description="Disable selected ACP agents")
     def disable(self, request: HttpRequest, agents: QuerySet[AcpAgent]) -> None:
-        self.set_enabled(request, list(agents), False)
+        self.set_enabled(request, agents, False)
 
-    def set_enabled(self, request: HttpRequest, rows: list[AcpAgent], is_enabled: bool) -> None:
+    def set_enabled(self, request: HttpRequest, agents: QuerySet[AcpAgent], is_enabled: bool) -> None:
         """Enable or disable agents. Report those that cannot be enabled, such as without a sandbox."""
-        for row in rows:
-            row.is_enabled = is_enabled
-            reason = acp_unavailable_reason(row, row.environment) if is_enabled else ""
-            if reason:
-                messages.error(request, reason)
-                continue
-            row.save()
-            words = "enabled" if is_enabled else "disabled. Agents cannot use it any more"
-            messages.success(request, f"{row.title} is {words}.")
+        for row in agents:
+            self.report(request, *switch_agent(row.pk, is_enabled))
+
+    @staticmethod
+    def report(request: HttpRequest, row: AcpAgent, reason: str) -> None:
+        """Show that an agent was switched, or the reason why not."""
+        if reason:
+            messages.error(request, reason)
+            return
+        words = "enabled" if row.is_enabled else "disabled. Agents cannot use it any more"
+        messages.success(request, f"{row.title} is {words}.")
 
     @admin.display
     def state(self, row: AcpAgent) -> str:

@@ -16,7 +16,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from access_app.admin_access import StaffAccessMixin
+from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
@@ -32,7 +32,7 @@ EDITED_COLUMNS = (*SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_headers", "
 
 
 @admin.register(McpServer)
-class McpServerAdmin(RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
+class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
     """Admin of the servers of a user's teams. Managers change them; of the shared ones only managers of staff."""
 
     form = McpServerForm

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from access_app.admin_access import StaffAccessMixin
+from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import Role
 from access_app.teams import team_choices
@@ -18,7 +18,7 @@ from versions_app import tasks  # noqa: F401  registers the jobs that staff can 
 from versions_app.models.retention_rule import RetentionRule
 
 
-class OwnerRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
+class OwnerRuleAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
     """An admin of rules with one row per owner. Managers see and change those of their own teams."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

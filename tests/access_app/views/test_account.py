@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -52,6 +53,23 @@ def test_keys_of_other_users_are_not_found(ann):
     assert "Theirs" not in client.get(reverse("account:keys")).content.decode()
     assert client.post(reverse("account:revoke_key", args=[key.pk])).status_code == 404
     assert ApiKey.objects.find(token)
+
+
+def test_a_new_password_does_not_activate_a_user_again(ann, monkeypatch):
+    set_password = User.set_password
+
+    def deactivate_meanwhile(user, password):
+        User.objects.update(is_active=False)
+        set_password(user, password)
+
+    here = browser(ann)
+    monkeypatch.setattr(User, "set_password", deactivate_meanwhile)
+    new = {"new_password1": "another long password", "new_password2": "another long password"}
+    here.post(reverse("account:password"), {"old_password": PASSWORD, **new})
+
+    ann.refresh_from_db()
+    assert ann.check_password("another long password")
+    assert not ann.is_active
 
 
 def test_changing_the_password_signs_out_other_browsers(ann):

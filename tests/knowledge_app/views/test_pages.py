@@ -6,7 +6,8 @@ from django.test import Client
 
 from access_app.role import Role
 from knowledge_app.documents.adding import add_text
-from knowledge_app.models import Document, KnowledgeBase
+from knowledge_app.forms import BaseForm
+from knowledge_app.models import Document, KnowledgeBase, KnowledgeIndex
 from tests.factories import AgentFactory, member
 from tests.knowledge_app.conftest import make_base, run_jobs
 
@@ -47,6 +48,22 @@ def test_a_publisher_creates_changes_and_deletes_a_base(db):
     assert "Clerk" in question
     assert publisher.post(f"{PAGE}/delete").headers["Location"] == "/knowledge"
     assert not KnowledgeBase.objects.exists()
+
+
+def test_changed_settings_keep_the_index_that_a_job_made_meanwhile(base, monkeypatch):
+    other = KnowledgeIndex.objects.create(base=base, name="other", **base.settings_of_index)
+
+    def swap_meanwhile(form):
+        KnowledgeBase.objects.update(index=other)
+        return ["product"]
+
+    monkeypatch.setattr(BaseForm, "clean_filterable", swap_meanwhile)
+    fields = {"name": "Manual", "embedder": "local/words", "chunk_size": 1000, "chunk_overlap": 100}
+    answer = browser(Role.PUBLISHER).post(f"{PAGE}/settings", fields)
+
+    base.refresh_from_db()
+    assert answer.status_code == 302
+    assert (base.name, base.filterable, base.index) == ("Manual", ["product"], other)
 
 
 def test_several_files_are_uploaded_and_each_error_names_its_file(base):

@@ -1,10 +1,12 @@
 """ACP agents in Django admin: add, environment, limits, switch off, and who may."""
 
 import pytest
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.urls import reverse
 
 from access_app.role import Role
 from tests.factories import UserFactory, member
+from tools_app.acp import table
 from tools_app.models import AcpAgent
 
 pytestmark = pytest.mark.django_db
@@ -89,6 +91,26 @@ def test_an_agent_is_switched_off_and_on(superuser):
     row.refresh_from_db()
 
     assert (was_enabled, row.is_enabled) == (False, True)
+
+
+@pytest.mark.parametrize("by", ["button", "action"])
+def test_switching_keeps_what_others_store_meanwhile(superuser, monkeypatch, by):
+    superuser.post(ADD, FIELDS)
+    row = AcpAgent.objects.get()
+    AcpAgent.objects.update(is_enabled=False)
+
+    def change_meanwhile(row, environment):
+        AcpAgent.objects.filter(pk=row.pk).update(title="Renamed meanwhile")
+        return ""
+
+    monkeypatch.setattr(table, "acp_unavailable_reason", change_meanwhile)
+    if by == "button":
+        superuser.post(reverse("admin:tools_app_acpagent_switch", args=[row.pk]))
+    else:
+        superuser.post(LISTS[0], {"action": "enable", ACTION_CHECKBOX_NAME: [row.pk]})
+
+    row.refresh_from_db()
+    assert (row.is_enabled, row.title) == (True, "Renamed meanwhile")
 
 
 @pytest.mark.parametrize("url", [ADD, *LISTS])

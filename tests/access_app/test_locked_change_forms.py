@@ -1,0 +1,45 @@
+"""Change forms of the admin, while others change the same row."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+from django.db import connections, transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from access_app.admin.api_keys import ApiKeyForm
+from access_app.models import ApiKey
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_key_that_is_revoked_while_its_form_is_saved_stays_revoked(monkeypatch):
+    staff = UserFactory(is_staff=True, is_superuser=True)
+    key, _ = ApiKey.objects.issue(staff, name="Old name")
+    client, was_read, clean = Client(), Event(), ApiKeyForm.clean
+    client.force_login(staff)
+
+    def clean_noticed(form):
+        was_read.set()
+        return clean(form)
+
+    def save_form():
+        fields = {"user": staff.pk, "name": "New name", "role": "", "resource": "", "context": "null"}
+        try:
+            return client.post(reverse("admin:access_app_apikey_change", args=[key.pk]), fields)
+        finally:
+            connections.close_all()
+
+    monkeypatch.setattr(ApiKeyForm, "clean", clean_noticed)
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            ApiKey.objects.filter(pk=key.pk).update(revoked_at=timezone.now())
+            answer = pool.submit(save_form)
+            was_read.wait(2)  # never if the form waits for this transaction
+        assert answer.result(30).status_code == 302
+
+    key.refresh_from_db()
+    assert (key.name, key.revoked_at is None) == ("New name", False)
