@@ -1,6 +1,9 @@
 """Locks on names, for counts and checks that no row can be locked for."""
 
 from django.db import connection
+from django.db.models import Model
+
+from agentcms.errors import Conflict
 
 
 def lock_name(name: str) -> None:
@@ -11,3 +14,14 @@ def lock_name(name: str) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+
+
+def reserve_new_key(model: type[Model], key: str) -> None:
+    """Lock an ID until the transaction that creates its row ends. Raise Conflict if a row has it.
+
+    Until the row exists, there is none to lock: two requests with one ID would otherwise both create it.
+    """
+    name = model._meta.verbose_name or ""
+    lock_name(f"{name} {key}")
+    if model._default_manager.filter(key=key).exists():
+        raise Conflict(f"{name[:1].upper()}{name[1:]} with id {key} already exists")

@@ -17,8 +17,8 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.db.locks import lock_name
-from agentcms.errors import BadRequest, Conflict
+from agentcms.db.locks import reserve_new_key
+from agentcms.errors import BadRequest
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.api.unknown_keys import warning_payloads
 from jobs_app.api.representation import job_response
@@ -51,9 +51,7 @@ class BasesView(JSONView):
         base = KnowledgeBase(owner_id=owner_of_new(request, fields.pop("owner_id", None)))
         require_role(request.user, Role.PUBLISHER, base.owner_id)
         with transaction.atomic():
-            lock_name(f"knowledge base {fields['id']}")  # until it exists, no row can be locked
-            if KnowledgeBase.objects.filter(key=fields["id"]).exists():
-                raise Conflict(f"Knowledge base with id {fields['id']} already exists")
+            reserve_new_key(KnowledgeBase, fields["id"])
             apply(base, fields)
             base.save()
             create_live_index(base)

@@ -15,8 +15,8 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
-from agentcms.db.locks import lock_name
-from agentcms.errors import Conflict, NotFound, PreconditionFailed
+from agentcms.db.locks import reserve_new_key
+from agentcms.errors import NotFound, PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
@@ -50,9 +50,7 @@ class AcpAgentsView(JSONView):
         fields = parse_new_acp_agent(json_object_body(request))
         row = AcpAgent(key=fields["id"])
         with transaction.atomic():
-            lock_name(f"ACP agent {row.key}")  # until it exists, no row can be locked
-            if AcpAgent.objects.filter(key=row.key).exists():
-                raise Conflict(f"ACP agent with id {row.key} already exists")
+            reserve_new_key(AcpAgent, row.key)
             apply_acp_agent(row, fields)
             row.save()
         return acp_agent_response(row, 201)

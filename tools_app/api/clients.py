@@ -13,8 +13,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
-from agentcms.db.locks import lock_name
-from agentcms.errors import Conflict
+from agentcms.db.locks import reserve_new_key
 from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.sub_agents import listed_agents
@@ -51,9 +50,7 @@ class ClientsView(JSONView):
         row = McpServer(key=fields["id"], owner_id=fields.get("owner_id") or SHARED_OWNER)
         require_manager(request, row)
         with transaction.atomic():
-            lock_name(f"MCP server {row.key}")  # until it exists, no row can be locked
-            if McpServer.objects.filter(key=row.key).exists():
-                raise Conflict(f"MCP server with id {row.key} already exists")
+            reserve_new_key(McpServer, row.key)
             apply_client(row, fields)
             row.save()
             if row.is_enabled:
