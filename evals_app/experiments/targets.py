@@ -14,6 +14,7 @@ from agents_app.configuration.schema import JSONObject
 from agents_app.models import Agent
 from evals_app.experiments.direct.targets import Callee, find_callee, state_of, target_not_found
 from evals_app.models import Experiment
+from runs_app.providers.table import model_unavailable_reason
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
@@ -42,6 +43,18 @@ def find_target(user: Caller, target_id: str, version: str = "") -> Target:
     except (Agent.DoesNotExist, AgentVersion.DoesNotExist, ValueError, OverflowError):
         raise target_not_found(f"{target_id} {version}".strip()) from None
     return Target(agent, state_of(version), snapshot_hash(agent), sub_agent_versions(agent))
+
+
+def no_answer_reason(agent: ResolvedAgent) -> str:
+    """Return why no model of an agent is available now, or a blank text.
+
+    An agent whose model depends on the request context counts as available: only the run knows its model.
+    """
+    configuration = agent.configuration
+    if (configuration.get("conditional") or {}).get("model"):
+        return ""
+    reason = model_unavailable_reason(configuration["model"]["provider"])
+    return f"{configuration['name']} cannot answer: {reason}" if reason else ""
 
 
 def snapshot_hash(agent: ResolvedAgent) -> str:

@@ -119,7 +119,7 @@ class ReviewForm(forms.Form):
     """The review of a result by people."""
 
     review = forms.ChoiceField(
-        required=False, choices=[("", "Not reviewed"), *ExperimentResult.Review.choices], label="Review"
+        required=False, choices=[("", "Not reviewed"), *ExperimentResult.Review.choices], label="State"
     )
     tags = forms.CharField(required=False, max_length=1000, help_text="Separated by commas.")
     comment = forms.CharField(required=False, max_length=5000, widget=forms.Textarea(attrs={"rows": 2}))

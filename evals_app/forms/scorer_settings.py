@@ -132,10 +132,11 @@ class SettingsInputs:
         """Return an error for the input of a setting such as `generateScore.prompt`, or None without such an input."""
         first, _, rest = path.partition(".")
         part, name = (first, rest) if first in self.parts else (ROOT, path)
-        members = self.parts[part].members if part in self.parts else ()
-        if name not in {member.name for member in members}:
+        labels = {member.name: member.label for member in self.parts[part].members} if part in self.parts else {}
+        if name not in labels:
             return None
-        return InputError(f"{path}: {message}", f"{prefix}-{self.kind}-{part}-{name}:0", message)
+        label = f"{PARTS[self.kind][part][0]} {labels[name]}".strip()
+        return InputError(f"{label}: {message}", f"{prefix}-{self.kind}-{part}-{name}:0", message)
 
     def show_errors(self, errors: Iterable[ValidationError]) -> None:
         """Show these errors at their inputs."""

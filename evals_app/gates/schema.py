@@ -47,6 +47,6 @@ def apply_gate(
     dataset: Dataset | None = datasets.filter(pk=gate.dataset_id).first()
     issues = [] if dataset is not None else [Issue("datasetId", f"Dataset with id {gate.dataset_id} not found.")]
     if gate.minimum is None and gate.maximum is None:
-        issues.append(Issue("min", "Send min, max or both."))
+        issues.append(Issue("min", "Set a minimum, a maximum or both."))
     if issues:
         raise ConfigError(issues)

@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import trigger_client_event
 
 from access_app.permissions import has_role
 from access_app.role import Role
@@ -126,7 +127,10 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
     query = request.POST.get("query", "")[:200]
     if is_htmx(request):
         context = {"experiment": row, "row": result_row(result, True), "query": query}
-        return render(request, "evals/_result.html", context)
+        response = render(request, "evals/_result.html", context)
+        if form.is_valid():
+            trigger_client_event(response, "review-saved", {"target": "body", "message": "Review saved."})
+        return response
     return redirect(f"{reverse('evals:experiment', args=[row.pk])}?{query}#result-{result.pk}")
 
 

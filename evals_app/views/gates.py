@@ -26,6 +26,7 @@ from evals_app.forms.gates import GateForm
 from evals_app.gates.checking import check_gates, describe_need, gates_for
 from evals_app.models import Dataset, ReleaseGate
 from evals_app.views.lookups import get_page_dataset
+from evals_app.views.start import reject_without_model
 from versions_app.models.version import get_head_version, get_live_version
 
 
@@ -108,6 +109,7 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
         "version": gate.dataset_version,
     }
     try:
+        reject_without_model(body, request.user)
         experiment = create_experiment(dataset, parse_experiment(body), request.user)
     except ApiError as error:
         messages.error(request, f"{error.error.rstrip('.')}.")

@@ -93,7 +93,7 @@ def edit_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpRespo
         if not is_htmx(request):
             messages.success(request, message)
             return redirect("evals:dataset", dataset.pk)
-        response = render_row(request, dataset, get_page_item(dataset, item_id))
+        response = render_row(request, dataset, get_page_item(dataset, item_id), is_saved=True)
         return trigger_client_event(response, "item-saved", {"target": "body", "message": message})
     context = {"nav": "evals", "dataset": dataset, "item": item, "form": form}
     template = "evals/_item_form.html" if is_htmx(request) else "evals/item.html"
@@ -124,8 +124,8 @@ def show_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpRespo
     return render_row(request, dataset, get_page_item(dataset, item_id))
 
 
-def render_row(request: HttpRequest, dataset: Dataset, item: ItemVersion) -> HttpResponse:
-    context = {"dataset": dataset, "row": item_row(item), "may_edit": True}
+def render_row(request: HttpRequest, dataset: Dataset, item: ItemVersion, *, is_saved: bool = False) -> HttpResponse:
+    context = {"dataset": dataset, "row": item_row(item), "may_edit": True, "is_saved": is_saved}
     return render(request, "evals/_item_row.html", context)
 
 

@@ -179,6 +179,14 @@ def get_table() -> ProviderTable:
     return _tables.get_or_create("table", load_table)
 
 
+def model_unavailable_reason(name: str) -> str:
+    """Return why a provider is not available, or a blank text."""
+    provider = get_table().find(name)
+    if provider is None:
+        return f"Unknown model provider '{name}'. Choose one in the editor."
+    return provider.reason
+
+
 def invalidate() -> None:
     """Remove the table from the cache of this process."""
     _tables.clear()

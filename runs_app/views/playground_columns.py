@@ -25,7 +25,7 @@ from runs_app.display.answer import RunView, build_run_views
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
 from runs_app.models.run import AgentRunQuerySet
-from runs_app.providers.table import get_table
+from runs_app.providers.table import get_table, model_unavailable_reason
 from runs_app.requests.facts import find_facts, with_variants
 from runs_app.resolution import ResolvedAgent, Target, stored_agents
 from runs_app.views.approval_cards import add_cards
@@ -241,14 +241,6 @@ def unsaved_configuration(agent: Agent, user: Caller, params: TryPageParams) -> 
         raise config_error(f"The unsaved text cannot run. {errors or 'Open the editor to see why.'}")
     head = stored_agents.get(agent.pk, user=user, status="draft")
     return {**head.configuration, **schema.to_wire_dict(form.changed_fields())}
-
-
-def model_unavailable_reason(name: str) -> str:
-    """Return why a provider is not available, or a blank text."""
-    provider = get_table().find(name)
-    if provider is None:
-        return f"Unknown model provider '{name}'. Choose one in the editor."
-    return provider.reason
 
 
 def config_error(message: str) -> schema.ConfigError:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentcms.wire.canonical import canonical
+from evals_app.forms.scorer_settings import SettingsInputs
 from evals_app.forms.scorers import ScorerForm
 from evals_app.models import Scorer
 from evals_app.scorers.kinds.checks import CHECKS
@@ -72,7 +73,7 @@ def test_a_check_is_created_without_json(editor):
     assert refused.status_code == lacking.status_code == 422
     assert "Number of calls: This must be a number, such as 0.7." in refused.content.decode()
     assert 'name="settings-check-settings-times" value="twice"' in refused.content.decode()
-    assert "tool: The check &#x27;called-tool&#x27; needs this." in lacking.content.decode()
+    assert "Name of the tool: The check &#x27;called-tool&#x27; needs this." in lacking.content.decode()
     assert created.status_code == 302
     config = Scorer.objects.get().head.snapshot["presetConfig"]
     assert config == {"check": "called-tool", "times": 2, "tool": "refund"}
@@ -150,3 +151,13 @@ def test_a_stored_answer_comes_back_unchanged(editor, extra):
     scorer.refresh_from_db()
     assert (scorer.head.snapshot["name"], scorer.head.snapshot["outputSchema"]) == ("Mood", schema)
     assert ("can only be edited as JSON" in page) == bool(extra)
+
+
+def test_a_missing_setting_is_named_by_its_label():
+    check = SettingsInputs.describe("check", {})
+    pipeline = SettingsInputs.describe("pipeline", {})
+
+    assert check.input_error("settings", "check", "This is required.").message == "Check: This is required."
+    prompt = pipeline.input_error("settings", "generateScore.prompt", "This is required.")
+    assert str(prompt.message) == "Score Prompt: This is required."
+    assert check.input_error("settings", "unknown", "This is required.") is None

@@ -56,6 +56,8 @@ def test_a_dataset_is_created_and_its_items_edited_in_place(client, editor):
     assert first.ground_truth == {"hour": 9}
     assert 'name="ground_truth" rows="4"' in form
     assert "At nine." in text(saved)
+    assert 'hx-swap-oob="true">version 2</a>' in text(saved)
+    assert "hx-swap-oob" not in cancelled
     assert json.loads(saved.headers["HX-Trigger"])["item-saved"]["message"] == "Saved as version 2."
     assert cancelled.lstrip().startswith(f'<tr id="item-{first.item_id}">')
     assert (item().input, item().ground_truth) == ("When?\nNow?", "At nine.")

@@ -1,5 +1,6 @@
 """Pages of experiments: the start with an estimate, filters, reviews, and another attempt at what failed."""
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -75,6 +76,17 @@ def test_wrong_options_are_named_and_start_nothing(client, editor, agent, option
     assert not Experiment.objects.exists()
 
 
+def test_an_agent_without_a_model_that_can_answer_is_not_started(client, editor, agent):
+    make_dataset("One", owner_id="support")
+    agent.edit({"model": {"provider": "anthropic", "name": "claude"}})
+
+    page = text(client.post(START, {"target": f"agent:{agent.pk}", "version": "live"}), 422)
+    client.post(START, {"target": f"agent:{agent.pk}", "version": "1"})
+
+    assert f"{agent.name} cannot answer: Anthropic has no API key." in page
+    assert [row.version_number for row in Experiment.objects.all()] == [1]
+
+
 def test_a_workflow_or_a_scorer_is_started_instead_of_an_agent(client, editor, agent):
     dataset = make_dataset(
         {"input": {"output": "One"}}, owner_id="support", target_type="scorer", target_ids=["exact"]
@@ -110,12 +122,13 @@ def test_a_result_is_reviewed_with_tags_and_a_comment(client, editor):
     fields = {"review": "needs-review", "tags": "tone, tone, short", "comment": "Too short."}
 
     plain = client.post(f"{path}/results/{first.pk}/review", fields)
-    fragment = text(client.post(f"{path}/results/{first.pk}/review", fields, headers={"HX-Request": "true"}))
+    in_place = client.post(f"{path}/results/{first.pk}/review", fields, headers={"HX-Request": "true"})
 
     first.refresh_from_db()
     assert (first.review, first.tags, first.comment) == ("needs-review", ["tone", "short"], "Too short.")
     assert plain.url == f"{path}?#result-{first.pk}"
-    assert f'<tr id="result-{first.pk}">' in fragment
+    assert f'<tr id="result-{first.pk}">' in text(in_place)
+    assert json.loads(in_place.headers["HX-Trigger"])["review-saved"]["message"] == "Review saved."
     for query in ("only=needs-review", "tag=tone"):
         page = text(client.get(f"{path}?{query}"))
         assert ("First" in page, "Second" in page) == (True, False)

@@ -67,7 +67,7 @@ def test_a_manager_adds_lowers_and_deletes_a_gate(client, manager):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"minimum": ""}, "Send min, max or both."),
+        ({"minimum": ""}, "Set a minimum, a maximum or both."),
         ({"minimum": "high"}, "Enter a number."),
         ({"dataset": "secret"}, "Select a valid choice."),
         ({"max_age_days": "0"}, "greater than or equal to 1"),
@@ -101,6 +101,15 @@ def test_a_button_runs_what_all_gates_over_the_dataset_wait_for(client, manager,
     assert started.url == f"/experiments/{row.pk}"
     assert (row.version_number, row.scorer_keys) == (2, ["exact", "answer-length"])
     assert "Experiment running: 0 of 1" in text(client.get("/agents/concierge/quality"))
+
+
+def test_the_button_says_why_the_draft_cannot_answer(client, manager, agent, draft):
+    agent.edit({"model": {"provider": "anthropic", "name": "claude"}})
+
+    answer = client.post(f"/agents/concierge/gates/{agent.gates.get().pk}/run", follow=True)
+
+    assert "cannot answer: Anthropic has no API key." in text(answer)
+    assert not Experiment.objects.exists()
 
 
 def test_a_gate_on_the_difference_to_live_runs_live_first(client, manager, agent, draft):

@@ -51,6 +51,13 @@ def test_an_experiment_is_started_and_cancelled(client, editor):
     assert Experiment.objects.get().cancel_requested_at is not None
 
 
+def test_a_cancelled_experiment_says_so_once(client, editor):
+    row = ended(make_dataset("One", owner_id="support"), [0.5])
+    Experiment.objects.filter(pk=row.pk).update(status=Experiment.Status.CANCELLED, error="Cancelled.")
+
+    assert text(client.get(f"/experiments/{row.pk}")).count("Cancelled") == 1
+
+
 def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
     dataset = make_dataset(*map(str, range(12)), owner_id="support")
     baseline, candidate = ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 11 + [0.25], number=2)
