@@ -51,6 +51,7 @@ class Recorder:
         self.tool_origins: Mapping[str, Mapping[str, str]] = {}  # of tools from outside, by name
         self.metadata: dict[str, str] = {}  # of the last answer
         self.is_waiting = False  # for people, who decide calls of the current step
+        self.has_client_calls = False  # in the last step, which ends the run
         self.recorded_calls: set[str] = set()  # IDs of decided calls, which the earlier segment has recorded
 
     @property
@@ -72,8 +73,9 @@ class Recorder:
         self.texts.clear()
         self.add(build_chunk("step-start", messageId=self.message_id, request={}, warnings=[]))
 
-    def end_step(self, response: ModelResponse, *, calls: bool) -> None:
-        """Record the end of a step with its usage and finish reason."""
+    def end_step(self, response: ModelResponse, *, calls: bool, is_stopped: bool = False) -> None:
+        """Record the end of a step with its usage and finish reason. A stop condition may end the run with it."""
+        is_continued = calls and not (is_stopped or self.has_client_calls)
         reason = finish_reason(response)
         # Without calls of tools, the call is that of the structured output.
         self.finish_reason = "tool-calls" if calls else "stop" if reason == "tool-calls" else reason
@@ -82,7 +84,7 @@ class Recorder:
             build_chunk(
                 "step-finish",
                 messageId=self.message_id,
-                stepResult={"reason": self.finish_reason, "isContinued": calls, "warnings": []},
+                stepResult={"reason": self.finish_reason, "isContinued": is_continued, "warnings": []},
                 output={"text": self.text, "usage": usage_payload(response.usage)},
                 metadata={"modelId": response.model_name, **self.metadata},
             )
@@ -116,7 +118,8 @@ class Recorder:
                 yield from dispatch_chunks(part.tool_call_id, part.tool_name, part.content)
                 yield tool_result_chunk(event)
             case DeferredToolRequestsEvent(requests=requests):
-                self.is_waiting = not client_calls(requests)
+                self.has_client_calls = bool(client_calls(requests))
+                self.is_waiting = not self.has_client_calls
 
     def _id(self, event: Any) -> str:
         return f"{self.steps}-{event.index}"

@@ -167,6 +167,8 @@ def test_a_stop_condition_ends_a_run_after_a_step(planned, stop_after, condition
     assert notes(planned, "model") == [f"model {number}" for number in range(calls)]
     assert len(chunks(done, "tool-result")) == len(chunks(done, "step-finish")) == calls
     assert len(chunks(done, "finish")) == 1
+    ends = [chunk["payload"]["stepResult"] for chunk in chunks(done, "step-finish")]
+    assert [end["isContinued"] for end in ends] == [True] * (calls - 1) + [False]
 
 
 def test_a_stop_condition_gets_the_steps_of_all_segments(planned, stop_after):

@@ -52,9 +52,9 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     async with context as model_run:
         execution.model_run = model_run
         if isinstance(execution.recorder, DurableRecorder):
-            await follow_steps(model_run, execution.recorder)
+            await follow_steps(model_run, execution.recorder, deps)
         else:
-            await record_steps(model_run, execution.recorder, limits)
+            await record_steps(model_run, execution.recorder, deps, limits)
     record_answer_value(execution, model_run.result.output)
 
 

@@ -12,27 +12,43 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.usage_limits import AnswerGuard, RunLimits
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.recorder import Recorder
+from runs_app.stop_conditions import STOP_WHEN
 
 if TYPE_CHECKING:
     pass
 
 
-async def record_steps(model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
+async def record_steps(
+    model_run: ModelRun[RunDeps, Any], recorder: Recorder, deps: RunDeps, limits: RunLimits
+) -> None:
     """Iterate over the steps of the run and record the events of each."""
+    called: Any = None
     async for node in model_run:
+        end_step(called, recorder, deps)
+        called = None
         if Agent.is_model_request_node(node):
             recorder.begin_step()
             await record_answer(node, model_run, recorder, limits)
         elif Agent.is_call_tools_node(node):
             recorder.set_answer(node.model_response)
             await record_tool_calls(node, model_run, recorder)
-            end_step(node, recorder)
+            called = end_unless_stoppable(node, recorder, deps)
+    end_step(called, recorder, deps)
 
 
-def end_step(node: Any, recorder: Recorder) -> None:
+def end_unless_stoppable(node: Any, recorder: Recorder, deps: RunDeps) -> Any:
+    """Record the end of a step whose tools were called. With a stop condition, which comes now, return the node."""
+    if STOP_WHEN in deps.options:
+        return node
+    end_step(node, recorder, deps)
+    return None
+
+
+def end_step(node: Any, recorder: Recorder, deps: RunDeps) -> None:
     """Record the end of a step, unless it waits for people. Then the next segment ends it."""
-    if not recorder.is_waiting:
-        recorder.end_step(node.model_response, calls=calls_tools(node.model_response.tool_calls))
+    if node is not None and not recorder.is_waiting:
+        response = node.model_response
+        recorder.end_step(response, calls=calls_tools(response.tool_calls), is_stopped=deps.is_stopped)
 
 
 async def record_answer(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
@@ -51,9 +67,12 @@ async def record_tool_calls(node: Any, model_run: ModelRun[RunDeps, Any], record
             recorder.record(event)
 
 
-async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecorder) -> None:
+async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecorder, deps: RunDeps) -> None:
     """Iterate over the steps of a durable run. The journal records the answers, because replayed ones have events."""
+    called: Any = None
     async for node in model_run:
+        end_step(called, recorder, deps)
+        called = None
         if Agent.is_model_request_node(node):
             recorder.begin_step()
             async with node.stream(model_run.ctx) as stream:
@@ -62,4 +81,5 @@ async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecor
         elif Agent.is_call_tools_node(node):
             recorder.set_answer(node.model_response)
             await record_tool_calls(node, model_run, recorder)
-            end_step(node, recorder)
+            called = end_unless_stoppable(node, recorder, deps)
+    end_step(called, recorder, deps)

@@ -39,6 +39,8 @@ def test_a_client_tool_call_ends_the_run(editor):
     assert [call["payload"]["toolName"] for call in chunks(run, "tool-call")] == ["current-place"]
     assert chunks(run, "tool-result") == []
     assert chunks(run, "finish")[0]["payload"]["stepResult"]["reason"] == "tool-calls"
+    (end,) = chunks(run, "step-finish")
+    assert end["payload"]["stepResult"] == {"reason": "tool-calls", "isContinued": False, "warnings": []}
 
 
 def test_the_result_continues_the_conversation(editor):
