@@ -144,8 +144,12 @@ def renew(holder: str, run_ids: Iterable[UUID]) -> dict[UUID, int]:
     """Renew the leases of a process. Return the runs that still belong to it, with their fences."""
     leased = AgentRun.objects.leased().filter(pk__in=list(run_ids), holder=holder)
     durable_end, usual_end = Now() + DURABLE_LEASE_DURATION, Now() + LEASE_DURATION
-    leased.update(lease_until=Case(When(is_durable=True, then=durable_end), default=usual_end))
-    return dict(leased.values_list("pk", "fence"))
+    with transaction.atomic():
+        # The rows of a bare update are locked in any order.
+        owned = dict(leased.order_by("pk").select_for_update(of=("self",)).values_list("pk", "fence"))
+        renewed = AgentRun.objects.filter(pk__in=owned)
+        renewed.update(lease_until=Case(When(is_durable=True, then=durable_end), default=usual_end))
+    return owned
 
 
 def lock_run(run_id: UUID, runs: QuerySet[AgentRun]) -> AgentRun | None:

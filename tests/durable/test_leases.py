@@ -1,9 +1,11 @@
 """Leases and fences: which process may execute a run, and what happens to those that may not any more."""
 
 import signal
+import threading
 from datetime import timedelta
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from runs_app.engine import leases, reaper
@@ -287,3 +289,40 @@ def test_a_process_that_stops_hands_its_runs_over(engine):
         assert (done.status, done.error, done.attempts, done.fence) == ("succeeded", "", 0, 2)
         assert event_numbers(done) == list(range(1, done.last_event_number + 1))
     assert engine.notes("tool 5") == ["tool 5 begins", "tool 5 ends"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_renewal_locks_runs_in_the_order_of_their_ids(queued):
+    """As all who lock several: otherwise a renewal and the end of a child run could wait for each other."""
+    higher = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
+    for run in (higher, queued):  # the rows are found in this order
+        AgentRun.objects.filter(pk=run.pk).update(status="running", holder="here:1:a", lease_until=timezone.now())
+    renewal = threading.Thread(target=renew_in_thread, args=["here:1:a", [higher.pk, queued.pk]])
+
+    with transaction.atomic():
+        AgentRun.objects.select_for_update().get(pk=queued.pk)
+        renewal.start()
+        wait_until(is_a_lock_waited_for, 20, "the renewal at the first row")
+        assert AgentRun.objects.select_for_update(nowait=True).get(pk=higher.pk) == higher
+    renewal.join(20)
+
+    assert not AgentRun.objects.filter(lease_until__lt=timezone.now()).exists()
+
+
+def renew_in_thread(holder, run_ids):
+    try:
+        leases.renew(holder, run_ids)
+    finally:
+        connection.close()
+
+
+def is_a_lock_waited_for():
+    """Return whether a transaction waits for a row. SQLite has one lock for all rows."""
+    if connection.vendor != "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+            " WHERE NOT granted AND datname = current_database()"
+        )
+        return cursor.fetchone() != (0,)

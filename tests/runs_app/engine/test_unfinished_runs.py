@@ -35,11 +35,13 @@ def finished_runs():
     ids=["unfinished runs", "limits", "renewed leases", "cancel requests", "expired leases"],
 )
 def test_unfinished_runs_are_found_by_an_index(finished_runs, query, django_assert_max_num_queries):
-    with django_assert_max_num_queries(2) as captured:
+    with django_assert_max_num_queries(4) as captured:
         query()
 
     plan = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
     with connection.cursor() as cursor:
-        for statement in captured:
-            cursor.execute(f"{plan} {statement['sql']}")
+        statements = [query["sql"] for query in captured if "SAVEPOINT" not in query["sql"]]
+        assert len(statements) in (1, 2)
+        for statement in statements:
+            cursor.execute(f"{plan} {statement}")
             assert "index" in str(cursor.fetchall()).lower()
