@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from agentcms.wire.canonical import canonical, sha256_hex
 from runs_app.approvals.approval_signals import approval_requested
-from runs_app.approvals.lookup import background_task_id, child_run_id, waiting_calls_below
+from runs_app.approvals.lookup import ReachableCall, background_task_id, child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.stream_chunks import started_chunk
@@ -69,9 +69,17 @@ def rule_columns(rules: Mapping[str, Any]) -> dict[str, Any]:
 # --- Events
 
 
-def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
-    """Return the chunks of calls for which their run is about to wait, with those of its child runs."""
-    chunks = []
+class Report(NamedTuple):
+    """The chunks of waiting calls, and the IDs of those among them that are calls of runs below."""
+
+    chunks: list[Chunk]
+    below: frozenset[UUID]
+
+
+def report_suspension(calls: Iterable[PendingCall]) -> Report:
+    """Return the report of the calls for which their run is about to wait, with those of its child runs."""
+    chunks: list[Chunk] = []
+    reported: set[UUID] = set()
     for call in calls:
         if call.kind != PendingCall.Kind.CHILD:
             chunks.append(waiting_chunk(call, call.call_id))
@@ -81,18 +89,24 @@ def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
             chunks.append(started_chunk(task_id, own_id or call.call_id, call.tool))
         elif (child_id := child_run_id(call)) is not None:
             below = waiting_calls_below(AgentRun(pk=child_id, root_id=call.root_id))
+            reported |= {leaf.pk for leaf, _, _ in below}
             chunks += [
                 waiting_chunk(leaf, call.call_id if len(below) == 1 else f"{call.call_id}/{shown_id}")
                 for leaf, shown_id, _ in below
             ]
-    return chunks
+    return Report(chunks, frozenset(reported))
 
 
 # --- Rows
 
 
-def save_suspension(run_id: UUID, *, calls: Sequence[PendingCall], worked_ms: int, **values: Any) -> None:
-    """Save a run that waits for calls. The caller has locked its row, and has written its events."""
+def save_suspension(
+    run_id: UUID, *, calls: Sequence[PendingCall], reported: Collection[UUID] = (), worked_ms: int, **values: Any
+) -> None:
+    """Save a run that waits for calls. The caller has locked its row, and has written its events.
+
+    `reported` are the calls of runs below that these events report.
+    """
     now = database_time(run_id)
     finished = finished_child_ids(calls) | finished_task_ids(calls)
     mark_resource(run_id, calls)
@@ -112,10 +126,16 @@ def save_suspension(run_id: UUID, *, calls: Sequence[PendingCall], worked_ms: in
     if run.cancel_requested_at is not None:
         leases.end_suspended(run)
     elif not continue_if_decided(run):
-        suspend_task_of_child(run)
-        report_to_ancestors(run)
-        if run.parent_id is None:
-            leases.run_ending.send(AgentRun, run_id=run.pk, status=run.status, error="")
+        tell_of_suspension(run, reported)
+
+
+def tell_of_suspension(run: AgentRun, reported: Collection[UUID]) -> None:
+    """Let the task and the runs above know that a run waits, and its stream what came after its events."""
+    suspend_task_of_child(run)
+    report_late_calls(run, reported)
+    report_to_ancestors(run)
+    if run.parent_id is None:
+        leases.run_ending.send(AgentRun, run_id=run.pk, status=run.status, error="")
 
 
 def database_time(run_id: UUID) -> datetime:
@@ -165,6 +185,15 @@ def finished_task_ids(calls: Iterable[PendingCall]) -> set[Any]:
     return set(tasks.values_list("pk", flat=True))
 
 
+def report_late_calls(run: AgentRun, reported: Collection[UUID]) -> None:
+    """Report the calls of runs below for which they wait since the events of this suspension were made.
+
+    Those runs have left it to this one, which was not suspended yet. The caller has locked its row.
+    """
+    waiting = waiting_calls_below(run)
+    report_calls(run, [one for one in waiting if one.call.run_id != run.pk and one.call.pk not in reported])
+
+
 def report_to_ancestors(run: AgentRun) -> None:
     """Copy the waiting calls of a run into the events of the suspended runs above it."""
     own_ids = {call.pk for call, _, _ in waiting_calls_below(run)}
@@ -173,11 +202,15 @@ def report_to_ancestors(run: AgentRun) -> None:
         parent = AgentRun.objects.select_for_update(of=("self",)).get(pk=parent_id)
         if parent.status != AgentRun.Status.SUSPENDED:
             return  # it will report them when it is suspended itself
-        below = [reachable for reachable in waiting_calls_below(parent) if reachable.call.pk in own_ids]
-        append_events(
-            parent, [*(waiting_chunk(call, shown_id) for call, shown_id, _ in below), build_chunk(SUSPENDED_TYPE)]
-        )
+        report_calls(parent, [one for one in waiting_calls_below(parent) if one.call.pk in own_ids])
         parent_id = parent.parent_id
+
+
+def report_calls(run: AgentRun, waiting: Sequence[ReachableCall]) -> None:
+    """Append waiting calls to the events of a suspended run, whose row the caller has locked."""
+    if waiting:
+        chunks = [waiting_chunk(call, shown_id) for call, shown_id, _ in waiting]
+        append_events(run, [*chunks, build_chunk(SUSPENDED_TYPE)])
 
 
 def append_events(run: AgentRun, chunks: Iterable[Chunk]) -> None:

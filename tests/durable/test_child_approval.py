@@ -4,6 +4,7 @@ import pytest
 from django.utils import timezone
 
 from runs_app.engine import leases
+from runs_app.engine.execution import ending
 from runs_app.models import AgentRun, PendingCall
 from runs_app.tasks import reap_runs
 from tests.durable.decisions import settle, wait_for_suspension
@@ -87,6 +88,34 @@ def test_a_sub_agent_that_waits_again_is_reported_above_again(planned):
     assert (run.status, run.segment, run.last_event_number) == ("suspended", 0, run.events.count())
     settle(run, "approve")
 
+    assert wait_for_end(run).status == "succeeded"
+    assert len(notes(planned, "refund")) == 2
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_sub_agent_that_waits_again_while_the_run_above_is_suspended_is_reported_there(
+    planned, monkeypatch, is_durable, levels
+):
+    """The run above has read the first call for its events, and has not written them when the second one comes."""
+    report, top = ending.report_suspension, f"level-{levels}"
+
+    def report_and_let_the_next_call_come(calls):
+        made = report(calls)
+        if calls[0].agent_key == top:
+            leaf = AgentRun.objects.get(agent_key="level-0")
+            settle(leaf, "approve", user=member("editor", "other", is_superuser=True))
+            wait_for_suspension(leaf, 1)
+        return made
+
+    monkeypatch.setattr(ending, "report_suspension", report_and_let_the_next_call_come)
+    plan = [[REFUND], [["refund", {"order": "B", "amount": 1}]], "Leaf done."]
+    run = wait_for_suspension(start(levels, is_durable=is_durable, leaf_plan=plan))
+
+    reported = [chunk["payload"]["args"]["order"] for chunk in chunks(run, "tool-call-approval")]
+    assert reported == [REFUND[1]["order"], "B"]
+    assert chunks(run, "tool-call-approval", "suspended")[-1]["type"] == "suspended"
+    assert run.last_event_number == run.events.count()
+    settle(run, "approve")
     assert wait_for_end(run).status == "succeeded"
     assert len(notes(planned, "refund")) == 2
 

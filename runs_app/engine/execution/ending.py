@@ -11,7 +11,7 @@ from pydantic_ai.run import AgentRunResult
 from runs_app import scoring
 from runs_app.approvals.deferred_requests import waits_for_calls
 from runs_app.approvals.segments import dump_conversation, pending_calls
-from runs_app.approvals.suspending import suspension_chunks
+from runs_app.approvals.suspending import report_suspension
 from runs_app.engine import failures, leases
 from runs_app.engine.execution.state import PreparedRun, RunExecution
 from runs_app.engine.threads import run_db
@@ -41,7 +41,8 @@ async def record_suspension(
 ) -> None:
     """Write the calls for which the run waits, with all that the next segment needs. No process executes it then."""
     calls = pending_calls(run, result.output, execution.segment, prepared.built.tools)
-    for chunk in await run_db(suspension_chunks, calls):
+    report = await run_db(report_suspension, calls)
+    for chunk in report.chunks:
         execution.recorder.add(chunk)
     conversation = dump_conversation(
         result.all_messages(),
@@ -54,6 +55,7 @@ async def record_suspension(
         build_chunk(SUSPENDED_TYPE),
         status=AgentRun.Status.SUSPENDED,
         calls=calls,
+        reported=report.below,
         conversation=conversation,
         expires_at=min((call.expires_at for call in calls if call.expires_at is not None), default=None),
         worked_ms=execution.worked_ms,
