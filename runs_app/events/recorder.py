@@ -118,8 +118,10 @@ class Recorder:
                 yield from dispatch_chunks(part.tool_call_id, part.tool_name, part.content)
                 yield tool_result_chunk(event)
             case DeferredToolRequestsEvent(requests=requests):
-                self.has_client_calls = bool(client_calls(requests))
-                self.is_waiting = not self.has_client_calls
+                self.set_deferred(is_of_client=bool(client_calls(requests)))
+
+    def set_deferred(self, *, is_of_client: bool) -> None:
+        self.has_client_calls, self.is_waiting = is_of_client, not is_of_client
 
     def _id(self, event: Any) -> str:
         return f"{self.steps}-{event.index}"
