@@ -1,10 +1,11 @@
-"""A process that executes durable runs, without Celery.
+"""A process that executes durable runs, without Celery. With --fork-server, its forks execute them.
 
 With RUN_ENGINE=process it takes queued runs, as a process of the web server does. With another engine it is a worker.
 """
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -19,11 +20,14 @@ with loading_modules():
 
 from runs_app.engine import lifecycle
 from runs_app.engine.engine import EXECUTE_MODULE, get_engine
+from tests.durable import fork_server
 
 
 def main() -> None:
     with loading_modules():
         __import__(EXECUTE_MODULE)
+    if fork_server.OPTION in sys.argv:
+        fork_server.wait_for_fork()
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     takes_queued = settings.RUN_ENGINE == "process"

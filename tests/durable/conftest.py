@@ -22,16 +22,22 @@ from runs_app.providers import table
 from tests.broker import broker
 from tests.conftest import DRILL
 from tests.durable import agent_tools, local_workers
+from tests.durable.fork_server import Fork, ForkServers
 from tests.factories import AgentFactory, member
 from tests.runs import start_run, wait_for_end
 from tests.served import TEST_VARIABLES, free_port, wait_until
 
+Process = subprocess.Popen[bytes] | Fork
+# Those of the tests, and those that differ from test to test.
+OWN_VARIABLES = TEST_VARIABLES | {"DURABLE_FOLDER", "PYTEST_CURRENT_TEST"}
 CARRIER = ["-m", "tests.durable.carrier"]
 COMMANDS = dict.fromkeys(("process", "dbos", "temporal"), CARRIER)
-COMMANDS["celery"] = ["-m", "agentcms.server.worker", "--queues", "runs", "--threads", "2", "--without-beat"]
+COMMANDS["celery"] = ["-m", "tests.durable.celery_worker"]
 READY = {"celery": " ready."}
 # The workers of tests of background tasks, which also execute jobs: forks, or the worker of the application with beat.
 TASK_WORKERS = {"process": ["-m", "tests.durable.task_worker"], "celery": ["-m", "agentcms.server.worker"]}
+# Processes of these engines are forks. That of DBOS needs a data folder of its own, and so a start of its own.
+FORKED = {"process", "celery", "temporal"}
 SERVICES = {"celery": "valkey", "temporal": "temporal_server"}  # fixtures that return an address
 
 
@@ -51,38 +57,24 @@ class QuietRunner:
 class Engine:
     """The processes that execute the durable runs of a test."""
 
-    def __init__(self, name: str, folder: Path, address: str, command: list[str] | None = None) -> None:
+    def __init__(
+        self, name: str, folder: Path, address: str, forks: ForkServers, command: list[str] | None = None
+    ) -> None:
         self.name = name
+        self.forks = forks
         self.command = command or COMMANDS[name]
         self.folder = folder
         self.address = address
         folder.joinpath("data").mkdir(exist_ok=True)
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[Process] = []
         self.user = member("editor")
 
     # --- Processes
 
-    def start_process(self) -> subprocess.Popen[bytes]:
+    def start_process(self) -> Process:
         """Start a process that executes runs, and wait until it is ready."""
         log = self.folder / f"{len(self.processes)}.log"
-        inherited = {name: value for name, value in os.environ.items() if name not in TEST_VARIABLES}
-        environment = {
-            **inherited,
-            "DJANGO_SETTINGS_MODULE": "tests.durable.settings",
-            "DURABLE_DATABASE": str(connection.settings_dict["NAME"]),
-            "DURABLE_FOLDER": str(self.folder),
-            "DATA_DIR": str(self.folder / "data"),
-            "RUN_ENGINE": self.name,
-            "REDIS_URL": self.address if self.name == "celery" else "",
-            "TEMPORAL_ADDRESS": self.address if self.name == "temporal" else "",
-            "JOB_LEASE": "1",
-        }
-        if "DATABASE_URL" in os.environ:
-            environment["DATABASE_URL"] = os.environ["DATABASE_URL"]
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, *self.command], env=environment, cwd=PROJECT, stdout=output, stderr=output
-            )
+        process = self.launch(log)
         self.processes.append(process)
         wait_until(
             lambda: process.poll() is not None or READY.get(self.name, "ready") in log.read_text(errors="replace"),
@@ -92,15 +84,45 @@ class Engine:
         assert process.poll() is None, log.read_text(errors="replace")
         return process
 
-    def kill(self, process: subprocess.Popen[bytes]) -> None:
+    def launch(self, log: Path) -> Process:
+        """Start a process without waiting for it."""
+        if self.name in FORKED and self.command[1].startswith("tests."):
+            return self.forks.fork(self.command, self.environment(), self.folder, log)
+        own = {"DURABLE_FOLDER": str(self.folder), "DATA_DIR": str(self.folder / "data")}
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                [sys.executable, *self.command],
+                env={**self.environment(), **own},
+                cwd=PROJECT,
+                stdout=output,
+                stderr=output,
+            )
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables of all processes of this engine."""
+        inherited = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+        environment = {
+            **inherited,
+            "DJANGO_SETTINGS_MODULE": "tests.durable.settings",
+            "DURABLE_DATABASE": str(connection.settings_dict["NAME"]),
+            "RUN_ENGINE": self.name,
+            "REDIS_URL": self.address if self.name == "celery" else "",
+            "TEMPORAL_ADDRESS": self.address if self.name == "temporal" else "",
+            "JOB_LEASE": "1",
+        }
+        if "DATABASE_URL" in os.environ:
+            environment["DATABASE_URL"] = os.environ["DATABASE_URL"]
+        return environment
+
+    def kill(self, process: Process) -> None:
         process.kill()
         process.wait(10)
 
-    def suspend(self, process: subprocess.Popen[bytes], run: AgentRun) -> None:
+    def suspend(self, process: Process, run: AgentRun) -> None:
         """Suspend a process at a moment when it holds no lock that would suspend all others too."""
         wait_until(lambda: self.suspend_without_lock(process, run), 30, "a moment without a lock")
 
-    def suspend_without_lock(self, process: subprocess.Popen[bytes], run: AgentRun) -> bool:
+    def suspend_without_lock(self, process: Process, run: AgentRun) -> bool:
         process.send_signal(signal.SIGSTOP)
         try:
             if connection.vendor == "sqlite":
@@ -170,6 +192,14 @@ def planned(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def fork_servers(tmp_path_factory) -> Iterator[ForkServers]:
+    """Return the processes that fork those of the engines."""
+    servers = ForkServers(lambda: tmp_path_factory.mktemp("fork-server"))
+    yield servers
+    servers.stop()
+
+
 @contextmanager
 def running_engine(name, request, folder, settings, monkeypatch, command=None) -> Iterator[Engine]:
     """Let processes of this engine execute durable runs. The process of the tests only starts them."""
@@ -177,7 +207,7 @@ def running_engine(name, request, folder, settings, monkeypatch, command=None) -
     address = request.getfixturevalue(SERVICES[name]) if name in SERVICES else ""
     settings.TEMPORAL_ADDRESS = address
     get_runner.cache_clear()
-    processes = Engine(name, folder, address, command)
+    processes = Engine(name, folder, address, request.getfixturevalue("fork_servers"), command)
     if name == "process":
         monkeypatch.setattr(rows, "get_runner", QuietRunner)
     monkeypatch.setattr(workers, "is_any_alive", lambda: True)  # the process of the tests executes no run

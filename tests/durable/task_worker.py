@@ -24,7 +24,7 @@ from jobs_app.models import Job
 from runs_app.background.maintenance import look_after_tasks
 from runs_app.engine import lifecycle, reaper
 from runs_app.engine.engine import EXECUTE_MODULE, get_engine
-from tests.durable import kill_points
+from tests.durable import fork_server, kill_points
 
 LOOK_INTERVAL = 0.1  # seconds
 
@@ -33,6 +33,8 @@ def main() -> None:
     with loading_modules():
         __import__(EXECUTE_MODULE)
     kill_points.install()
+    if fork_server.OPTION in sys.argv:
+        fork_server.wait_for_fork()
     children: list[int] = []
     signal.signal(signal.SIGTERM, lambda *_: stop(children))
     print("ready", flush=True)
