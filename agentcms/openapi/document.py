@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
 
@@ -61,9 +60,9 @@ def document() -> JSON:
 
 
 @cache
-def merged(name: Literal["fields", "query"]) -> Mapping[str, Any]:
+def merged(name: Literal["fields", "query"]) -> dict[str, Any]:
     """Return the descriptions of the fields or of the query parameters of all sections."""
-    return ChainMap(*(getattr(section, name) for section in SECTIONS))
+    return dict(ChainMap(*(getattr(section, name) for section in SECTIONS)))
 
 
 def operation_object(section: Section, operation: Operation) -> JSON:
@@ -183,7 +182,7 @@ def describe_fields(section: Section, name: str, schema: JSON) -> JSON:
 def with_description(section: Section, name: str, field: str, schema: JSON) -> JSON:
     """Return the schema of a field with its text: of this schema, else of its section, else of all sections."""
     exact = f"{name}.{field}"
-    texts = ChainMap({**FIELD_DESCRIPTIONS}, {**merged("fields")})
+    texts = ChainMap(FIELD_DESCRIPTIONS, merged("fields"))
     text = texts.get(exact) or section.fields.get(field) or texts.get(field, "")
     return {"description": text, **schema} if text else schema
 
