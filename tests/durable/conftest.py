@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from agentcms.db.backends.sqlite3.base import WriterQueue
 from agentcms.server.processes import PROJECT
 from runs_app.engine import workers
 from runs_app.engine.runners import Runner, get_runner
@@ -123,15 +124,14 @@ class Engine:
         wait_until(lambda: self.suspend_without_lock(process, run), 30, "a moment without a lock")
 
     def suspend_without_lock(self, process: Process, run: AgentRun) -> bool:
+        if connection.vendor == "sqlite":
+            suspend_between_writes(process, str(connection.settings_dict["NAME"]))
+            return True
         process.send_signal(signal.SIGSTOP)
         try:
-            if connection.vendor == "sqlite":
-                with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=1)) as other:
-                    other.execute("BEGIN IMMEDIATE")
-                return True
             with transaction.atomic():
                 return AgentRun.objects.select_for_update(nowait=True).get(pk=run.pk) is not None
-        except (sqlite3.OperationalError, DatabaseError):
+        except DatabaseError:
             process.send_signal(signal.SIGCONT)
             return False
 
@@ -181,6 +181,17 @@ class Engine:
 
     def open(self, gate: str) -> None:
         (self.folder / f"{gate}.open").touch()
+
+
+def suspend_between_writes(process: Process, path: str) -> None:
+    """Suspend a process that neither writes to this SQLite file nor is the next one that will."""
+    with (
+        closing(WriterQueue(f"{path}-queue")) as queue,
+        closing(sqlite3.connect(path, timeout=20, isolation_level=None)) as other,
+    ):
+        queue.acquire(20)
+        other.execute("BEGIN IMMEDIATE")
+        process.send_signal(signal.SIGSTOP)
 
 
 @pytest.fixture
