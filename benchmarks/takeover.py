@@ -28,7 +28,7 @@ from benchmarks.deployment import empty_database
 from tests.durable import deployment as processes
 from tests.durable.deployment import Broker, Deployment, wait_for_readers
 from tests.operations.running_copy import rows
-from tests.served import Served, wait_until
+from tests.served import Process, Served, wait_until
 
 WORKERS = ("worker", "second worker")
 RUNS = 20
@@ -118,7 +118,7 @@ def first_claims(deployment: Deployment, since: datetime) -> dict[object, dateti
     return {run_id: at for at, run_id in later}
 
 
-def worker_megabytes(process: subprocess.Popen[bytes]) -> float:
+def worker_megabytes(process: Process) -> float:
     """Return the memory of a worker, and 0 for another process."""
     measured = psutil.Process(process.pid)
     return measured.memory_full_info().pss / 1e6 if "agentcms.server.worker" in measured.cmdline() else 0.0

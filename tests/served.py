@@ -19,7 +19,9 @@ import psycopg
 from psycopg import sql
 
 from agentcms.server.processes import PROJECT
+from tests.fork_server import Fork
 
+Process = subprocess.Popen[bytes] | Fork
 START_MESSAGES = ("Ctrl-C stops everything", " ready.")  # the last line of the start, and that of the worker
 START_TIMEOUT = 120.0  # seconds
 POLL_INTERVAL = 0.02  # seconds
@@ -87,18 +89,27 @@ class Served:
         self.environment = {**inherited, **own, **environment}
         self.keys: dict[str, str] = {}
         self.log = data_dir.with_name(f"{data_dir.name}.log")
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
     # --- Start and stop
 
-    def launch(self) -> subprocess.Popen[bytes]:
+    def launch(self) -> Process:
         """Start the copy without waiting until it responds."""
-        with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "agentcms.server.run"]
-            self.process = subprocess.Popen(
-                command, env=self.environment, cwd=PROJECT, stdout=log, stderr=log, preexec_fn=reset_sighup
-            )
+        self.process = self.start_module("agentcms.server.run", log=self.log)
         return self.process
+
+    def start_module(self, *arguments: str, log: Path, start_new_session: bool = False, **environment: str) -> Process:
+        """Start `python -m` with these arguments, and with the environment of this copy."""
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                env={**self.environment, **environment},
+                cwd=PROJECT,
+                stdout=output,
+                stderr=output,
+                start_new_session=start_new_session,
+                preexec_fn=reset_sighup,
+            )
 
     def start(self) -> "Served":
         """Start the copy and wait until web server and worker are ready."""

@@ -9,9 +9,10 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.migrated import database_name, database_server, execute, find_or_migrate, lock_of_run, run_folder
+from tests.preloaded_copy import PreloadedCopy
 from tests.served import PASSWORD, Served, own_database, running
 
 # A superuser and users of the shared space, named like their roles.
@@ -38,10 +39,11 @@ for name, options in ACCOUNTS.items():
 print(json.dumps(keys))
 """
 DATABASE_FILE = "agentcms.sqlite3"
+CopyClass = TypeVar("CopyClass", bound=Served)
 
 
 @contextlib.contextmanager
-def prepared(folder: Path, copy_class: type[Served] = Served, **environment: str) -> Iterator[Served]:
+def prepared(folder: Path, copy_class: type[CopyClass] = PreloadedCopy, **environment: str) -> Iterator[CopyClass]:
     """Yield a copy that is not started, on a database of its own, with the keys of all accounts in `keys`."""
     template, keys = find_or_create_template()
     with own_database(database_name("accounts")) as database:
@@ -55,7 +57,7 @@ def prepared(folder: Path, copy_class: type[Served] = Served, **environment: str
 
 
 @contextlib.contextmanager
-def serving_with_accounts(folder: Path, **environment: str) -> Iterator[Served]:
+def serving_with_accounts(folder: Path, **environment: str) -> Iterator[PreloadedCopy]:
     """Run a prepared copy."""
     with prepared(folder, **environment) as copy, running(copy):
         yield copy

@@ -3,8 +3,6 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -14,7 +12,6 @@ import httpx
 import psutil
 import pytest
 
-from agentcms.server.processes import PROJECT
 from tests.conftest import DRILL
 from tests.served import Served, wait_until
 from tests.served_accounts import prepared
@@ -38,12 +35,7 @@ def copy(tmp_path) -> Iterator[Served]:
 @contextmanager
 def web_server(copy):
     """Run the web server in its own process group and kill it after the block."""
-    command = [sys.executable, "-m", "agentcms.server.web"]
-    environment = {**copy.environment, "WEB_WORKERS": "1"}
-    with copy.log.open("ab") as log:
-        process = subprocess.Popen(
-            command, env=environment, cwd=PROJECT, stdout=log, stderr=log, start_new_session=True
-        )
+    process = copy.start_module("agentcms.server.web", log=copy.log, start_new_session=True, WEB_WORKERS="1")
     try:
         wait_until(copy.responds, 60, f"the first page; see {copy.log}")
         yield

@@ -20,7 +20,7 @@ with loading_modules():
 
 from runs_app.engine import lifecycle
 from runs_app.engine.engine import EXECUTE_MODULE, get_engine
-from tests.durable import fork_server
+from tests import fork_server
 
 
 def main() -> None:

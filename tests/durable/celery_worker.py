@@ -14,7 +14,7 @@ with loading_modules():
     from agentcms.celery import app
     from agentcms.server import worker
     from runs_app.engine.engine import EXECUTE_MODULE
-    from tests.durable import fork_server
+    from tests import fork_server
 
 OPTIONS = ["--queues", "runs", "--threads", "2", "--without-beat"]
 

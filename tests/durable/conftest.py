@@ -23,8 +23,8 @@ from runs_app.providers import table
 from tests.broker import broker
 from tests.conftest import DRILL
 from tests.durable import agent_tools, local_workers
-from tests.durable.fork_server import Fork, ForkServers
 from tests.factories import AgentFactory, member
+from tests.fork_server import Fork, ForkServers
 from tests.runs import start_run, wait_for_end
 from tests.served import TEST_VARIABLES, free_port, wait_until
 
@@ -88,7 +88,8 @@ class Engine:
     def launch(self, log: Path) -> Process:
         """Start a process without waiting for it."""
         if self.name in FORKED and self.command[1].startswith("tests."):
-            return self.forks.fork(self.command, self.environment(), self.folder, log)
+            own = {"DURABLE_FOLDER": str(self.folder)}
+            return self.forks.fork(self.command, self.environment(), own, log)
         own = {"DURABLE_FOLDER": str(self.folder), "DATA_DIR": str(self.folder / "data")}
         with log.open("wb") as output:
             return subprocess.Popen(

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -15,16 +14,15 @@ from pathlib import Path
 
 import httpx
 
-from agentcms.server.processes import PROJECT
 from agentcms.server.valkey import Valkey
-from tests.served import Served, wait_until
+from tests.served import Process, Served, wait_until
 from tests.served_accounts import prepared
 
 COMMANDS = {
-    "web": ["-m", "agentcms.server.web"],
-    "worker": ["-m", "agentcms.server.worker", "--without-beat"],
+    "web": ["agentcms.server.web"],
+    "worker": ["agentcms.server.worker", "--without-beat"],
 }
-WORKER_WITH_BEAT = ["-m", "agentcms.server.worker"]
+WORKER_WITH_BEAT = ["agentcms.server.worker"]
 LIMITS = dict.fromkeys(("RUNS_PER_USER", "RUNS_PER_AGENT", "RUN_STREAMS", "RUN_STREAMS_PER_USER"), "200")
 LAST_CHUNKS = ("finish", "error", "abort", "tripwire")
 AGENT = "laborer"
@@ -77,7 +75,7 @@ class Deployment:
         self.commands = COMMANDS | commands
         self.broker = broker
         self.folder = copy.data_dir
-        self.parts: dict[str, subprocess.Popen[bytes]] = {}
+        self.parts: dict[str, Process] = {}
         self.readers: list[RunReader] = []
         self.offset = 0  # of the log, where the last worker began
         copy.environment |= {
@@ -95,15 +93,8 @@ class Deployment:
         for name in names:
             if name == "worker":
                 self.offset = len(self.copy.log_text())
-            with self.copy.log.open("ab") as log:
-                self.parts[name] = subprocess.Popen(
-                    [sys.executable, *self.commands[name]],
-                    env=self.copy.environment,
-                    cwd=PROJECT,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
+            command = self.commands[name]
+            self.parts[name] = self.copy.start_module(*command, log=self.copy.log, start_new_session=True)
 
     def wait_until_ready(self, seconds: float = 90) -> None:
         wait_until(self.copy.responds, seconds, f"the web server; see {self.copy.log}")

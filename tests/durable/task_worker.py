@@ -24,7 +24,8 @@ from jobs_app.models import Job
 from runs_app.background.maintenance import look_after_tasks
 from runs_app.engine import lifecycle, reaper
 from runs_app.engine.engine import EXECUTE_MODULE, get_engine
-from tests.durable import fork_server, kill_points
+from tests import fork_server
+from tests.durable import kill_points
 
 LOOK_INTERVAL = 0.1  # seconds
 

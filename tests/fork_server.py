@@ -1,4 +1,4 @@
-"""Processes that execute durable runs, as forks of one that has loaded all modules.
+"""Processes of the application, as forks of one that has loaded modules.
 
 A fork takes milliseconds. A new process spends two seconds of CPU on the import of Django and pydantic-ai. The server
 has no connections and no threads, so that each fork begins as a new process does.
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -24,8 +25,8 @@ STOP_TIMEOUT = 10
 # --- In the server
 
 
-def wait_for_fork() -> None:
-    """Fork for each request on the standard input, and report the exit codes. Return in each fork."""
+def wait_for_fork() -> list[str]:
+    """Fork for each request on the standard input, and report the exit codes. Return its arguments in each fork."""
     received, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -45,7 +46,7 @@ def wait_for_fork() -> None:
                 signal.set_wakeup_fd(-1)
                 os.close(wake)
                 become(request, server)
-                return
+                return list(request["arguments"])
             report({"started": child})
 
 
@@ -69,10 +70,14 @@ def become(request: dict, server: int) -> None:
     """Make a fork an ordinary process with an environment and a log of its own. It ends with the server."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     stop_with_parent(server, signal.SIGKILL)()
+    if request["start_new_session"]:
+        os.setsid()
     log = os.open(request["log"], os.O_WRONLY | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
+    os.close(log)
+    os.close(nothing)
     os.environ.clear()
     os.environ.update(request["environment"])
 
@@ -116,27 +121,32 @@ class ForkServer:
     def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
         self.codes: dict[int, int] = {}
         self.log = folder / "fork-server.log"
-        data = {"DATA_DIR": str(folder), "DURABLE_FOLDER": str(folder)}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *command, OPTION],
-                env={**environment, **data},
+                env=environment,
                 cwd=PROJECT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 bufsize=0,
             )
-        self.environment = {**environment, "DATA_DIR": str(folder)}
         self.messages: list[dict] = []
         self.output: IO[bytes] = self.process.stdout
         self.rest = b""
         self.next_message(START_TIMEOUT)
 
-    def fork(self, folder: Path, log: Path) -> Fork:
-        """Start a process whose tools write their notes into a folder."""
+    def fork(
+        self, environment: dict[str, str], log: Path, arguments: Sequence[str] = (), start_new_session: bool = False
+    ) -> Fork:
+        """Start a process that appends to the log."""
         log.touch()
-        request = {"environment": {**self.environment, "DURABLE_FOLDER": str(folder)}, "log": str(log)}
+        request = {
+            "environment": environment,
+            "log": str(log),
+            "arguments": [*arguments],
+            "start_new_session": start_new_session,
+        }
         self.process.stdin.write(f"{json.dumps(request)}\n".encode())
         return Fork(self, self.next_message(20)["started"])
 
@@ -176,13 +186,17 @@ class ForkServers:
     def __init__(self, new_folder) -> None:
         self.new_folder = new_folder
         self.servers: dict[tuple, ForkServer] = {}
+        self.folders: dict[tuple, dict[str, str]] = {}
 
-    def fork(self, command: list[str], environment: dict[str, str], folder: Path, log: Path) -> Fork:
-        """Start the command as a fork, with an environment without DURABLE_FOLDER and DATA_DIR."""
+    def fork(self, command: list[str], environment: dict[str, str], own: dict[str, str], log: Path) -> Fork:
+        """Start the command as a fork. `own` are the variables that differ from fork to fork."""
         key = (*command, *sorted(environment.items()))
         if key not in self.servers:
-            self.servers[key] = ForkServer(command, environment, self.new_folder())
-        return self.servers[key].fork(folder, log)
+            folder = self.new_folder()
+            self.folders[key] = {"DATA_DIR": str(folder)}
+            first = {**environment, **dict.fromkeys(own, str(folder)), **self.folders[key]}
+            self.servers[key] = ForkServer(command, first, folder)
+        return self.servers[key].fork({**environment, **self.folders[key], **own}, log)
 
     def stop(self) -> None:
         for server in self.servers.values():

@@ -1,0 +1,74 @@
+"""The forks that replace new processes in tests."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agentcms.server.processes import PROJECT
+from tests.preloaded import SPACE
+from tests.preloaded_copy import PreloadedCopy
+
+MODULE = "tests.process_report"
+# A supervisor with a handler of signals and an open file, whose children are forks or, with "exec", new processes.
+SUPERVISOR = """
+import json, os, signal, subprocess, sys
+from agentcms.server.processes import Child
+from tests.preloaded import ForkingPopen
+
+sys.path[0] = os.getcwd()  # as after `-m`
+if sys.argv[1] == "fork":
+    subprocess.Popen = ForkingPopen
+signal.signal(signal.SIGTERM, lambda *_: None)
+os.pipe()
+os.environ["OWN"] = "of the supervisor"
+child = Child("child", [sys.executable, "-W", "ignore:nothing", "-m", "tests.process_report", "word"], {"A": "b"})
+child.start()
+output = child.process.stdout.read()
+print(json.dumps([json.loads(output), child.process.wait()]))
+"""
+
+
+def reported(text):
+    content = json.loads(text)
+    content["environment"].pop("LC_CTYPE", None)  # Python sets it at the start where the environment names no locale
+    return content
+
+
+@pytest.mark.parametrize("start_new_session", [True, False])
+def test_a_fork_has_what_a_new_process_has(tmp_path, start_new_session):
+    copy, log = PreloadedCopy(tmp_path / "var"), tmp_path / "log"
+    new = subprocess.run(
+        [sys.executable, "-m", MODULE, "word"],
+        env={**copy.environment, "OWN": "value"},
+        cwd=PROJECT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=start_new_session,
+    )
+
+    fork = copy.start_module(MODULE, "word", log=log, start_new_session=start_new_session, OWN="value")
+
+    assert fork.wait(30) == new.returncode == 7
+    assert reported(log.read_text()) == reported(new.stdout)
+
+
+def test_a_child_of_the_supervisor_has_what_a_new_process_has():
+    (fork, code), (new, _) = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", SUPERVISOR, kind, SPACE],
+                env={**os.environ, "PYTHONPATH": str(PROJECT)},
+                cwd=PROJECT,
+                capture_output=True,
+                check=True,
+            ).stdout
+        )
+        for kind in ("fork", "exec")
+    )
+
+    assert code == 7
+    assert reported(json.dumps(fork)) == reported(json.dumps(new))
