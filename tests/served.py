@@ -33,11 +33,12 @@ WORKER_NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("g
 PORTS = itertools.count(10_000 + 2_000 * (WORKER_NUMBER % 11) + os.getpid() % 1_000)
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 30, what: str = "") -> None:
-    """Poll the condition until it is true. Fail after so many seconds."""
+def wait_until(condition: Callable[[], object], seconds: float = 30, what: str | Callable[[], object] = "") -> None:
+    """Poll the condition until it is true. Fail after so many seconds, with a text or with the state at that time."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"Not within {seconds} s: {what or condition}"
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"Not within {seconds} s: {what() if callable(what) else what or condition}")
         time.sleep(POLL_INTERVAL)
 
 

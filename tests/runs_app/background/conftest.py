@@ -1,5 +1,7 @@
 """Fixtures of background tasks: a model that follows a plan, and a worker in this process."""
 
+from importlib import import_module
+
 import pytest
 
 import runs_app.tasks  # noqa: F401  registers the handlers of jobs
@@ -55,13 +57,16 @@ class Tasks:
             is_ended = bool(rows) and all(task.is_finished for task in rows)
             return [task.status for task in rows] == expected if expected else is_ended
 
-        wait_until(are_there, seconds, f"the tasks {expected}; there are {[*tasks.values_list('status', 'error')]}")
+        wait_until(
+            are_there, seconds, lambda: f"the tasks {expected}; there are {[*tasks.values_list('status', 'error')]}"
+        )
         return [*tasks.all()]
 
 
 @pytest.fixture
 def tasks(idle_engine, notes, tmp_path, monkeypatch):
     """Let this process execute background tasks."""
+    import_module("runs_app.background.execution")  # heavy: a busy machine takes longer than the tests wait
     monkeypatch.setattr(runner, "send", lambda job_id: runner.run_claimed(str(job_id)))
 
     @tool("slow-report", background=True)

@@ -39,7 +39,8 @@ def flaky(tasks):
 def test_at_most_five_tasks_of_an_agent_run_at_once_and_the_rest_wait(tasks, settings):
     calls = [["count", {"number": number, "gate": "all"}] for number in range(20)]
     run = tasks.start(calls, config=ALL)
-    wait_until(lambda: BackgroundTask.objects.filter(status="running").count() == 5, 20)
+    states = BackgroundTask.objects.values_list("status", "job__state", "error")
+    wait_until(lambda: BackgroundTask.objects.filter(status="running").count() == 5, 60, lambda: [*states.all()])
     wait_for_end(run)
     running = BackgroundTask.objects.filter(status="running").count()
     places = BackgroundTask.objects.in_places().count()
