@@ -9,6 +9,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -61,17 +62,23 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(self, check_response: ResponseCheck | None = None) -> None:
         self._check_response = check_response
+        self._lock = Lock()
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncHTTPTransport] = WeakKeyDictionary()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        loop = asyncio.get_running_loop()
-        if loop not in self._pools:
+        request.headers["Accept-Encoding"] = "identity"  # the size of a compressed answer cannot be limited
+        response = await self._pool_of(asyncio.get_running_loop()).handle_async_request(request)
+        return response if self._check_response is None else await self._check_response(response)
+
+    def _pool_of(self, loop: asyncio.AbstractEventLoop) -> httpx2.AsyncHTTPTransport:
+        """Return the pool of a loop. Loops of several threads begin and end at once."""
+        with self._lock:
+            if (pool := self._pools.get(loop)) is not None:
+                return pool
             for closed_loop in [other for other in self._pools if other.is_closed()]:
                 del self._pools[closed_loop]
-            self._pools[loop] = build_pool()
-        request.headers["Accept-Encoding"] = "identity"  # the size of a compressed answer cannot be limited
-        response = await self._pools[loop].handle_async_request(request)
-        return response if self._check_response is None else await self._check_response(response)
+            self._pools[loop] = pool = build_pool()
+            return pool
 
 
 def build_pool() -> httpx2.AsyncHTTPTransport:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import httpx2
 from django.core.exceptions import ValidationError
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
@@ -175,7 +176,8 @@ def answer_error(server: Server, error: BaseException) -> McpError | None:
     """Return the error of a server that is there but answers late, with an error, or with what is no answer."""
     for inner in causes(error):
         code = inner.code if isinstance(inner, MCPError) else None
-        if isinstance(inner, TimeoutError) or code == REQUEST_TIMEOUT or is_runtime_error(inner, LATE):
+        is_late = isinstance(inner, TimeoutError | httpx2.TimeoutException) or code == REQUEST_TIMEOUT
+        if is_late or is_runtime_error(inner, LATE):
             return McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=server.connect_timeout))
         if is_runtime_error(inner, ENDLESS):
             return McpError(LARGE_MESSAGE.format(title=server.title))

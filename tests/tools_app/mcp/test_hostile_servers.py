@@ -1,7 +1,9 @@
 """Servers that break the protocol: each ends in an error that says so, in time, and stores nothing invalid."""
 
 import asyncio
+import contextlib
 import json
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -80,6 +82,22 @@ def test_every_invalid_answer_is_an_error_that_says_so(phase, hostile_url, loopb
             row = McpServer.objects.create(key=f"office-{McpServer.objects.count()}", title="Office", url=hostile_url)
             store_listing(row.pk, result)
     assert [name for name, text in texts.items() if "cannot be reached" in text] == []
+
+
+def test_a_server_that_is_too_busy_to_accept_a_connection_is_late(loopback):
+    with socket.socket() as listener, contextlib.ExitStack() as waiting:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):  # the queue is full then, and further ones wait
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(listener.getsockname())
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/busy"
+        fields = {"title": "Office", "connect_timeout": 1, "call_timeout": 1}
+
+        results = attack_all(["busy", "call-busy"], lambda name: McpServer(key=name, url=url, **fields))
+
+    assert {str(result) for result in results.values()} == {LATE}
 
 
 def test_a_program_that_breaks_the_protocol_ends_with_its_call(loopback, settings):
