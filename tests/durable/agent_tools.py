@@ -124,6 +124,15 @@ def register() -> None:
         note(f"refund {order} {amount:g} {current().idempotency_key.partition(':')[2]}")
         return f"{amount:g} refunded"
 
+    @tool("pay-once", requires_approval=True, at_most_once=True)
+    def pay_once(order: str, pause: float = 0) -> str:
+        """Note a payment, which nobody may make twice, and its end."""
+        key = current().idempotency_key
+        note(f"pay {key} begins")
+        time.sleep(pause)
+        note(f"pay {key} ends")
+        return f"{order} paid"
+
     @tool("ask-person", resume_schema={"type": "object", "properties": {"size": {"type": "string"}}})
     def ask_person(question: str, again: str = "") -> str:
         """Ask a person, or two questions in turn."""

@@ -187,9 +187,9 @@ class RunReader(threading.Thread):
         with self.deployment.copy.client(self.deployment.copy.keys["root"]) as client:
             client.timeout = httpx.Timeout(15)
             while not (self.is_over or self.stopping.is_set()):
-                try:
+                with contextlib.suppress(httpx.HTTPError):
                     self.read(client)
-                except httpx.HTTPError:
+                if not self.is_over:  # a stream also ends where a run waits for people
                     self.stopping.wait(0.1)
 
     def read(self, client: httpx.Client) -> None:
