@@ -17,6 +17,7 @@ from evals_app.models import Experiment, ReleaseGate
 from versions_app.models import AgentVersion
 
 Statistic = ReleaseGate.Statistic
+DIGITS = 12  # of a difference of scores
 FIGURES = {Statistic.MEAN: "mean", Statistic.PASS_RATE: "passRate", Statistic.MIN: "min"}
 
 
@@ -75,7 +76,8 @@ class Evidence:
             return own
         before = self.find(self.live_hash, gate) if self.live_hash else None
         base = figure_of(before, gate.scorer, "mean") if before is not None else None
-        return own - base if base is not None else None
+        # 0.9 - 0.8 is a little less than 0.1 in binary.
+        return round(own - base, DIGITS) if base is not None else None
 
     def live_fault(self, gate: ReleaseGate) -> str | None:
         """Return why a version cannot be compared with the live one, or None if it can or need not be."""

@@ -76,6 +76,17 @@ def test_each_statistic_reads_its_own_figure(agent, draft, statistic, met, misse
     assert (refusal(draft), live_number(agent)) == ("", 2)
 
 
+@pytest.mark.parametrize(("live", "tested", "needed"), [(0.8, 0.9, 0.1), (0.3, 0.4, 0.1), (0.7, 0.6, -0.1)])
+def test_a_difference_that_is_just_enough_is_enough(agent, draft, live, tested, needed):
+    """Although 0.9 - 0.8 is less than 0.1 in binary."""
+    for version, mean in ((agent.active_version, live), (draft, tested)):
+        row = experiment_of(version)
+        Experiment.objects.filter(pk=row.pk).update(summary={"scorers": {"exact": {**FIGURES, "mean": mean}}})
+    agent.gates.update(statistic="difference_to_live", minimum=needed)
+
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
 def test_a_score_above_the_maximum_is_refused(agent, draft):
     experiment_of(draft)
     agent.gates.update(minimum=None, maximum=0.59)
