@@ -16,6 +16,7 @@ from evals_app.experiments.summary import count_results, earlier_spending, summa
 from evals_app.models import Experiment, ExperimentResult
 
 CANCELLED_MESSAGE = "Cancelled."
+WALK = "run_experiment"  # the kind of the jobs that walk through an experiment
 NOTHING = Spent()
 END_COLUMNS = (
     *("status", "verdict", "error", "stop_reason", "summary", "succeeded_count", "failed_count"),

@@ -28,7 +28,7 @@ from agentcms.errors import ApiError, Unavailable
 from evals_app.experiments import targets
 from evals_app.experiments.direct.calls import Calls
 from evals_app.experiments.direct.targets import Callee
-from evals_app.experiments.ending import count_so_far, finish, lock_if_startable, stop_reason
+from evals_app.experiments.ending import WALK, count_so_far, finish, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.results import MAX_RETRIES, was_lost
 from evals_app.experiments.running.scoring_loop import ScoringLoop
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WALK = "run_experiment"
 SLICE = 60.0  # seconds
 POLL_INTERVAL = 0.1  # seconds
 UNEXPECTED_MESSAGE = (

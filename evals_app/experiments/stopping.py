@@ -7,10 +7,11 @@ import time
 
 from django.utils import timezone
 
-from evals_app.experiments.ending import CANCELLED_MESSAGE, finish, mark_cancelled
+from evals_app.experiments.ending import CANCELLED_MESSAGE, WALK, finish, mark_cancelled
 from evals_app.experiments.results import store_stopped
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.models import Experiment, ExperimentResult
+from jobs_app.models import Job
 from runs_app.engine import leases
 from runs_app.models import AgentRun
 
@@ -23,14 +24,19 @@ STOP_POLL_INTERVAL = 0.1  # seconds
 def request_cancel(experiment: Experiment) -> None:
     """Start no further item and stop the open runs. The job of the experiment ends it; without a job it ends now.
 
-    Raise ApiError if it was deleted meanwhile.
+    A command in the foreground has none, and may have been killed. Raise ApiError if it was deleted meanwhile.
     """
     if not mark_cancelled(experiment):
         return
-    if experiment.is_external:
-        end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
-    else:
+    if has_job(experiment):
         stop_runs(experiment)
+    else:
+        end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+
+
+def has_job(experiment: Experiment) -> bool:
+    """Return whether a job waits or runs that walks through an experiment."""
+    return Job.objects.unfinished().filter(kind=WALK, parameters__experiment=str(experiment.pk)).exists()
 
 
 def end_early(experiment: Experiment, status: str, reason: str = "", scoring: ScoringLoop | None = None) -> None:

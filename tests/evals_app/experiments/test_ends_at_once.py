@@ -5,16 +5,18 @@ import pytest
 from agentcms.errors import ApiError, Conflict
 from evals_app.datasets.deletion import delete_experiment, delete_with_experiments
 from evals_app.experiments import external
+from evals_app.experiments.creation import save_experiment
 from evals_app.experiments.ending import count_so_far, finish, mark_cancelled
 from evals_app.experiments.external import finalize, run_item, submit_result
 from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import end_early, request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.models import AgentRun
-from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, LONG, SLOW
 from tests.served import wait_until
@@ -116,6 +118,30 @@ def test_nothing_starts_after_the_mark_of_a_cancellation(editor, slow):
     assert (walk.start(1), experiment.results.count()) == (0, 1)
     request_cancel(experiment)
     walk.work(20)
+
+
+def test_an_experiment_of_a_command_that_was_killed_is_cancelled_at_once(editor, slow):
+    """Otherwise nothing would ever end it, and it would count against those that its user may have."""
+    dataset = make_dataset(LONG, LONG)
+    options = parse_experiment({"targetType": "agent", "targetId": slow.pk, "maxConcurrency": 1})
+    begin(save_experiment(dataset, options, editor))  # and no more of the command
+
+    request_cancel(Experiment.objects.get())
+
+    stored = Experiment.objects.get()
+    assert (stored.status, stored.stop_reason, stored.failed_count) == ("cancelled", "Cancelled.", 1)
+    wait_for_stopped_runs()
+
+
+def test_a_job_ends_a_cancelled_experiment_itself(editor, slow):
+    experiment = new_experiment(make_dataset(LONG), editor, slow)
+    begin(experiment)
+
+    request_cancel(experiment)
+
+    assert Experiment.objects.get().status == "running"
+    work()
+    assert Experiment.objects.get().status == "cancelled"
 
 
 # --- Deletions
