@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from agentcms.server.processes import PROJECT, stop_with_parent
 OPTION = "--fork-server"
 START_TIMEOUT = 120  # seconds
 STOP_TIMEOUT = 10
+LONGEST_WAIT = 0.05
 
 
 # --- In the server
@@ -72,12 +74,10 @@ def become(request: dict, server: int) -> None:
     stop_with_parent(server, signal.SIGKILL)()
     if request["start_new_session"]:
         os.setsid()
-    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+    for target, path in enumerate((os.devnull, request["log"], request["errors"])):
+        source = os.open(path, os.O_APPEND | (os.O_WRONLY if target else os.O_RDONLY))
         os.dup2(source, target)
-    os.close(log)
-    os.close(nothing)
+        os.close(source)
     os.environ.clear()
     os.environ.update(request["environment"])
 
@@ -120,6 +120,7 @@ class ForkServer:
 
     def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
         self.codes: dict[int, int] = {}
+        self.lock = threading.RLock()
         self.log = folder / "fork-server.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -137,18 +138,26 @@ class ForkServer:
         self.next_message(START_TIMEOUT)
 
     def fork(
-        self, environment: dict[str, str], log: Path, arguments: Sequence[str] = (), start_new_session: bool = False
+        self,
+        environment: dict[str, str],
+        log: Path,
+        arguments: Sequence[str] = (),
+        errors: Path | None = None,
+        start_new_session: bool = False,
     ) -> Fork:
-        """Start a process that appends to the log."""
-        log.touch()
+        """Start a process that appends to the log, and its errors to another file if there is one."""
+        for path in filter(None, (log, errors)):
+            path.touch()
         request = {
             "environment": environment,
             "log": str(log),
+            "errors": str(errors or log),
             "arguments": [*arguments],
             "start_new_session": start_new_session,
         }
-        self.process.stdin.write(f"{json.dumps(request)}\n".encode())
-        return Fork(self, self.next_message(20)["started"])
+        with self.lock:
+            self.process.stdin.write(f"{json.dumps(request)}\n".encode())
+            return Fork(self, self.next_message(20)["started"])
 
     def next_message(self, seconds: float) -> dict:
         """Return the next message that is not about an end."""
@@ -159,9 +168,12 @@ class ForkServer:
         return self.messages.pop(0)
 
     def receive(self, seconds: float) -> None:
-        """Read the messages that arrive within so many seconds."""
-        if not select.select([self.output], [], [], seconds)[0]:
-            return
+        """Read the messages that arrive within so many seconds, but not so long that another thread waits for it."""
+        with self.lock:
+            if select.select([self.output], [], [], min(seconds, LONGEST_WAIT))[0]:
+                self.read_messages()
+
+    def read_messages(self) -> None:
         content = os.read(self.output.fileno(), 65536)
         assert content, self.log.read_text(errors="replace")
         *lines, self.rest = (self.rest + content).split(b"\n")

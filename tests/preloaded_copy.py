@@ -14,8 +14,16 @@ from tests.served import TEST_VARIABLES, WORKER_NUMBER, Served
 class PreloadedCopy(Served):
     """A copy that needs half the CPU for its start. The tests in `tests/commands` start it as users do."""
 
-    def start_module(self, *arguments: str, log: Path, start_new_session: bool = False, **environment: str) -> Fork:
-        return server().fork({**self.environment, **environment}, log, ["-m", *arguments], start_new_session)
+    def start_module(
+        self,
+        *arguments: str,
+        log: Path,
+        errors: Path | None = None,
+        start_new_session: bool = False,
+        **environment: str,
+    ) -> Fork:
+        own = {**self.environment, **environment}
+        return server().fork(own, log, ["-m", *arguments], errors, start_new_session)
 
 
 @cache

@@ -99,15 +99,23 @@ class Served:
         self.process = self.start_module("agentcms.server.run", log=self.log)
         return self.process
 
-    def start_module(self, *arguments: str, log: Path, start_new_session: bool = False, **environment: str) -> Process:
+    def start_module(
+        self,
+        *arguments: str,
+        log: Path,
+        errors: Path | None = None,
+        start_new_session: bool = False,
+        **environment: str,
+    ) -> Process:
         """Start `python -m` with these arguments, and with the environment of this copy."""
-        with log.open("ab") as output:
+        with log.open("ab") as output, (errors or log).open("ab") as error_output:
             return subprocess.Popen(
                 [sys.executable, "-m", *arguments],
                 env={**self.environment, **environment},
                 cwd=PROJECT,
+                stdin=subprocess.DEVNULL,
                 stdout=output,
-                stderr=output,
+                stderr=error_output,
                 start_new_session=start_new_session,
                 preexec_fn=reset_sighup,
             )
@@ -171,17 +179,14 @@ class Served:
 
     def manage(self, *arguments: str, **environment: str) -> str:
         """Run a management command and return its output."""
-        command = [sys.executable, "manage.py", *arguments]
-        done = subprocess.run(
-            command,
-            env={**self.environment, **environment},
-            cwd=PROJECT,
-            capture_output=True,
-            text=True,
-            timeout=START_TIMEOUT,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        name = f"{self.data_dir.name}-{uuid.uuid4().hex[:8]}"
+        output, errors = (self.data_dir.with_name(f"{name}.{kind}") for kind in ("output", "errors"))
+        process = self.start_module("manage", *arguments, log=output, errors=errors, **environment)
+        try:
+            assert process.wait(START_TIMEOUT) == 0, errors.read_text()
+        finally:
+            process.kill()
+        return output.read_text().strip()
 
     def create_user(self, name: str, *options: str, password: str = PASSWORD) -> None:
         """Create a user, for example with `create_user("ann", "--role", "editor")`."""

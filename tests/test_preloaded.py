@@ -72,3 +72,12 @@ def test_a_child_of_the_supervisor_has_what_a_new_process_has():
 
     assert code == 7
     assert reported(json.dumps(fork)) == reported(json.dumps(new))
+
+
+def test_a_command_of_a_copy_has_its_output_apart_from_its_errors(tmp_path):
+    copy = PreloadedCopy(tmp_path / "var")
+    code = "import sys; print('output'); print('errors', file=sys.stderr); print('more')"
+
+    assert copy.manage("shell", "-v", "0", "--no-imports", "-c", code) == "output\nmore"
+    with pytest.raises(AssertionError, match="Unknown command: 'nothing'"):
+        copy.manage("nothing")

@@ -2,15 +2,12 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from agentcms.server.processes import PROJECT
-from tests.served import Served, free_port, wait_until
+from tests.served import Process, Served, free_port, wait_until
 from tests.served_accounts import serving_with_accounts
 
 SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
@@ -29,13 +26,11 @@ def copy(tmp_path_factory) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def another_web_process(copy: Served) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
+def another_web_process(copy: Served) -> Iterator[tuple[httpx.Client, Process]]:
     """Start another web process on the same data."""
     port = free_port()
-    command = [sys.executable, "-m", "agentcms.server.web"]
-    environment = {**copy.environment, "PORT": str(port), "WEB_WORKERS": "1", "WEB_THREADS": "4"}
-    with copy.log.open("ab") as log:
-        process = subprocess.Popen(command, env=environment, cwd=PROJECT, stdout=log, stderr=log)
+    room = {"PORT": str(port), "WEB_WORKERS": "1", "WEB_THREADS": "4"}
+    process = copy.start_module("agentcms.server.web", log=copy.log, **room)
     headers = {"Authorization": f"Bearer {copy.keys['publisher']}"}
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
@@ -166,7 +161,7 @@ def test_a_run_of_a_killed_process_fails_with_a_reason_and_stays_readable(copy, 
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def kill(process: subprocess.Popen) -> None:
+def kill(process: Process) -> None:
     """Kill a web server and its workers with SIGKILL."""
     import psutil
 
