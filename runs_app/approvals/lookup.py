@@ -94,30 +94,35 @@ def waits_for_people(run: AgentRun) -> bool:
 def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
     """Return the waiting call of a run or of its sub-agents that an ID names. None names the only one.
 
-    The ID is that of the call itself or one from an event of the run. Without an ID, the calls for which the run
-    itself waits come before those of its deferred tasks. If no waiting call has it, return the last decided one, so
-    that a repeated decision is recognized. Raise NotSuspended or SeveralCalls.
+    The ID is that of the call itself or one from an event of the run. If no waiting call has it, return the last
+    decided one, so that a repeated decision is recognized. Without an ID, only the calls for which the run itself
+    waits or has waited are meant: those of its deferred tasks only if there are no others. Else a client that repeats
+    its decision would decide a call that nobody has seen. Raise NotSuspended or SeveralCalls.
     """
     own, deferred = waiting_calls_below(run), [*deferred_calls(run, PendingCall.objects.waiting())]
-    waiting = [*own, *deferred]
-    matches = own or deferred if call_id is None else [one for one in waiting if call_id in one.aliases]
+    if call_id is not None:
+        matches = [one for one in [*own, *deferred] if call_id in one.aliases]
+    else:
+        matches = own or ([] if find_decided_call(run, None, with_deferred=False) else deferred)
     if len(matches) > 1:
         raise SeveralCalls([reachable.shown_id for reachable in matches])
     if matches:
         return matches[0].call
     decided = find_decided_call(run, call_id)
     if decided is None:
-        raise NotSuspended(f"This run waits for no call with the ID {call_id}." if call_id and waiting else NO_CALL)
+        is_other = call_id and (own or deferred)
+        raise NotSuspended(f"This run waits for no call with the ID {call_id}." if is_other else NO_CALL)
     return decided
 
 
 NO_CALL = "This run does not wait for a decision."
 
 
-def find_decided_call(run: AgentRun, call_id: str | None) -> PendingCall | None:
+def find_decided_call(run: AgentRun, call_id: str | None, *, with_deferred: bool = True) -> PendingCall | None:
     """Return the last decided call that an ID names, or None. Without an ID, it must be alone in its suspension."""
     calls = PendingCall.objects.filter(root_id=run.root_id or run.pk)
-    reachable = [*CallTree(calls).reachable_from(run.pk), *deferred_calls(run, PendingCall.objects.all())]
+    deferred = deferred_calls(run, PendingCall.objects.all()) if with_deferred else ()
+    reachable = [*CallTree(calls).reachable_from(run.pk), *deferred]
     matches = [call for call, _, aliases in reachable if call_id is None or call_id in aliases]
     decided = [call for call in matches if not call.is_open]
     last = max(decided, key=lambda call: (call.segment, call.created_at), default=None)

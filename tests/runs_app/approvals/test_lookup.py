@@ -63,8 +63,19 @@ def test_a_decision_without_an_id_means_the_call_of_the_run_before_those_of_its_
 
     assert find_call(root, None) == own
     assert find_call(root, "task") == find_call(root, "leaf") == deferred
-    own.state = "approved"
-    own.save()
+
+
+def test_a_decision_that_is_repeated_without_an_id_decides_no_call_of_a_deferred_task(root):
+    deferred = deferred_call_of(root, "task")
+    own = PendingCallFactory(run=root, call_id="own", state="approved")
+
+    assert find_call(root, None) == own
+    assert find_call(root, "task") == deferred
+
+
+def test_without_other_calls_a_decision_without_an_id_means_the_only_one_of_a_deferred_task(root):
+    deferred = deferred_call_of(root, "task")
+
     assert find_call(root, None) == deferred
     deferred_call_of(root, "other")
     with pytest.raises(SeveralCalls) as raised:
