@@ -59,7 +59,7 @@ CHECK_MEMBERS = (
     Member("max", "At most", "number", required=True),
 )
 TRAJECTORY_MEMBERS = (
-    Member("mode", "Order", "choice", "", choices(*MODES)),
+    Member("mode", "Order", "choice", "Not set: as the expected steps of the item say, else strict.", choices(*MODES)),
     Member("arguments", "Arguments", "choice", "", choices("ignore", "compare")),
     Member("maxSteps", "Max steps"),
     Member("forbiddenTools", "Forbidden tools", "lines", "One name per line."),

@@ -170,7 +170,7 @@ def check_issues(config: JSONObject) -> list[Issue]:
 
 def trajectory_issues(config: JSONObject) -> list[Issue]:
     issues = []
-    if config.get("mode", "strict") not in MODES:
+    if config.get("mode") not in (None, *MODES):
         issues.append(Issue("presetConfig.mode", f"Choose one of {', '.join(MODES)}."))
     expected = config.get("expected")
     steps = expected.get("steps") if isinstance(expected, dict) else expected
