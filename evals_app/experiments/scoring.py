@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -27,6 +27,11 @@ def scorer_title(key: str, owner_id: str) -> str:
     """Return the name of a scorer, or its key if nothing registers it."""
     entry = find_scorer(key, owner_id)
     return entry.title if entry is not None else key
+
+
+def scorer_titles(experiment: Experiment, keys: Iterable[str]) -> list[str]:
+    """Return the names of scorers of an experiment."""
+    return [scorer_title(key, experiment.dataset.owner_id) for key in keys]
 
 
 def scorer_keys(experiment: Experiment, version: ItemVersion) -> list[str]:
@@ -69,8 +74,8 @@ async def compute_scores(result: ExperimentResult, keys: list[str], scorers: asy
             return await score_answer(key, versions.get(key), answer)
 
     scores = await asyncio.gather(*map(score, keys))
-    names = {key: entry.title for key in keys if (entry := registry.get(Kind.SCORER, key))}
-    return [_entry(key, names.get(key, ""), score) for key, score in zip(keys, scores, strict=True)]
+    titles = await run_db(scorer_titles, result.experiment, keys)
+    return [_entry(key, title, score) for key, title, score in zip(keys, titles, scores, strict=True)]
 
 
 async def read_answer(result: ExperimentResult) -> Answer:

@@ -23,6 +23,7 @@ def test_a_scorer_that_changes_meanwhile_scores_by_its_earlier_version():
     (result,) = experiment.results.all()
     assert experiment.scorer_versions == {"says": 1}
     assert [(entry["score"], entry["version"]) for entry in result.scores] == [(1.0, 1)]
+    assert [(entry["scorerId"], entry["scorerName"]) for entry in result.scores] == [("says", "Says")]
 
 
 def test_a_scorer_that_only_an_item_names_is_pinned_too():
