@@ -126,7 +126,8 @@ def reset_process() -> None:
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # what is ignored stays so in a new process too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     subprocess.Popen = ORIGINAL_POPEN
 
 

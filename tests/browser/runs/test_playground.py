@@ -250,6 +250,7 @@ def test_the_run_page_updates_when_the_run_ends(visit, slow, ask):
     visitor = visit()
     page = ask(visitor, slow)
     expect(page.locator("[aria-busy]")).to_have_count(1)
+    page.wait_for_url("**runs=*")
     run_id = page.url.partition("runs=")[2]
 
     page = visitor.goto(f"/runs/{run_id}")

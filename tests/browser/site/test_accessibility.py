@@ -57,8 +57,9 @@ CONFIRMATIONS = [
 CONFIRMATIONS += ["versions/1/duplicate", "versions/save", "versions/discard-draft"]
 
 
-# Forms that only a shortcut or a script could submit.
+# Forms that only a shortcut or a script could submit. Lists and read-only pages of Django's admin are such forms.
 FIND_FORMS_WITHOUT_BUTTON = """() => [...document.querySelectorAll("form[method=post]:not([hidden])")]
+    .filter((form) => !form.matches("#changelist-form, #content-main > form"))
     .filter((form) => ![...form.elements].some((element) => ["submit", "image"].includes(element.type)))
     .filter((form) => !form.querySelector("[type=submit]"))
     .map((form) => `form without a button that submits it: ${form.getAttribute("action")} ${form.id}`)"""
