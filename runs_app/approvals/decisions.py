@@ -12,11 +12,13 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
+from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.names import printable_key
 from agentcms.wire.validation import find_faults
@@ -193,9 +195,13 @@ def store_decision(call: PendingCall, decision: Decision, user: User, via: Pendi
 
 def expire_calls() -> int:
     """Decline the calls that nobody decided in time, and return their number. The reaper calls this."""
+    return sum(map(expire_calls_of, runs_with_expired_calls()))
+
+
+@compiled_query
+def runs_with_expired_calls() -> QuerySet[AgentRun, UUID]:
     due = AgentRun.objects.filter(suspended_at__isnull=False, expires_at__lte=Now())
-    run_ids = list(due.order_by("expires_at").values_list("pk", flat=True)[:MAX_EXPIRED_RUNS])
-    return sum(map(expire_calls_of, run_ids))
+    return due.order_by("expires_at").values_list("pk", flat=True)[:MAX_EXPIRED_RUNS]
 
 
 def expire_calls_of(run_id: UUID) -> int:

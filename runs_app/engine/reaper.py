@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Case, Q, When
+from django.db.models import Case, Q, QuerySet, When
 from django.db.models.functions import Now
 
+from agentcms.db.compiled_query import compiled_query
 from runs_app.approvals.decisions import expire_calls
 from runs_app.engine import leases
 from runs_app.engine.runners import get_runner
@@ -84,17 +85,23 @@ def recover(run: AgentRun) -> bool:
 
 def lost_runs(run_id: UUID | None = None) -> list[AgentRun]:
     """Return the durable runs whose leases have expired or whose processes no longer exist: all, or only this one."""
-    running = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, is_durable=True).order_by("pk")
-    if run_id is not None:
-        running = running.filter(pk=run_id)
-    is_expired = Q(lease_until__lt=Now())
-    runs = running.filter(is_expired | Q(holder__startswith=f"{leases.host_name()}:"))
-    runs = runs.annotate(has_expired=Case(When(is_expired, then=True), default=False))
-    runs = runs.only("fence", "holder", "parent_id", "segment")
+    runs = [run for run in possibly_lost_runs(leases.host_name()) if run_id in (None, run.pk)]
     return [run for run in runs if vars(run)["has_expired"] or not is_alive(run.holder)]
 
 
-def forgotten_runs() -> list[tuple[UUID, datetime | None]]:
+# Compiled: each process looks once a second.
+@compiled_query
+def possibly_lost_runs(host: str) -> QuerySet[AgentRun]:
+    """Return the durable runs with expired leases, and those of this machine, whose processes can be looked for."""
+    is_expired = Q(lease_until__lt=Now())
+    runs = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, is_durable=True)
+    runs = runs.filter(is_expired | Q(holder__startswith=f"{host}:"))
+    runs = runs.annotate(has_expired=Case(When(is_expired, then=True), default=False))
+    return runs.order_by("pk").only("fence", "holder", "parent_id", "segment")
+
+
+@compiled_query
+def forgotten_runs() -> QuerySet[AgentRun, tuple[UUID, datetime | None]]:
     """Return the IDs of queued runs that no process has taken, the oldest first, and of child runs without a parent.
 
     The second value is the time at which the parent has ended. Child runs of background tasks outlive their parents.
@@ -106,7 +113,7 @@ def forgotten_runs() -> list[tuple[UUID, datetime | None]]:
         .filter(is_overdue | is_abandoned)
         .annotate(abandoned_at=Case(When(is_abandoned, then="parent__finished_at")))
     )
-    return list(runs.order_by("created_at").values_list("pk", "abandoned_at")[:MAX_IN_ONE_LOOK])
+    return runs.order_by("created_at").values_list("pk", "abandoned_at")[:MAX_IN_ONE_LOOK]
 
 
 def is_alive(holder: str) -> bool:

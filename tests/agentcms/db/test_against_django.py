@@ -21,6 +21,8 @@ from agents_app.editing.locking import agent_with_live_version, locked_agent
 from agents_app.models import Agent
 from evals_app.gates.enforcement import enforced_gates
 from evals_app.models import Dataset, ReleaseGate
+from runs_app.approvals.decisions import runs_with_expired_calls
+from runs_app.engine.reaper import forgotten_runs, possibly_lost_runs
 from runs_app.frequent_queries import (
     agent_to_run,
     cancel_requested_ids,
@@ -57,6 +59,9 @@ def calls_of_runs(user, agent, run):
     yield run_with_id, (), {"run_id": run.pk}
     yield chunks_of_run, (), {"run_id": run.pk}
     yield events_after, (), {"run_id": run.pk, "number": 1}
+    yield possibly_lost_runs, ("here",), {}
+    yield forgotten_runs, (), {}
+    yield runs_with_expired_calls, (), {}
 
 
 def calls(user, agent, prefix):
@@ -100,6 +105,10 @@ def examples(user):
     for gated in (agent, None):
         ReleaseGate.objects.create(agent=gated, owner_id="us", dataset=dataset, scorer="exact", minimum=0.5)
     run = RunFactory(agent=agent, requested_by=user, open=True, holder="here", cancel_requested_at=now())
+    durable = {"agent": agent, "is_durable": True}
+    RunFactory(open=True, holder="here:1:a", lease_until=now(), **durable)
+    RunFactory(open=True, status="queued", **durable)
+    RunFactory(suspended=True, expires_at=now(), agent=agent)
     return [*calls(user, agent, prefix), *calls_of_runs(user, agent, run)]
 
 
