@@ -74,6 +74,7 @@ FORBIDDEN = "bound to bob"  # in the realm of the thread, so that it answers 403
 BOUND_REFUSED = ("api-approval", "api-background-task")  # the first letters of routes that no bound key opens
 
 # What differs between two answers that are alike: new IDs and times.
+UUID_LENGTH = 36
 VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f-]{17}|\d{4}-\d\d-\d\dT[0-9:.]+Z")
 ROUTES = [route for route in routes_of("memory_app", "runs_app") if not route.name.startswith("admin:")]
 NAMED = {"threadId": "{thread_id}", "resourceId": "{resource_id}", "runId": "{run_id}", "agentId": "{agent_id}"}
@@ -215,9 +216,14 @@ class Answer:
             self.changed = {name for name, rows in state().items() if rows != before[name]}
             transaction.set_rollback(True)
         self.status, self.queries, self.text = answer.status_code, len(queries), text.decode()
-        for value in sorted({str(value) for value in names.values()}, key=len, reverse=True):
-            self.text = self.text.replace(value, "ID") if len(value) > 2 and value not in TEXTS else self.text
+        values = {str(value) for value in names.values()} - {*TEXTS}
+        self.hide(value for value in values if len(value) >= UUID_LENGTH)
         self.text = VARYING.sub("VARYING", self.text)
+        self.hide(value for value in values if 2 < len(value) < UUID_LENGTH)  # a UUID may contain a short name
+
+    def hide(self, values):
+        for value in sorted(values, key=len, reverse=True):
+            self.text = self.text.replace(value, "ID")
 
     @property
     def texts(self):

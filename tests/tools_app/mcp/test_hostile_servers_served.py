@@ -37,13 +37,20 @@ def servers(served: Served, hostile_url):
     keys = [f"{phase}-{name}" for phase in ("list", "call") for name in ATTACKS]
     with served.client(served.keys["root"]) as cms:
         for key in keys:
-            seconds = 1000 * (2 if key.partition("-")[2] in LATE else 30)
-            config = {"type": "http", "url": f"{hostile_url}/{key}", "timeout": seconds, "connectTimeout": seconds}
+            config = {"type": "http", "url": f"{hostile_url}/{key}", **timeouts_of(key)}
             cms.post("/api/stored/mcp-clients", json={"name": key, "servers": {key: config}}).raise_for_status()
         wait_until(lambda: all(map(is_listed, bodies(cms, keys))), 120, lambda: bodies(cms, keys))
         yield keys
         for key in keys:
             cms.delete(f"/api/stored/mcp-clients/{key}").raise_for_status()
+
+
+def timeouts_of(key):
+    """Return the milliseconds for a server. One that is silent in calls has time enough to be listed before."""
+    phase, _, name = key.partition("-")
+    if name not in LATE:
+        return {"timeout": 30_000, "connectTimeout": 30_000}
+    return {"timeout": 5_000, "connectTimeout": 30_000 if phase == "call" else 2_000}
 
 
 def bodies(cms, keys):
@@ -79,7 +86,7 @@ def test_clients_get_a_reason_from_hostile_servers_and_others_are_served_meanwhi
     with served.client(served.keys["root"]) as cms:
         errors = [body["listError"] for body in bodies(cms, servers) if body["listError"]]
     failures = {call: answer.json()["error"] for call, answer in answered.items() if answer.status_code == 424}
-    assert {answer.status_code for answer in answered.values()} == {200, 424}
+    assert {call: answer.text for call, answer in answered.items() if answer.status_code not in (200, 424)} == {}
     assert len(errors) == len(ATTACKS) - 1  # all lists but the honest one
     assert [text for text in [*errors, *failures.values()] if not text or "cannot be reached" in text] == []
     assert max(seconds) < PLENTY
