@@ -112,6 +112,7 @@ def test_killed_processes_lose_no_run_and_no_decision_and_repeat_no_payment(depl
             deployment.start_runs(RUNS - len(deployment.unfinished()))
             wait_for_progress(deployment)
             time.sleep(random.uniform(0, PAUSES))
+            wait_for_unlucky_runs(deployment)
             victims = (("worker",), ("web",), ("web", "worker"))[kill % 3]
             deployment.kill(*victims)
             deployment.start(*victims)
@@ -128,6 +129,12 @@ def test_killed_processes_lose_no_run_and_no_decision_and_repeat_no_payment(depl
         assert_complete(deployment, reader)
     assert_decisions(deployment, decider)
     assert_paid_once(deployment)
+
+
+def wait_for_unlucky_runs(deployment: Deployment) -> None:
+    """Wait until each run has finished a step whose last two processes were killed: a third kill would end the run."""
+    unlucky = "SELECT COUNT(*) FROM runs_app_agentrun WHERE finished_at IS NULL AND attempts > 1"
+    wait_until(lambda: rows(deployment.copy, unlucky) == [(0,)], 60, f"the runs; see {deployment.copy.log}")
 
 
 def assert_all_ended(deployment: Deployment) -> None:
