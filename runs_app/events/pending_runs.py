@@ -13,6 +13,17 @@ from runs_app.events.stream_chunks import Chunk
 from runs_app.models import RunStep
 
 
+def uncancellable_future() -> Future[bool]:
+    """Return a future that only the thread of the writer completes.
+
+    An event loop that cancels a task would else cancel the future for which the task waits. The thread could then not
+    complete it, after a commit, and would write all events of that transaction again.
+    """
+    future: Future[bool] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
 @dataclass
 class PendingRun:
     """A run that this process executes, with the chunks and steps that are not yet written."""
@@ -28,7 +39,7 @@ class PendingRun:
     chunks: list[tuple[Chunk, datetime]] = field(default_factory=list)
     in_flight: int = 0  # number of leading chunks that the thread is writing; these must not change
     end: dict[str, Any] | None = None  # the columns of the end, once the run has ended or is handed over
-    written: Future[bool] = field(default_factory=Future)
+    written: Future[bool] = field(default_factory=uncancellable_future)
     first_text_at: datetime | None = None
     text_id: str | None = None  # of the text whose pieces are being added
 

@@ -21,7 +21,13 @@ from django.utils import timezone
 
 from runs_app.engine import leases
 from runs_app.events.notifications import notifier
-from runs_app.events.pending_runs import PendingRun, WriteSnapshot, remove_written_steps, take_snapshot
+from runs_app.events.pending_runs import (
+    PendingRun,
+    WriteSnapshot,
+    remove_written_steps,
+    take_snapshot,
+    uncancellable_future,
+)
 from runs_app.events.saving import save_snapshots
 from runs_app.events.stream_chunks import DELTA_TYPES, Chunk, append_delta
 from runs_app.frequent_queries import cancel_requested_ids
@@ -112,8 +118,7 @@ class EventWriter:
 
         The result is False if another process owns the run.
         """
-        future: Future[bool] = Future()
-        future.set_running_or_notify_cancel()  # a cancelled run must not cancel what the thread completes
+        future = uncancellable_future()
         with self.changed:
             run = self.runs.get(run_id)
             if run is None or run.end is not None:

@@ -1,15 +1,20 @@
 """When the writer commits the events of a run."""
 
+import asyncio
 import threading
 
 import pytest
+from django.utils import timezone
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
+from runs_app.engine.engine import get_engine
 from runs_app.engine.threads import run_blocking
 from runs_app.events import writer
+from runs_app.events.pending_runs import PendingRun, take_snapshot
 from tests.factories import AgentFactory, member
 from tests.runs import chunks, start_run, wait_for_end, wait_for_text
+from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
@@ -96,3 +101,27 @@ def test_an_unavailable_database_delays_events_only(agent_with_model, resumed, m
     assert (done.status, done.output) == ("succeeded", "Hello")
     assert caplog.text.count("Events of runs are retried") == 2
     wait_until(lambda: next(failures, None) is None)
+
+
+async def cancel_while_it_waits(future):
+    waiting = asyncio.ensure_future(asyncio.wrap_future(future))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
+def test_a_cancelled_task_leaves_the_runs_of_the_same_commit_alone():
+    events = get_engine().writer
+    runs = [RunFactory(open=True, holder=events.holder, chunks=[]) for _ in range(2)]
+    snapshots = {}
+    for run in runs:
+        events.runs[run.pk] = PendingRun(chunks=[({"type": "finish", "payload": {}}, timezone.now())])
+        events.runs[run.pk].end = {"status": "succeeded", "output": "Done."}
+        snapshots[run.pk] = take_snapshot(events.runs[run.pk])
+    ends = [events.runs[run.pk].written for run in runs]
+
+    asyncio.run(cancel_while_it_waits(ends[0]))
+    events.write(snapshots)
+
+    assert [end.result(1) for end in ends] == [True, True]
+    assert not {run.pk for run in runs} & events.runs.keys()
