@@ -48,7 +48,7 @@ class WorkingObjectForm(WorkingMemoryForm):
     def __init__(self, stored: WorkingMemory, schema: Mapping[str, Any], data: QueryDict | None = None) -> None:
         super().__init__(stored, "", data)
         described = schema_members(schema)
-        self.can_add_members = schema.get("additionalProperties") is not False
+        self.add_label = "" if schema.get("additionalProperties") is False else "Add a member"
         members = described.members if described and described.is_object else ()
         self.fields[TEXT] = ObjectField(members=members, label="Working memory")
         self.initial[TEXT] = values.parse_object(stored.text)

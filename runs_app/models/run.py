@@ -24,7 +24,7 @@ from agentcms.ids import uuid7
 from agents_app.models import Agent
 from memory_app.models import Resource, Thread
 from memory_app.models.thread import joined_threads
-from memory_app.realms import served_owner
+from memory_app.realms import owner_realm, served_owner, user_realm
 from runs_app.models.run_configuration import RunConfiguration, load_configuration, save_configuration
 
 LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
@@ -43,7 +43,7 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         if served is not None and not has_role(user, Role.EDITOR, served):
             return self.none()
         if key is not None and key.resource:
-            realm = f"u{user.pk}" if served is None else f"o{served}"
+            realm = user_realm(user.pk or 0) if served is None else owner_realm(served)
             runs = self.filter(resource__realm=realm, resource__key=key.resource, requested_by=user)
             return runs.filter(parent=None)
         has_role_for_owner = Q(parent=None) | Q(owner_id__in=owner_ids_for(user))

@@ -28,16 +28,6 @@ pytestmark = pytest.mark.usefixtures("idle_engine")
 SAID = "I am the demo model 'echo'. You said: {}"
 
 
-@pytest.fixture
-def editor():
-    return member("editor")
-
-
-@pytest.fixture
-def agent():
-    return AgentFactory(model=DEMO, instructions="")
-
-
 def results(experiment):
     return list(experiment.results.select_related("item_version").order_by("item_id", "attempt"))
 

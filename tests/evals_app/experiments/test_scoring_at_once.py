@@ -18,23 +18,11 @@ from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.models import AgentRun
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
-from tests.factories import AgentFactory, member
-from tests.runs import DEMO
 from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 ITEMS = [str(number) for number in range(6)]
 Status = Experiment.Status
-
-
-@pytest.fixture
-def editor():
-    return member("editor")
-
-
-@pytest.fixture
-def agent():
-    return AgentFactory(model=DEMO, instructions="")
 
 
 @pytest.fixture
