@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Max
+from django.db.models import Count, Max, QuerySet
 
 from access_app.caller import Caller
 from agentcms.errors import Conflict
@@ -30,6 +30,7 @@ def find_comparison(
     with transaction.atomic():
         row, is_new = Comparison.objects.select_for_update().get_or_create(baseline=baseline, candidate=candidate)
         basis = basis_of(baseline, candidate)
+        fail_with_job(row)
         is_due = is_new or row.basis != basis or is_without_job(row)
         if is_due or (again and row.state == Comparison.State.FAILED):
             job = runner.enqueue(COMPARE, {"comparison": row.pk}, requested_by=user)
@@ -38,16 +39,20 @@ def find_comparison(
     return row
 
 
-def is_without_job(row: Comparison) -> bool:
-    """Return whether a locked comparison waits for a job that was deleted. If its job failed, it has failed too."""
-    if row.state != Comparison.State.PENDING:
-        return False
-    jobs = Job.objects.filter(pk=row.job_id) if row.job_id else Job.objects.none()
-    state = jobs.values_list("state", flat=True).first()
-    if state == Job.State.FAILED:  # of its last attempt: its worker died each time, or the database was away
+def fail_with_job(row: Comparison) -> None:
+    """Fail a locked comparison whose job has failed: its worker died each time, or the database was away."""
+    if row.state == Comparison.State.PENDING and job_of(row).filter(state=Job.State.FAILED).exists():
         row.state = Comparison.State.FAILED
         row.save(update_fields=["state"])
-    return state is None or state == Job.State.DONE
+
+
+def is_without_job(row: Comparison) -> bool:
+    """Return whether a comparison waits for a job that was deleted or has ended."""
+    return row.state == Comparison.State.PENDING and not job_of(row).exclude(state=Job.State.DONE).exists()
+
+
+def job_of(row: Comparison) -> QuerySet[Job]:
+    return Job.objects.filter(pk=row.job_id) if row.job_id else Job.objects.none()
 
 
 def require_comparable(baseline: Experiment, candidate: Experiment) -> None:
