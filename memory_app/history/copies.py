@@ -9,13 +9,17 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from agentcms.errors import Conflict
-from memory_app.history.messages import NewMessage, append_messages, rows_of
+from agentcms.errors import BadRequest, Conflict
+from memory_app.history.messages import BATCH_SIZE, Author, NewMessage, SignalColumns, append_messages
+from memory_app.history.signal_payloads import ERROR
 from memory_app.history.threads import create_thread, get_or_create_resource
 from memory_app.models import Message, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import MemoryCaller
 from memory_app.recall.indexing import index_if_recalled
+
+MAX_COPY_MB = 64  # of all messages: the response has them too
+LARGE_COPY_MESSAGE = f"The messages have more than {MAX_COPY_MB} MB. Copy fewer of them."
 
 
 class CopiedMessages(NamedTuple):
@@ -30,23 +34,15 @@ class CopiedMessages(NamedTuple):
 def copy_thread(
     caller: MemoryCaller, thread: Thread, key: str, resource: str, chosen: CopiedMessages, **columns: Any
 ) -> Thread:
-    """Create a thread with copies of the chosen messages, which get new IDs. Raise Conflict if the key is taken."""
-    heads = thread.messages.filter(head_number=F("number"))
-    if chosen.start:
-        heads = heads.filter(created_at__gte=chosen.start)
-    if chosen.end:
-        heads = heads.filter(created_at__lte=chosen.end)
-    if chosen.keys is not None:
-        heads = heads.filter(key__in=chosen.keys)
-    if chosen.limit is not None:
-        newest = [*heads.order_by("-number").values_list("pk", flat=True)[: chosen.limit]]
-        heads = thread.messages.filter(pk__in=newest)
+    """Create a thread with copies of the chosen messages, which get new IDs.
+
+    Raise Conflict if the key is taken, and BadRequest for more than MAX_COPY_MB.
+    """
     columns = {"agent_id": thread.agent_id, "agent_key": thread.agent_key, **columns}
     try:
         with transaction.atomic():
             copy = create_thread(caller, get_or_create_resource(caller, resource), key, **columns)
-            rows = [*rows_of(heads).order_by("number")]
-            append_copies(copy, rows)
+            copy_messages(thread, chosen_heads(thread, chosen), copy)
     except IntegrityError:
         raise Conflict(f"Thread with id {key} already exists", "thread_exists") from None
     index_if_recalled(copy)
@@ -55,9 +51,42 @@ def copy_thread(
     return copy
 
 
-def append_copies(copy: Thread, rows: Sequence[Message]) -> None:
-    """Append copies of rows with their authors."""
-    new = [NewMessage(row.data, "", row.attributes, row.created_at, row.head_number != row.number) for row in rows]
-    for stored, row in zip(append_messages(copy, new), rows, strict=True):
-        if row.author_name:
-            Message.objects.filter(pk=stored.pk).update(author_id=row.author_id, author_name=row.author_name)
+def chosen_heads(thread: Thread, chosen: CopiedMessages) -> list[int]:
+    """Return the numbers of the first rows of the chosen messages.
+
+    Signals that wait for a run are left out: they still wait in the original thread.
+    """
+    heads = thread.messages.filter(head_number=F("number")).exclude(role=Message.Role.SIGNAL, seen_by=None)
+    if chosen.start:
+        heads = heads.filter(created_at__gte=chosen.start)
+    if chosen.end:
+        heads = heads.filter(created_at__lte=chosen.end)
+    if chosen.keys is not None:
+        heads = heads.filter(key__in=chosen.keys)
+    newest = heads.order_by("-number").values_list("number", flat=True)
+    return [*(newest if chosen.limit is None else newest[: chosen.limit])][::-1]
+
+
+def copy_messages(thread: Thread, heads: Sequence[int], copy: Thread) -> None:
+    """Copy the messages that begin with these rows, in parts. Raise BadRequest if they are too large together."""
+    size = 0
+    for start in range(0, len(heads), BATCH_SIZE):
+        rows = [*thread.messages.filter(head_number__in=heads[start : start + BATCH_SIZE]).order_by("number")]
+        size += sum(len(str(row.data)) for row in rows)
+        if size > MAX_COPY_MB * 1024 * 1024:
+            raise BadRequest("request body", [("options.messageLimit", LARGE_COPY_MESSAGE)])
+        append_messages(copy, [*map(new_copy, rows)])
+
+
+def new_copy(row: Message) -> NewMessage:
+    """Return a copy of a message that is about to be stored, with its author and the runs that wrote or saw it.
+
+    A signal stays one, and keeps why no run has seen it.
+    """
+    signal = None
+    if row.role == Message.Role.SIGNAL:
+        delivery = {ERROR: row.delivery[ERROR]} if row.delivery and ERROR in row.delivery else {}
+        signal = SignalColumns(row.text, delivery, row.seen_by)
+    is_continued = row.head_number != row.number
+    author = Author(row.author_id, row.author_name) if row.author_name else None
+    return NewMessage(row.data, "", row.attributes, row.created_at, is_continued, signal, author, row.run_id)

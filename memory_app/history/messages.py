@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Max, Q, QuerySet
+from django.db.models import F, Max, Q
 from django.utils import timezone
 
 from agentcms.errors import Conflict
@@ -56,6 +56,8 @@ class NewMessage:
     created_at: datetime = field(default_factory=timezone.now)
     is_continued: bool = False  # True if the API shows it as part of the message before it
     signal: SignalColumns | None = None  # of a signal
+    author: Author | None = None  # of a copy: that of the original
+    run_id: UUID | None = None  # of a copy: the run that wrote the original
 
 
 def append_messages(
@@ -93,7 +95,7 @@ def build_row(
     signal = message.signal
     if signal is not None:
         role, text = SIGNAL, signal.text
-    writer = author if role in (USER, SIGNAL) else None
+    writer = (message.author or author) if role in (USER, SIGNAL) else None
     return Message(
         thread=thread,
         number=number,
@@ -108,7 +110,7 @@ def build_row(
         attributes=message.attributes,
         delivery=signal.delivery if signal else None,
         seen_by=signal.seen_by if signal else None,
-        run_id=run_id,
+        run_id=message.run_id or run_id,
         created_at=message.created_at,
     )
 
@@ -184,12 +186,6 @@ def window_rows(
 def known_keys(thread: Thread, keys: Iterable[str]) -> set[str]:
     """Return those of these message IDs that the thread has."""
     return {key for key in thread.messages.filter(key__in=[*keys]).values_list("key", flat=True) if key}
-
-
-def rows_of(heads: QuerySet[Message]) -> QuerySet[Message]:
-    """Return all rows of the messages that begin with these rows."""
-    threads = {*heads.values_list("thread_id", flat=True)}
-    return Message.objects.filter(thread__in=threads, head_number__in=[*heads.values_list("number", flat=True)])
 
 
 def delete_messages(rows: Sequence[Message]) -> None:

@@ -9,6 +9,8 @@ from memory_app.history.signal_markup import Signal
 from memory_app.history.turns import Turn
 from memory_app.models import Message
 
+ERROR = "error"  # in the `delivery` of a signal: why it was never seen
+
 
 def signal_of(message: Message) -> Signal:
     """Return the signal that a message stores."""

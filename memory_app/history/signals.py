@@ -17,14 +17,13 @@ from agentcms.wire.timestamps import format_timestamp
 from memory_app.history.locks import lock_threads
 from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages, reject_full_thread
 from memory_app.history.signal_markup import Signal, signal_text
-from memory_app.history.signal_payloads import signal_of, signal_payload
+from memory_app.history.signal_payloads import ERROR, signal_of, signal_payload
 from memory_app.history.turns import find_turns
 from memory_app.models import Message, Thread
 
 QUEUED = "isQueued"  # in `delivery`: the signal waits for a run of its own
 WAKES = "wakes"  # in `delivery`: a run begins if none is active
 LOST_RUNS = "lostRuns"  # in `delivery`: the number of runs whose process died with the signal
-ERROR = "error"  # in `delivery`: why the signal was never seen
 NO_RUN = UUID(int=0)  # has seen a signal that no run will see
 
 

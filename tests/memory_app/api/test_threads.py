@@ -10,6 +10,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from memory_app.history import copies
+from memory_app.history.messages import Author, load_messages
+from memory_app.history.messages_for_model import UNPROCESSED
+from memory_app.history.signal_markup import Signal
+from memory_app.history.signals import append_signal, claim_signals, refuse_signals, stored_signals, waiting_signals
 from memory_app.models import Thread
 from tests.memory_app.conftest import add_thread
 
@@ -123,6 +128,46 @@ def test_a_thread_is_copied_with_some_of_its_messages(caller, editor):
     assert one.body["clonedMessages"][0]["id"] != first["id"]
     assert taken.status_code == 409
     assert len(invalid.body["issues"]) == 2
+
+
+def test_a_copy_that_would_be_too_large_is_refused(caller, editor, monkeypatch):
+    add_thread(editor, texts=[("user", "One"), ("assistant", "Two")])
+    monkeypatch.setattr(copies, "MAX_COPY_MB", 100 / 1024**2)
+
+    refused = caller.post(f"{THREADS}/t/clone", {"newThreadId": "c"})
+
+    assert (refused.status_code, [issue["field"] for issue in refused.body["issues"]]) == (
+        400,
+        ["options.messageLimit"],
+    )
+    assert not Thread.objects.filter(key="c").exists()
+
+
+def test_signals_stay_signals_in_a_copy(caller, editor, agent):
+    thread = add_thread(editor, texts=[("user", "One"), ("assistant", "Two")], agent=agent, agent_key=agent.pk)
+    run, author = uuid4(), Author(editor.pk, editor.username)
+    for text in ("Rain", "Storm", "Hail"):
+        signal = Signal("system-reminder", text, attributes={"source": "weather"})
+        append_signal(thread, signal, author, {"wakes": True})
+        thread.refresh_from_db()
+    rain, storm, _ = stored_signals(thread.pk)
+    claim_signals([rain], run)
+    refuse_signals([storm], "The agent was archived.")
+    thread.messages.filter(number=2).update(run_id=run)
+
+    copied = caller.post(f"{THREADS}/t/clone", {"newThreadId": "c"}).body["clonedMessages"]
+    listed = caller.get(f"{THREADS}/c/messages").body["messages"]
+
+    assert [(message["role"], message["content"]["content"]) for message in copied] == [
+        *(("user", "One"), ("assistant", "Two"), ("signal", "Rain"), ("signal", "Storm")),  # Hail waits for a run
+    ]
+    assert copied[2]["content"]["metadata"]["signal"]["attributes"] == {"source": "weather"}
+    assert [message["content"]["content"] for message in listed] == ["One", "Two"]
+    copy = Thread.objects.get(key="c")
+    assert not waiting_signals(copy.pk).exists()
+    assert [row.delivery for row in stored_signals(copy.pk)] == [{}, {"error": "The agent was archived."}]
+    window = load_messages(copy.pk, None)
+    assert [UNPROCESSED in (message.get("metadata") or {}) for message in window] == [False, False, False, True]
 
 
 def test_a_copy_may_have_the_messages_of_a_time(caller, editor):
