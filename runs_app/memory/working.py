@@ -32,6 +32,7 @@ SCHEMA_USE = (
     "objects deeply, arrays as a whole, and null removes a member. The object must fit this JSON Schema: "
 )
 NO_MEMORY = -1  # the revision where there is no row for it
+NOTHING_SENT_MESSAGE = "Nothing was changed. Send the working memory as the argument `memory`. Null clears it."
 TEXT_SCHEMA = {"type": ["string", "null"], "description": "The whole new text in Markdown. Null clears it."}
 OBJECT_SCHEMA = {"type": ["object", "null"], "description": "The members that change. Null clears everything."}
 
@@ -63,7 +64,9 @@ class WorkingMemory(AbstractCapability[RunDeps]):
         schema = OBJECT_SCHEMA if self.options.json_schema is not None else TEXT_SCHEMA
 
         async def update(ctx: RunContext[RunDeps], /, **arguments: Any) -> dict[str, Any]:
-            return await run_db(self.update, ctx.deps, arguments.get("memory"))
+            if "memory" not in arguments:  # null would clear it
+                return {"success": False, "message": NOTHING_SENT_MESSAGE}
+            return await run_db(self.update, ctx.deps, arguments["memory"])
 
         tool = Tool.from_schema(
             update,

@@ -141,6 +141,18 @@ def test_the_tool_clears_with_null_or_a_blank_text(caller, options, note_text, n
     assert [revision.value for revision in place.working_revisions.order_by("revision")][1] is None
 
 
+@pytest.mark.parametrize("arguments", ["{}", '{"note": "Bob"}'])
+def test_a_call_that_sends_no_memory_changes_nothing(caller, arguments):
+    note()
+    ask(caller, 'updateWorkingMemory {"memory": "Ann"}')
+
+    (result,) = results(ask(caller, f"updateWorkingMemory {arguments}"))
+
+    assert result["success"] is False
+    assert "`memory`" in result["message"]
+    assert Resource.objects.get(key="alice").working_memory == "Ann"
+
+
 @pytest.mark.parametrize("is_durable", [False, True])
 def test_the_model_repeats_a_note_that_another_one_overtook(caller, is_durable):
     """Somebody changes the text after the run was given it, and before its tool is called."""
