@@ -57,9 +57,9 @@ class MessagesView(JSONView):
         numbers = [*page.values_list("number", flat=True)]
         size = PageSize()
         messages = messages_at(thread, sorted(numbers), size)
+        messages = with_included(caller_of(request), thread, messages, included, size)
         if is_ordered and not ascending:
             messages.reverse()
-        messages = with_included(caller_of(request), thread, messages, included, size)
         body = page_payload("messages", messages, heads.count(), paging.page, paging.per_page)
         return json_response(body | {"uiMessages": ui_messages(messages)})
 
@@ -102,7 +102,10 @@ def with_included(
     included: list[dict[str, Any]],
     size: PageSize,
 ) -> list[WireMessage]:
-    """Return messages with further ones and their neighbours, of this thread or of others of the resource."""
+    """Return messages with further ones and their neighbours, of this thread or of others of the resource.
+
+    The oldest come first.
+    """
     for item in included:
         source = thread
         if item.get("threadId") not in (None, thread.key):

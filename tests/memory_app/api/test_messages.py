@@ -85,6 +85,8 @@ def test_messages_are_filtered_and_others_included(caller, thread):
     assert len(chosen(dateRange={"start": "2020-01-01T00:00:00Z"})) == 7
     include = quote(json.dumps([{"id": first["id"], "withPreviousMessages": 1}]))
     assert texts(caller.get(f"{PATH}?perPage=1&include={include}")) == ["Message 0", "Message 1", "Tagged"]
+    newest_first = texts(caller.get(f"{PATH}?perPage=1&include={include}&orderBy=createdAt&sortDirection=DESC"))
+    assert newest_first == ["Tagged", "Message 1", "Message 0"]
     for invalid in ("filter={", 'filter={"roles":["system"]}', 'filter={"dateRange":{"start":1}}', "include=7"):
         assert caller.get(f"{PATH}?{quote(invalid, safe='=')}").status_code == 400
 
