@@ -39,6 +39,8 @@
     const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("thread-messages");
     if (!fresh) return;
     page.dataset.state = fresh.dataset.state;
+    const pages = find(".pagination", page);
+    if (!pages.contains(document.activeElement)) pages.replaceWith(find(".pagination", fresh));
     const added = [...mergeChildren("[data-entries]", fresh, false), ...mergeChildren("[data-active]", fresh, true)];
     if (!added.length) return;
     findAll(".empty", page).forEach((element) => element.remove());

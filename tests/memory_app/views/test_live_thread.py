@@ -62,6 +62,16 @@ def test_signals_appear_with_their_kind_until_a_run_has_seen_them(client, ann, t
     assert "Waits for a run." not in page_text(seen)
 
 
+def test_the_number_of_messages_comes_along(client, ann, thread):
+    page = client.get(address())
+    notify(thread, ann)
+
+    live = client.get(address("live"), {"state": page.context["state"]})
+
+    assert "2 messages" in page_text(page)
+    assert "3 messages" in page_text(live)
+
+
 def test_a_run_that_is_not_over_streams_its_answer(client, ann, thread):
     state = client.get(address()).context["state"]
     run = RunFactory(requested_by=ann, agent=thread.agent, agent_key="concierge", thread=thread, open=True)
