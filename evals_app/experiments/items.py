@@ -137,7 +137,7 @@ def save_failure(result: ExperimentResult, error: Exception, is_new: bool) -> Ex
     if not is_new:
         if result.run is not None:
             result.tokens, result.cost = spent_by_runs(run_tree(result.run))
-        is_stored = store_result(result)
+        is_stored = store_result(result, result.retry_count - 1)  # the new number was not stored
     else:
         result.state = ExperimentResult.State.DONE
         is_stored = insert(result)

@@ -30,7 +30,7 @@ from evals_app.experiments.direct.calls import Calls
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import WALK, count_so_far, finish, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
-from evals_app.experiments.results import MAX_RETRIES, was_lost
+from evals_app.experiments.results import MAX_RETRIES, open_row, was_lost
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.experiments.stopping import end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
@@ -239,9 +239,12 @@ class Walk:
         return rows.select_related("item_version", "run").defer(*large_columns)
 
     def start_again(self, result: ExperimentResult) -> bool:
-        """Start an item whose process died, unless the experiment ends. Return whether it started."""
+        """Start an item whose process died, unless the experiment ends. Return whether it started.
+
+        Another walk may have started it, after this one lost its lease and before it noticed.
+        """
         with contextlib.suppress(MustWait), transaction.atomic():
-            if self.agent is not None and lock_if_startable(self.experiment):
+            if self.agent is not None and lock_if_startable(self.experiment) and open_row(result).exists():
                 start_item(self.experiment, result.item_version, self.agent, self.user, earlier=result)
                 return True
         return False

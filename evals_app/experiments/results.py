@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agentcms.wire.json_parser import InvalidJSON, parse
@@ -54,15 +55,27 @@ def store_stopped(result: ExperimentResult) -> bool:
     return store_result(result)
 
 
-def store_result(result: ExperimentResult, **unchanged: Any) -> bool:
-    """Store the end of a running result. Return False if another process did so, or changed these columns."""
+def store_result(result: ExperimentResult, retry_count: int | None = None) -> bool:
+    """Store the end of a running result. Return False if another process did so, or started its item again.
+
+    `retry_count` is the number that the row has, if it is not that of the result.
+    """
     names = ("output", "error", "duration_ms", "tokens", "cost", "tool_mock_report", "completed_at", *SCORE_COLUMNS)
-    rows = ExperimentResult.objects.filter(pk=result.pk, state=ExperimentResult.State.RUNNING, **unchanged)
     values = {name: getattr(result, name) for name in names}
+    rows = open_row(result, retry_count)
     is_stored = bool(rows.update(state=ExperimentResult.State.DONE, run_id=result.run_id, **values))
     if is_stored and DatasetItem.objects.filter(pk=result.item_id, purged_at__isnull=False).exists():
         purge_results(result.item_id)  # the item was purged while it ran
     return is_stored
+
+
+def open_row(result: ExperimentResult, retry_count: int | None = None) -> QuerySet[ExperimentResult]:
+    """Return the row of a running result, or none if another process has stored it, or started its item again.
+
+    Each start of an item again has another number of retries.
+    """
+    number = result.retry_count if retry_count is None else retry_count
+    return ExperimentResult.objects.filter(pk=result.pk, state=ExperimentResult.State.RUNNING, retry_count=number)
 
 
 def fill_from_run(result: ExperimentResult, run: AgentRun | None) -> None:

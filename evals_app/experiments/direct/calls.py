@@ -22,7 +22,7 @@ from agents_app.configuration.schema import JSONObject
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import stop_reason
 from evals_app.experiments.items import require_runnable, save_failure
-from evals_app.experiments.results import LOST_CODE, MAX_RETRIES, store_result
+from evals_app.experiments.results import LOST_CODE, MAX_RETRIES, open_row, store_result
 from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.experiments.spending import add_earlier_spending, spent_by_result
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
@@ -62,7 +62,7 @@ class Calls:
             result.experiment = self.experiment
             if result.retry_count >= MAX_RETRIES or stop_reason(self.experiment):
                 result.error, result.completed_at = DIED, timezone.now()
-                store_result(result, retry_count=result.retry_count)
+                store_result(result)
             elif take_over(result):
                 self.submit(result)
         return len(ended)
@@ -88,9 +88,7 @@ def insert_row(experiment: Experiment, version: ItemVersion, attempt: int) -> Ex
 
 def take_over(result: ExperimentResult) -> bool:
     """Take a call over from a process that died. Return False if another process was first."""
-    rows = ExperimentResult.objects.filter(
-        pk=result.pk, state=ExperimentResult.State.RUNNING, retry_count=result.retry_count
-    )
+    rows = open_row(result)
     result.retry_count += 1
     result.started_at = timezone.now()
     return bool(rows.update(retry_count=F("retry_count") + 1, started_at=result.started_at))
@@ -117,7 +115,7 @@ def perform(result: ExperimentResult, callee: Callee) -> bool:
     if result.error is None:
         add_scores(result, scorer_keys(result.experiment, result.item_version))
     result.completed_at = timezone.now()
-    is_stored = store_result(result, retry_count=result.retry_count)
+    is_stored = store_result(result)
     if not is_stored:
         add_earlier_spending(result.experiment_id, spent_by_result(result))
     return is_stored

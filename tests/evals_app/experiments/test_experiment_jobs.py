@@ -12,6 +12,7 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
 from evals_app.experiments import jobs
 from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.results import store_result
 from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
@@ -218,6 +219,28 @@ def test_an_item_whose_process_died_runs_again(editor, agent):
     (again,) = results(experiment)
     assert (again.retry_count, again.error, again.output) == (1, None, SAID.format("One"))
     assert again.run_id != result.run_id
+
+
+def test_of_two_walks_one_starts_a_lost_item_again(editor, agent):
+    """A walk that lost its lease goes on until it notices."""
+    walks = [Walk(new_experiment(make_dataset("One"), editor, agent), None)]
+    walks.append(Walk(Experiment.objects.get(), None))
+    for walk in walks:
+        walk.begin()
+    walks[0].start(0)
+    wait_until(lambda: AgentRun.objects.get().is_finished, 20)
+    AgentRun.objects.update(status="failed", error=LOST_MESSAGE)
+    seen = [walk.open_results().get() for walk in walks]
+
+    assert [walk.start_again(result) for walk, result in zip(walks, seen, strict=True)] == [True, False]
+    late = seen[1]
+    late.retry_count = 0  # as the second walk has read it
+    assert store_result(late) is False
+
+    walks[0].work(20)
+    assert AgentRun.objects.count() == 2
+    result = ExperimentResult.objects.get()
+    assert (result.retry_count, result.error, result.output) == (1, None, SAID.format("One"))
 
 
 def test_another_worker_continues_with_a_job_of_its_own(editor, agent):
