@@ -19,7 +19,7 @@ from runs_app.api.lookups import EventStreamNegotiation, stream_of_blocks
 from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping
 
 PROGRESS_INTERVAL = 0.5  # seconds between two reads of the row
-COLUMNS = ("status", "total_items", "succeeded_count", "failed_count", "summary", "verdict", "stop_reason")
+COLUMNS = ("status", "total_items", "succeeded_count", "failed_count", "summary", "verdict", "stop_reason", "error")
 
 
 class ProgressView(JSONView):
@@ -46,7 +46,7 @@ def progress_block(experiment: Experiment) -> bytes:
         "cost": summary.get("cost", 0),
         "tokens": summary.get("tokens", 0),
         "verdict": experiment.verdict or None,
-        "stopReason": experiment.stop_reason or None,
+        "stopReason": experiment.stop_reason or experiment.error or None,
     }
     return f"data: {canonical(body)}\n\n".encode()
 

@@ -147,6 +147,12 @@ class Experiment(models.Model):
         return self.status not in self.UNFINISHED
 
     @property
+    def end_reason(self) -> str:
+        """The error or the budget that ended the experiment. Blank if it was cancelled, which its status says."""
+        is_cancelled = self.status == self.Status.CANCELLED and self.cancel_requested_at is not None
+        return "" if is_cancelled else self.stop_reason or self.error
+
+    @property
     def done_count(self) -> int:
         return self.succeeded_count + self.failed_count
 

@@ -8,7 +8,7 @@ import time
 
 from django.db import close_old_connections
 
-from evals_app.experiments.ending import CANCELLED_MESSAGE
+from evals_app.experiments.ending import CANCELLED_MESSAGE, mark_cancelled
 from evals_app.experiments.jobs import Walk, fail_after_error, is_outage
 from evals_app.experiments.stopping import end_at_once, end_early
 from evals_app.models import Experiment
@@ -29,6 +29,7 @@ def run_to_end(experiment: Experiment) -> None:
         work_through_outages(walk)
     except KeyboardInterrupt:
         try:
+            mark_cancelled(experiment)
             end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE, walk.scoring)
         except KeyboardInterrupt:
             end_at_once(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)

@@ -41,6 +41,12 @@ def test_each_change_is_an_event_until_the_end(monkeypatch):
     assert slots.count_by_user.total() == 0
 
 
+def test_a_failed_experiment_says_why():
+    failed = Experiment(status="failed", error="The account is not active.")
+
+    assert events([progress.progress_block(failed)])[0]["stopReason"] == "The account is not active."
+
+
 def test_the_route_streams_to_readers_only():
     experiment = ended(make_dataset("One", owner_id="support"), [1.0])
     path = f"/api/experiments/{experiment.pk}/stream"

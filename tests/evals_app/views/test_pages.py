@@ -6,8 +6,9 @@ from django.urls import reverse
 from evals_app.compare.jobs import compute_now
 from evals_app.compare.word_differences import mark_words
 from evals_app.models import Dataset, Experiment, ItemVersion, ReleaseGate
+from jobs_app.models import Job
 from tests.evals_app.compare.test_comparisons import ended
-from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.experiment_runs import make_dataset, new_experiment
 from tests.factories import AgentFactory, member
 from tests.runs_app.factories import RunFactory
 
@@ -52,10 +53,19 @@ def test_an_experiment_is_started_and_cancelled(client, editor):
 
 
 def test_a_cancelled_experiment_says_so_once(client, editor):
-    row = ended(make_dataset("One", owner_id="support"), [0.5])
-    Experiment.objects.filter(pk=row.pk).update(status=Experiment.Status.CANCELLED, error="Cancelled.")
+    row = new_experiment(make_dataset("One", owner_id="support"), editor, AgentFactory(owner_id="support"))
+    Job.objects.all().delete()  # without a job it ends at once
+
+    client.post(f"/experiments/{row.pk}/cancel")
 
     assert text(client.get(f"/experiments/{row.pk}")).count("Cancelled") == 1
+
+
+def test_an_experiment_says_which_budget_ended_it(client, editor):
+    row = ended(make_dataset("One", owner_id="support"), [0.5])
+    Experiment.objects.filter(pk=row.pk).update(status="cancelled", stop_reason="The budget of $1 is spent.")
+
+    assert "The budget of $1 is spent." in text(client.get(f"/experiments/{row.pk}"))
 
 
 def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
