@@ -53,6 +53,7 @@ class ToolUse:
     arguments: dict[str, Any]
     result: Any = None
     is_error: bool = False
+    depth: int = 0  # of the sub-agent that made it; 0 for the agent itself
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def calls_of_run(run: AgentRun, depth: int = 0) -> tuple[tuple[ToolUse, ...], in
         end = ends.get(call_id, {})
         arguments = call.get("args")
         arguments = arguments if isinstance(arguments, dict) else {}
-        calls.append(ToolUse(str(call.get("toolName", "")), arguments, end.get("result"), bool(end.get("isError"))))
+        name, is_error = str(call.get("toolName", "")), bool(end.get("isError"))
+        calls.append(ToolUse(name, arguments, end.get("result"), is_error, depth))
         if call_id in children:
             calls += calls_of_run(children[call_id], depth + 1)[0]
     return tuple(calls), steps

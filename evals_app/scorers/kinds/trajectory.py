@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
@@ -12,9 +13,42 @@ MODES = ("strict", "relaxed", "unordered", "subset", "superset")
 # The mode for each `ordering` of an expected trajectory, as the published client names it. All but the first allow
 # more calls than the expected ones.
 MODE_BY_ORDERING = {"strict": "strict", "relaxed": "relaxed", "unordered": "superset"}
-ANY = ""  # in place of arguments: those of a call are not looked at
-Step = tuple[str, str]  # the name of a tool and its arguments, or ANY
-ARGUMENT_NAMES = ("args", "arguments", "toolArgs")  # the last one is that of traces and of the published client
+ANY = ""  # in place of arguments or a result that are not looked at
+# The last names are those of traces and of the published client.
+ARGUMENT_NAMES = ("args", "arguments", "toolArgs")
+RESULT_NAMES = ("result", "toolResult")
+CALL_TYPE = "tool_call"  # of a step
+MAX_STEP_PAIRS = (
+    1_000_000  # of expected steps and calls: a comparison takes about a second, in which nothing else runs
+)
+
+
+class ExpectedStep(NamedTuple):
+    """A call that is expected. `below` are the calls of its sub-agent with their mode, or None for any."""
+
+    name: str
+    arguments: str = ANY
+    result: str = ANY
+    below: tuple[str, tuple[ExpectedStep, ...]] | None = None
+
+
+class MadeStep(NamedTuple):
+    """A call that was made. `below` are the calls of its sub-agent, if they are looked at."""
+
+    name: str
+    arguments: str
+    result: str
+    below: tuple[ToolUse, ...] = ()
+
+
+class Difference(NamedTuple):
+    """The expected steps without a call, and the calls without an expected step, by name."""
+
+    missing: list[str]
+    unexpected: list[str]
+
+
+# --- Expected steps
 
 
 def expected_steps(value: Any) -> list[Any]:
@@ -31,36 +65,87 @@ def mode_of(config: dict[str, Any], expectation: Any) -> str:
     return str(config.get("mode") or MODE_BY_ORDERING.get(str(ordering), "strict"))
 
 
-def step_of_expected(step: Any, with_arguments: bool) -> Step:
-    """Return an expected step. One that names no arguments allows any."""
+def parse_steps(steps: Sequence[Any], with_values: bool) -> Iterator[ExpectedStep]:
+    """Yield expected steps. In place of a step that is no call, such as the run of a sub-agent, yield those in it."""
+    for step in steps:
+        below = step.get("children") if isinstance(step, dict) else None
+        if isinstance(step, dict) and step.get("stepType", CALL_TYPE) != CALL_TYPE:
+            yield from parse_steps(expected_steps(below or []), with_values)
+        else:
+            yield parse_step(step, with_values)
+
+
+def parse_step(step: Any, with_values: bool) -> ExpectedStep:
+    """Return an expected step. What it does not name may be anything."""
     if not isinstance(step, dict):
-        return str(step), ANY
-    name = step.get("toolName") or step.get("name") or ""
-    arguments = next((step[key] for key in ARGUMENT_NAMES if step.get(key) is not None), None)
-    return str(name), canonical(arguments) if with_arguments and arguments is not None else ANY
+        return ExpectedStep(str(step))
+    name, below = str(step.get("toolName") or step.get("name") or ""), step.get("children")
+    arguments, result = (value_under(step, names) if with_values else ANY for names in (ARGUMENT_NAMES, RESULT_NAMES))
+    if below is None:
+        return ExpectedStep(name, arguments, result)
+    children = tuple(parse_steps(expected_steps(below), with_values))
+    return ExpectedStep(name, arguments, result, (mode_of({}, below), children))
 
 
-def step_of_call(call: ToolUse, with_arguments: bool) -> Step:
-    return call.name, canonical(call.arguments) if with_arguments else ANY
+def count_steps(steps: Sequence[ExpectedStep]) -> int:
+    """Return the number of steps, with those of sub-agents."""
+    return sum(1 + (count_steps(step.below[1]) if step.below else 0) for step in steps)
+
+
+def reject_many_pairs(expected: int, made: int) -> None:
+    """Raise NotScorable for more steps and calls than can be compared while other answers wait."""
+    if expected * made > MAX_STEP_PAIRS:
+        raise NotScorable(f"{expected:,} expected steps and {made:,} calls are too many to compare.")
+
+
+def value_under(step: dict[str, Any], names: Sequence[str]) -> str:
+    """Return the value that a step has under one of these names, as comparable text, or ANY."""
+    value = next((step[name] for name in names if step.get(name) is not None), None)
+    return ANY if value is None else canonical(value)
+
+
+# --- Calls that were made
+
+
+def made_steps(expected: Sequence[ExpectedStep], calls: Sequence[ToolUse]) -> list[MadeStep]:
+    """Return the calls that are compared with expected steps.
+
+    They are all calls, those of a sub-agent after the call of their agent. If an expected step says what is below it,
+    they are those of the agent itself, each with the calls below it.
+    """
+    has_results = any(step.result != ANY for step in expected)
+    if all(step.below is None for step in expected):
+        return [made_step(call, has_results) for call in calls]
+    tops = [number for number, call in enumerate(calls) if call.depth == calls[0].depth]
+    ends = [*tops[1:], len(calls)]
+    return [made_step(calls[top], has_results, calls[top + 1 : end]) for top, end in zip(tops, ends, strict=True)]
+
+
+def made_step(call: ToolUse, has_result: bool, below: Sequence[ToolUse] = ()) -> MadeStep:
+    return MadeStep(call.name, canonical(call.arguments), canonical(call.result) if has_result else ANY, tuple(below))
+
+
+# --- Comparison
 
 
 def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
     """Score the calls of an answer. Raise NotScorable without expected steps, unless only limits are set."""
-    with_arguments = config.get("arguments", "ignore") == "compare"
-    made = [step_of_call(call, with_arguments) for call in answer.calls]
-    faults = limit_faults(config, [name for name, _ in made])
+    with_values = config.get("arguments", "ignore") == "compare"
+    names = [call.name for call in answer.calls]
+    faults = limit_faults(config, names)
     expectation = config.get("expected", answer.expected_trajectory)
     difference: dict[str, Any] = {}
     part = 1.0
     if expectation is not None or (config.get("maxSteps") is None and not config.get("forbiddenTools")):
-        expected = [step_of_expected(step, with_arguments) for step in expected_steps(expectation)]
+        expected = [*parse_steps(expected_steps(expectation), with_values)]
         mode = mode_of(config, expectation)
-        part, difference = compare_steps(mode, expected, made)
+        reject_many_pairs(count_steps(expected), len(names))
+        made = made_steps(expected, answer.calls)
+        part, difference = compare_steps(mode, expected, made), difference_of(expected, made)._asdict()
         if part < 1:
             faults.append(f"The calls do not match ({mode}).")
     score = 0.0 if len(faults) > (part < 1) else part
-    details = {"calls": [name for name, _ in made], **difference}
-    return ScoreResult(score, " ".join(faults), details, FAILED if faults else PASSED)
+    return ScoreResult(score, " ".join(faults), {"calls": names, **difference}, FAILED if faults else PASSED)
 
 
 def limit_faults(config: dict[str, Any], names: list[str]) -> list[str]:
@@ -71,28 +156,43 @@ def limit_faults(config: dict[str, Any], names: list[str]) -> list[str]:
     return faults
 
 
-def compare_steps(mode: str, expected: list[Step], made: list[Step]) -> tuple[float, dict[str, Any]]:
-    """Return the share of steps that match, and those that are missing or unexpected.
+def compare_steps(mode: str, expected: Sequence[ExpectedStep], made: Sequence[MadeStep]) -> float:
+    """Return the share of steps that match.
 
     `strict` needs the same calls in the same order, `relaxed` every expected call in this order, `unordered` the same
     calls in any order, `subset` no call that is not expected, and `superset` every expected call.
     """
-    missing, unexpected = unmatched_steps(expected, made)
-    matching = len(expected) - missing.total()
-    difference = {"missing": names_of(missing), "unexpected": names_of(unexpected)}
     if mode == "strict":
         equal = sum(is_match(first, second) for first, second in zip(expected, made, strict=False))
-        return share(equal, max(len(expected), len(made))), difference
+        return share(equal, max(len(expected), len(made)))
     if mode == "relaxed":
-        return share(longest_common_part(expected, made), len(expected)), difference
+        return share(longest_common_part(expected, made), len(expected))
+    matching = len(match_steps(expected, made))
     if mode == "unordered":
-        return share(matching, max(len(expected), len(made))), difference
-    if mode == "subset":
-        return share(matching, len(made)), difference
-    return share(matching, len(expected)), difference
+        return share(matching, max(len(expected), len(made)))
+    return share(matching, len(made) if mode == "subset" else len(expected))
 
 
-def longest_common_part(expected: list[Step], made: list[Step]) -> int:
+def difference_of(expected: Sequence[ExpectedStep], made: Sequence[MadeStep]) -> Difference:
+    """Return which steps have no match, in whatever order they were made."""
+    matches = match_steps(expected, made)
+    taken = {*matches.values()}
+    missing = sorted(step.name for number, step in enumerate(expected) if number not in matches)
+    return Difference(missing, sorted(call.name for number, call in enumerate(made) if number not in taken))
+
+
+def is_match(expected: ExpectedStep, call: MadeStep) -> bool:
+    if expected.name != call.name or expected.arguments not in (ANY, call.arguments):
+        return False
+    if expected.result not in (ANY, call.result):
+        return False
+    if expected.below is None:
+        return True
+    mode, steps = expected.below
+    return compare_steps(mode, steps, made_steps(steps, call.below)) == 1
+
+
+def longest_common_part(expected: Sequence[ExpectedStep], made: Sequence[MadeStep]) -> int:
     """Return the number of expected steps that were made in their order, with other calls between them."""
     lengths = [0] * (len(made) + 1)
     for step in expected:
@@ -103,24 +203,36 @@ def longest_common_part(expected: list[Step], made: list[Step]) -> int:
     return lengths[-1]
 
 
-def is_match(expected: Step, call: Step) -> bool:
-    return expected == call or expected == (call[0], ANY)
+def match_steps(expected: Sequence[ExpectedStep], made: Sequence[MadeStep]) -> dict[int, int]:
+    """Return a call for each of as many expected steps as possible, both by number."""
+    calls = [[number for number, call in enumerate(made) if is_match(step, call)] for step in expected]
+    call_of: dict[int, int] = {}
+    step_of: dict[int, int] = {}
+    for number in range(len(expected)):
+        add_match(number, calls, call_of, step_of)
+    return call_of
 
 
-def unmatched_steps(expected: list[Step], made: list[Step]) -> tuple[Counter[Step], Counter[Step]]:
-    """Return the expected steps without a call, and the calls without an expected step."""
-    missing, unexpected = Counter(expected) - Counter(made), Counter(made) - Counter(expected)
-    # Steps with arguments have their calls now. Those that allow any take what is left.
-    for call, count in [*unexpected.items()]:
-        taken = min(count, missing[call[0], ANY])
-        unexpected[call] -= taken
-        missing[call[0], ANY] -= taken
-    return +missing, +unexpected
+def add_match(first: int, calls: Sequence[Sequence[int]], call_of: dict[int, int], step_of: dict[int, int]) -> None:
+    """Give a step a call that it matches. The step that has it already takes another one, if there is one."""
+    found_by: dict[int, int] = {}  # the step from which the search has come to a call
+    queue = deque([first])
+    while queue:
+        step = queue.popleft()
+        for call in calls[step]:
+            if call in found_by:
+                continue
+            found_by[call] = step
+            if call in step_of:
+                queue.append(step_of[call])
+                continue
+            following: int | None = call
+            while following is not None:
+                step = found_by[following]
+                step_of[following] = step
+                call_of[step], following = following, call_of.get(step)
+            return
 
 
 def share(count: int, total: int) -> float:
     return count / total if total else 1.0
-
-
-def names_of(steps: Counter[Step]) -> list[str]:
-    return sorted(name for name, _ in steps.elements())

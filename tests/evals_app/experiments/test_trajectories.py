@@ -1,10 +1,12 @@
 """Trajectories of agents that call sub-agents: the calls of a sub-agent follow the call of their agent."""
 
 import json
+from copy import deepcopy
 
 import pytest
 
 from evals_app.scorers.records import create_scorer
+from evals_app.traces import spans_of_run, trajectory_of
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO
@@ -60,3 +62,22 @@ def test_the_calls_of_sub_agents_are_part_of_a_trajectory(agent, config, expecte
     result = experiment.results.get()
     assert result.run.children.get().children.count() == 1
     assert result.score_of("path") == score, result.scores
+
+
+def test_the_trajectory_of_a_trace_is_one_to_expect(agent):
+    trajectory("path", mode="strict", arguments="compare")
+    prompt = json.dumps({"prompt": 'agent-helper calculator {"expression": "6*7"}'})
+    editor = member("editor")
+    first = run_experiment(make_dataset({"input": f"Use agent-middle with {prompt}"}), editor, agent)
+    run = first.results.get().run
+    expected = trajectory_of([*spans_of_run(run, str(run.pk))])
+    (middle,) = expected["steps"]
+    assert middle["children"][0]["children"][0]["name"] == "agent-helper"
+    other = deepcopy(expected)
+    other["steps"][0]["children"][0]["children"][0]["children"][0]["children"][0]["toolResult"] = "43"
+
+    items = [{"input": f"Use agent-middle with {prompt}", "expected_trajectory": value} for value in (expected, other)]
+    again = run_experiment(make_dataset(*items, pk="again"), editor, agent, scorerIds=["path"])
+
+    scores = [result.score_of("path") for result in again.results.order_by("item_id")]
+    assert scores == [1.0, 0.0]

@@ -164,6 +164,72 @@ def test_a_step_with_arguments_comes_before_one_that_allows_any(order):
     assert (result.score, result.details["missing"], result.details["unexpected"]) == (1, [], [])
 
 
+NESTED = Answer(
+    "",
+    "",
+    calls=(
+        ToolUse("agent-helper", {"prompt": "6*7"}, "It is 42."),
+        ToolUse("calculator", {"expression": "6*7"}, 42, depth=1),
+        ToolUse("current-time", {}, "12:00"),
+    ),
+)
+HELPER_RUN = {"stepType": "agent_run", "name": "helper", "children": ["calculator"]}
+
+
+@pytest.mark.parametrize(
+    ("helper", "score"),
+    [
+        ({}, 1 / 3),  # without `children`, all calls stand in one row
+        ({"children": None}, 1 / 3),
+        ({"children": ["calculator"]}, 1),
+        ({"children": {"steps": ["calculator"], "ordering": "strict"}}, 1),
+        ({"children": {"steps": [], "ordering": "relaxed"}}, 1),
+        ({"children": [HELPER_RUN]}, 1),
+        ({"children": []}, 0.5),
+        ({"children": ["current-time"]}, 0.5),
+        ({"children": ["calculator", "calculator"]}, 0.5),
+        ({"children": [{"name": "calculator", "children": ["current-time"]}]}, 0.5),
+        ({"children": [{"name": "calculator", "toolResult": 42}]}, 1),
+        ({"children": [{"name": "calculator", "toolResult": 43}]}, 0.5),
+    ],
+)
+def test_the_calls_of_a_sub_agent_are_compared_inside_of_its_step(helper, score):
+    steps = [{"name": "agent-helper", **helper}, "current-time"]
+
+    assert score_trajectory({"expected": steps, "arguments": "compare"}, NESTED).score == pytest.approx(score)
+
+
+@pytest.mark.parametrize(("result", "score"), [("Found", 1), ("Lost", 0), (None, 1)])
+@pytest.mark.parametrize("name", ["result", "toolResult"])
+def test_results_are_compared_with_the_arguments(name, result, score):
+    config = {"mode": "superset", "expected": [{"toolName": "search", name: result}]}
+    answer = Answer("", "", calls=(replace(SEARCH, result="Found"),))
+
+    assert score_trajectory({**config, "arguments": "compare"}, answer).score == score
+    assert score_trajectory(config, answer).score == 1
+
+
+def test_of_steps_that_match_in_several_ways_as_many_as_possible_match():
+    calls = (ToolUse("search", {"query": "A1"}, "Found"), ToolUse("search", {"query": "A1"}, "Lost"))
+    steps = [{"name": "search", "args": {"query": "A1"}}, {"name": "search", "result": "Found"}]
+    config = {"mode": "unordered", "expected": steps, "arguments": "compare"}
+
+    result = score_trajectory(config, Answer("", "", calls=calls))
+
+    assert (result.score, result.details["missing"], result.details["unexpected"]) == (1, [], [])
+
+
+def test_very_many_steps_are_not_compared():
+    steps = [{"name": "search", "children": ["calculator"] * 999}] * 600
+    started = time.process_time()
+
+    with pytest.raises(NotScorable, match="600,000 expected steps and 2 calls are too many to compare"):
+        score_trajectory({"expected": steps}, ANSWER)
+    assert score_trajectory({"mode": "superset", "expected": ["search"] * 500_000}, ANSWER).score < 1
+
+    assert time.process_time() - started < 10
+
+
 def test_limits_and_forbidden_tools_fail_a_trajectory():
     assert score_trajectory({"maxSteps": 1}, ANSWER).score == 0
     assert score_trajectory({"maxSteps": 0}, ANSWER).reason == "2 calls, at most 0 are allowed."
