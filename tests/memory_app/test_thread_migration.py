@@ -3,11 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from tests.migrated import restore_copy
+from tests.migrated import migrate_to, new_database
 
 BEFORE = [("memory_app", "0001_threads"), ("runs_app", "0013_move_threads")]
 AFTER = [("memory_app", "0004_unique_keys")]
@@ -15,18 +13,11 @@ AFTER = [("memory_app", "0004_unique_keys")]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def migrate(targets):
-    MigrationExecutor(connection).migrate(targets)
-    return MigrationExecutor(connection).loader.project_state(targets).apps
-
-
 @pytest.fixture
 def before():
-    """Return the models before the migration. The database is a new one after the test."""
-    try:
-        yield migrate(BEFORE)
-    finally:
-        restore_copy()
+    """Return the models before the migration, of a new database."""
+    with new_database():
+        yield migrate_to(*BEFORE)
 
 
 def add_thread(apps, user, key, agent_key, age, resource=""):
@@ -53,7 +44,7 @@ def test_threads_get_realms_and_unique_keys_and_give_them_back(before):
     add_thread(before, users[0], "t~old", "third", 2)
     add_thread(before, users[1], "t", "old", 5)
 
-    after = migrate(AFTER)
+    after = migrate_to(*AFTER)
 
     assert rows(after, "realm", "key", "agent_key", "resource_key", "resource__key", "last_number") == {
         (ann, "t", "new", "alice", "alice", 3),
@@ -74,7 +65,7 @@ def test_threads_get_realms_and_unique_keys_and_give_them_back(before):
     thread.objects.create(**carol, key="t", user_id=users[1].pk, agent_key="old", resource_key="carol")
     thread.objects.create(**carol, key="lost", agent_key="old", resource_key="carol")
 
-    again = migrate(BEFORE)
+    again = migrate_to(*BEFORE)
 
     keys = rows(again, "user__username", "agent_key", "key", "resource")
     moved = next(row for row in keys if row[3] == "carol")

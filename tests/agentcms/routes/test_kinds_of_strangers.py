@@ -288,7 +288,7 @@ def test_each_kind_of_caller_reads_and_changes_what_the_table_says(kind, host, s
 
 
 def is_answered_as_if_it_did_not_exist(kind, client, route, method, scene, foreign):
-    """Compare an answer about a row with that about no row. Return False if the kind is told that it may not read it."""
+    """Compare an answer about a row with that about no row. Return False if the kind is told that it is forbidden."""
     names = absent(scene, kind, route)
     nothing = Answer(client, route, method, names)
     if foreign.queries != nothing.queries:  # one of them filled a cache

@@ -1,16 +1,14 @@
 """The memory of an agent as an object of options."""
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from agents_app.configuration.display import config_sections
 from agents_app.configuration.memory_options import parse_memory_options
 from agents_app.models import Agent
 from tests.api_client import Caller, agent_path
 from tests.exchange import export, import_file
-from tests.factories import AgentFactory, api_key, member
-from tests.migrated import restore_copy
+from tests.factories import api_key, member
+from tests.migrated import migrate_to, new_database
 from versions_app.compare.summary import summarize, summary_line
 
 pytestmark = pytest.mark.django_db
@@ -135,23 +133,14 @@ def test_a_comparison_names_each_path(caller):
 
 @pytest.mark.django_db(transaction=True)
 def test_the_migration_copies_keys_forwards_and_backwards():
-    AgentFactory(id="keys", memory='say "hi"')
-    AgentFactory(id="none", memory=None)
-    AgentFactory(id="options", memory=FULL)
-    try:
-        before = migrate_agents_to("0013_mcp_clients_of_agents")
+    with new_database():
+        agents = migrate_to(("agents_app", "0015_fill_memory_choice")).get_model("agents_app", "Agent").objects
+        for key, memory in (("keys", 'say "hi"'), ("none", None), ("options", FULL)):
+            agents.create(pk=key, model={}, memory=memory)
+        before = migrate_to(("agents_app", "0013_mcp_clients_of_agents"))
         assert memory_by_agent(before) == {"keys": 'say "hi"', "none": None, "options": None}
-        after = migrate_agents_to("0015_fill_memory_choice")
+        after = migrate_to(("agents_app", "0015_fill_memory_choice"))
         assert memory_by_agent(after) == {"keys": 'say "hi"', "none": None, "options": None}
-    finally:
-        restore_copy()
-
-
-def migrate_agents_to(name):
-    """Migrate to this migration of agents and return its models."""
-    targets = [("agents_app", name)]
-    MigrationExecutor(connection).migrate(targets)
-    return MigrationExecutor(connection).loader.project_state(targets).apps
 
 
 def memory_by_agent(models):
