@@ -19,6 +19,7 @@ OTHER_CALLS = ("RegexValidator", "re_path", "RegexField")
 
 LENGTHS = (8, 12, 16, 20, 24, 32, 128, 512, 2048, 4096)
 MAX_CHARACTERS = 10 if os.environ.get("DRILL") else 3  # of a pattern that are repeated alone and in pairs
+MAX_PREFIXES = 1000 if os.environ.get("DRILL") else 40  # of a pattern; one with many alternatives has hundreds
 SUSPICIOUS_SECONDS = 0.002  # for the last length; a linear pattern takes a fifth, a quadratic one at least twice that
 SLOW_SECONDS = 0.05  # for any length
 LINEAR_RATIO = 8.0  # of the times of two lengths, one four times the other; 16 is quadratic
@@ -130,13 +131,18 @@ def attack_forms(pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
         :MAX_CHARACTERS
     ]
     characters = [*dict.fromkeys([*characters, "a", "0", " "])]
-    prefixes = [*dict.fromkeys(["", *sample_prefixes(pattern)])]
+    prefixes = evenly([*dict.fromkeys(["", *sample_prefixes(pattern)])], MAX_PREFIXES)
     units = [*characters, *(first + second for first in characters for second in characters if first != second)]
     units += prefixes[1:]
     for unit in units:
         for prefix in prefixes:
             for suffix in ("", "\x01"):
                 yield prefix, unit, suffix
+
+
+def evenly(texts: list[str], count: int) -> list[str]:
+    """Return at most so many of the texts, the first among them, from all parts of the list."""
+    return texts[:: -(-len(texts) // count)]
 
 
 def sample_prefixes(pattern: re.Pattern[str]) -> Iterator[str]:
