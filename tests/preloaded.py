@@ -1,7 +1,7 @@
 """The processes of a copy, as forks of one that has loaded the libraries.
 
-A copy has four processes. Each would load Django, pydantic-ai and Celery for a second of CPU. The settings and the
-applications, which depend on the environment of the copy, are loaded after the fork.
+A copy has five processes. Each would load Django, pydantic-ai and Celery for a second of CPU. The settings and the
+applications depend on the environment of the copy. Its supervisor loads them before it forks the first process.
 """
 
 import atexit
@@ -40,9 +40,11 @@ LIBRARIES = (
     "requests",
 )
 SUPERVISOR = "agentcms.server.run"
+# What the web server and the worker load of the project. The modules that they start with change the process.
+APPLICATION = ("agentcms.urls", "agentcms.gateway.application")
+WEB_VARIABLES = {"HOST", "PORT", "WEB_WORKERS", "WEB_STOP_TIMEOUT"}  # which no settings read
 # Each process writes its own command line over that of this one.
 SPACE = "-" * 200
-FIRST_CLOSED = 3  # file descriptor
 
 
 def main() -> int:
@@ -78,11 +80,68 @@ def write_command_line(words: list[str]) -> None:
     ctypes.memmove(start, line.ljust(end - start, b"\0"), end - start)
 
 
+class Application:
+    """The settings and the applications of the environment for which they were loaded first."""
+
+    def __init__(self) -> None:
+        self.environment: dict[str, str] = {}
+        self.variables: dict[str, str] = {}  # with those that the application sets
+        self.files: set[int] = set()
+        self.is_loaded = False
+
+    def load(self, environment: dict[str, str]) -> bool:
+        """Load the application for this environment. Return whether a fork is like a new process with it."""
+        if environment.get("DEMO_DATA") != "no":
+            return True  # nothing is loaded: the address of the demo's MCP server is known later
+        if not self.environment:
+            self.environment = without_web_variables(environment)
+            own, files = dict(os.environ), open_files()
+            use_environment(environment)
+            with suppress(Exception):  # the new process reports it
+                load_application()
+                self.is_loaded = True
+            self.variables, self.files = dict(os.environ), open_files() - files
+            use_environment(own)
+        return self.is_loaded and self.environment == without_web_variables(environment)
+
+
+def load_application() -> None:
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
+    with loading_modules():
+        django.setup()
+        for name in APPLICATION:
+            import_module(name)
+        import_module("runs_app.engine.engine").preload()
+        import_module("agentcms.celery").app.loader.import_default_modules()
+    for path in import_module("agentcms.observability.metrics").METRICS_DIR.glob(f"*_{os.getpid()}.db"):
+        path.unlink()  # a new process has files of its own
+
+
+def without_web_variables(environment: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in WEB_VARIABLES}
+
+
+def open_files() -> set[int]:
+    folder = Path("/proc/self/fd")
+    # The list has the folder itself, which is closed again.
+    return {int(name) for name in os.listdir(folder) if os.path.lexists(folder / name)}
+
+
+def use_environment(environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+
+
 class ForkingPopen(subprocess.Popen):
-    """A Popen that forks this process where its command is a module for the same Python."""
+    """A Popen that forks this process where its command is a module of the application for the same Python."""
+
+    application = Application()
 
     def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, *options: Any) -> None:
-        if not (isinstance(args, list) and args[0] == sys.executable and "-m" in args):
+        is_module = isinstance(args, list) and args[0] == sys.executable and "-m" in args
+        if not (is_module and self.application.load(options[3])):
             super()._execute_child(args, executable, preexec_fn, *options)
             return
         _, _, _, environment, _, _, _, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite = options[:13]
@@ -91,9 +150,8 @@ class ForkingPopen(subprocess.Popen):
         def become() -> None:
             os.setpgid(0, group) if group >= 0 else None
             preexec_fn()
-            use_streams(p2cread, c2pwrite, errwrite)
-            os.environ.clear()
-            os.environ.update(environment)
+            use_streams(p2cread, c2pwrite, errwrite, keep_open=self.application.files)
+            use_environment({**self.application.variables, **environment})
 
         self.pid = fork(become, args[1:])
         self._child_created = True
@@ -131,12 +189,13 @@ def reset_process() -> None:
     subprocess.Popen = ORIGINAL_POPEN
 
 
-def use_streams(stdin: int, stdout: int, stderr: int) -> None:
-    """Use these file descriptors as the standard streams, and close all others."""
+def use_streams(stdin: int, stdout: int, stderr: int, keep_open: set[int]) -> None:
+    """Use these file descriptors as the standard streams, and close all others but those of the application."""
     for source, target in ((stdin, 0), (stdout, 1), (stderr, 2)):
         if source >= 0:  # else that of the parent
             os.dup2(source, target)
-    os.closerange(FIRST_CLOSED, os.sysconf("SC_OPEN_MAX"))
+    for file in open_files() - keep_open - {0, 1, 2}:
+        os.close(file)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=True)
 

@@ -30,6 +30,22 @@ output = child.process.stdout.read()
 print(json.dumps([json.loads(output), child.process.wait()]))
 """
 
+# A supervisor whose first child is a fork with loaded settings, and its second one has other settings.
+LOADING_SUPERVISOR = """
+import os, subprocess, sys
+from agentcms.server.processes import Child
+from tests.preloaded import ForkingPopen
+
+sys.path[0] = os.getcwd()  # as after `-m`
+subprocess.Popen = ForkingPopen
+for hosts in ("one.example.org", "two.example.org"):
+    environment = {**os.environ, "DEMO_DATA": "no", "ALLOWED_HOSTS": hosts, "PORT": hosts[:3]}
+    child = Child("child", [sys.executable, "-m", "tests.settings_report"], environment)
+    child.start()
+    print(child.process.stdout.read().decode(), flush=True)
+print(sorted(name for name in os.environ if name in ("ALLOWED_HOSTS", "PORT")))
+"""
+
 
 def reported(text):
     content = json.loads(text)
@@ -72,6 +88,24 @@ def test_a_child_of_the_supervisor_has_what_a_new_process_has():
 
     assert code == 7
     assert reported(json.dumps(fork)) == reported(json.dumps(new))
+
+
+def test_children_of_the_supervisor_share_the_settings_of_one_environment_only(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    output = subprocess.run(
+        [sys.executable, "-c", LOADING_SUPERVISOR, SPACE],
+        env={**environment, "PYTHONPATH": str(PROJECT), "DATA_DIR": str(tmp_path)},
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+
+    first, second, supervisor = output.split("\n\n")
+    data = {"data": str(tmp_path), "metrics": []}
+    assert json.loads(first) == {**data, "loaded": True, "hosts": ["one.example.org"]}
+    assert json.loads(second) == {**data, "loaded": False, "hosts": ["two.example.org"]}
+    assert supervisor.strip() == "[]"  # the environment of the supervisor is its own
 
 
 def test_a_command_of_a_copy_has_its_output_apart_from_its_errors(tmp_path):
