@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, StreamingHttpResponse
-from pydantic import BaseModel
 from rest_framework.request import Request
 
 from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, validate_fields
+from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.api.approval_representation import approval_body
 from runs_app.api.approvals import get_readable_call
 from runs_app.api.generate_response import answer_response
@@ -28,56 +27,16 @@ from runs_app.events import streams
 from runs_app.events.decided_calls import chunks_after_decision, suspension_number
 from runs_app.events.network import NetworkConverter
 from runs_app.models import AgentRun, PendingCall
+from runs_app.requests.decisions import (
+    CallBody,
+    DecisionBody,
+    ResumeBody,
+    ThreadDecisionBody,
+    parse_decision_body,
+)
 
 UNFIT_DECISION_STATUS = 422
 MAX_RUNS_OF_THREAD = 20  # the latest, in which `send-tool-approval` looks for a call
-
-
-class CallBody(BaseModel):
-    """The body that decides a call of a run: `toolCallId` may be left out if the run waits for one call only."""
-
-    model_config = WIRE_CONFIG
-
-    run_id: str
-    tool_call_id: str | None = None
-    reason: str | None = None
-    arguments: Any = None  # validated against the schema of the tool
-    mark: str | None = None  # of the call that the reader saw
-
-
-class ResumeBody(BaseModel):
-    """The body that sends data to a call of a run."""
-
-    model_config = WIRE_CONFIG
-
-    run_id: str
-    tool_call_id: str | None = None
-    resume_data: Any
-    mark: str | None = None
-
-
-class ThreadDecisionBody(BaseModel):
-    """The body that approves or declines a call of a run in a conversation."""
-
-    model_config = WIRE_CONFIG
-
-    resource_id: str
-    thread_id: str
-    tool_call_id: str
-    approved: bool
-    resume_data: Any = None
-
-
-class DecisionBody(BaseModel):
-    """The body of a decision about one call."""
-
-    model_config = WIRE_CONFIG
-
-    decision: str
-    reason: str | None = None
-    arguments: Any = None
-    resume_data: Any = None
-    mark: str | None = None
 
 
 class Decided(NamedTuple):
@@ -94,7 +53,7 @@ class DecisionView(JSONView):
     verdict = Verdict.APPROVE
 
     def decide(self, request: Request, agent_id: str) -> Decided:
-        body = validate_fields(CallBody, json_object_body(request))
+        body = parse_decision_body(CallBody, json_object_body(request))
         decision = Decision(self.verdict, body.get("reason") or "", body.get("arguments"))
         return decide_call_of_run(request, agent_id, body, lambda call: decision)
 
@@ -138,7 +97,7 @@ class ResumeView(StreamedDecisionView):
     """Data for a tool that has suspended itself, or `{"approved": true}` for a call that waits for approval."""
 
     def decide(self, request: Request, agent_id: str) -> Decided:
-        body = validate_fields(ResumeBody, json_object_body(request))
+        body = parse_decision_body(ResumeBody, json_object_body(request))
         return decide_call_of_run(request, agent_id, body, lambda call: decision_from_data(call, body["resume_data"]))
 
 
@@ -180,7 +139,7 @@ class SendToolApprovalView(JSONView):
     """A decision about a call by its conversation. The response does not wait for the run."""
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        body = validate_fields(ThreadDecisionBody, json_object_body(request))
+        body = parse_decision_body(ThreadDecisionBody, json_object_body(request))
         call = find_call_in_thread(request, agent_id, body)
         decide_for_caller(call, thread_decision(call, body), request)
         return json_response({"accepted": True, "runId": call.root_id, "toolCallId": body["tool_call_id"]})
@@ -193,7 +152,7 @@ class ApprovalView(JSONView):
         return json_response(approval_body(get_readable_call(request, approval_id)))
 
     def post(self, request: Request, approval_id: str) -> HttpResponse:
-        body = validate_fields(DecisionBody, json_object_body(request))
+        body = parse_decision_body(DecisionBody, json_object_body(request))
         if body["decision"] not in Verdict.values:
             raise ConfigError([Issue("decision", f"Send one of {', '.join(Verdict.values)}.")])
         call = get_readable_call(request, approval_id)
@@ -256,11 +215,12 @@ def decision_from_data(call: PendingCall, data: Any) -> Decision:
 
 def thread_decision(call: PendingCall, body: dict[str, Any]) -> Decision:
     """Return the decision of a body with `approved` and, for a tool that waits for data, `resumeData`."""
+    verdict, data = Verdict.APPROVE, None
     if not body["approved"]:
-        return Decision(Verdict.DECLINE)
-    if call.kind == PendingCall.Kind.SUSPEND:
-        return Decision(Verdict.RESUME, resume_data=body.get("resume_data"))
-    return Decision(Verdict.APPROVE)
+        verdict = Verdict.DECLINE
+    elif call.kind == PendingCall.Kind.SUSPEND:
+        verdict, data = Verdict.RESUME, body.get("resume_data")
+    return Decision(verdict, body.get("reason") or "", resume_data=data, mark=body.get("mark") or "")
 
 
 def find_call_in_thread(request: Request, agent_id: str, body: dict[str, Any]) -> PendingCall:

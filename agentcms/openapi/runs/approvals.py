@@ -131,7 +131,10 @@ def approval_schemas() -> dict[str, JSON]:
         ),
         "Resume": body_of({"runId": UUID_STRING, "resumeData": ANY}, toolCallId=STRING, mark=STRING),
         "ThreadDecision": body_of(
-            {"resourceId": STRING, "threadId": STRING, "toolCallId": STRING, "approved": BOOLEAN}, resumeData=ANY
+            {"resourceId": STRING, "threadId": STRING, "toolCallId": STRING, "approved": BOOLEAN},
+            reason=STRING,
+            resumeData=ANY,
+            mark=STRING,
         ),
         "ApprovalDecision": body_of(
             {"decision": {"enum": Verdict.values}}, reason=STRING, arguments=OBJECT, resumeData=ANY, mark=STRING

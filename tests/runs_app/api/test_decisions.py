@@ -286,6 +286,19 @@ def test_a_call_is_decided_by_its_conversation(editor, run, call, runner, user):
     assert [unknown.body["code"], changed.body["code"]] == ["not_suspended", "already_decided"]
 
 
+def test_a_refusal_by_its_conversation_has_a_reason_and_checks_the_mark(editor, run, call, runner, user):
+    thread = Thread.objects.create(user=user, agent_key="concierge", key="t1", resource_key="ann")
+    AgentRun.objects.filter(pk=run.pk).update(thread=thread)
+    body = {"resourceId": "ann", "threadId": "t1", "toolCallId": "call-1", "approved": False, "reason": "Too late."}
+
+    other = editor.post("/api/agents/concierge/send-tool-approval", {**body, "mark": "another"})
+    answer = editor.post("/api/agents/concierge/send-tool-approval", {**body, "mark": call.mark})
+
+    assert (other.status_code, other.body["code"], answer.status_code) == (409, "arguments_changed", 200)
+    call.refresh_from_db()
+    assert (call.state, call.reason) == ("declined", "Too late.")
+
+
 def test_a_question_is_answered_by_its_conversation(editor, run, runner, user):
     thread = Thread.objects.create(user=user, agent_key="concierge", key="t1", resource_key="ann")
     AgentRun.objects.filter(pk=run.pk).update(thread=thread)
@@ -315,6 +328,37 @@ def test_an_approval_is_decided_by_its_id(editor, call, runner):
         "Fine.",
         {"order": "B", "amount": 1},
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "known"),
+    [
+        ("args", {"order": "B", "amount": 1}, "arguments"),
+        ("Mark", "another", "mark"),
+        ("resons", "No.", "reason"),
+        ("tool_call_id", "call-2", "toolCallId"),
+    ],
+)
+def test_a_misspelled_name_decides_nothing(editor, run, call, runner, name, value, known):
+    """The call would be approved with other arguments, or without the check, that the caller meant."""
+    refused = [send(editor, "approve-tool-call", **body_for("approve-tool-call", run, **{name: value}))]
+    if known != "toolCallId":
+        body = {"decision": "approve", name: value}
+        refused.append(editor.client.post(f"/api/approvals/{call.pk}", body, content_type="application/json"))
+
+    for answer in refused:
+        assert (answer.status_code, answer.json()["issues"]) == (
+            400,
+            [{"field": name, "message": f"This name is unknown. Did you mean {known}?"}],
+        )
+    call.refresh_from_db()
+    assert call.is_open
+
+
+def test_options_that_the_published_client_sends_with_a_decision_are_ignored(editor, run, call, runner):
+    options = {"memory": {"thread": "t"}, "requestContext": {"a": 1}, "maxSteps": 3, "format": "x", "untilIdle": False}
+
+    assert kinds(send(editor, "approve-tool-call", **body_for("approve-tool-call", run, **options)))[-1] == "finish"
 
 
 def test_another_mark_is_a_conflict(editor, call, runner):
