@@ -71,7 +71,6 @@ class Journal:
             raise JournalError(f"The step {describe_step(earlier)} differs from the one that was recorded.")
         if earlier is not None and earlier.state == RunStep.State.DONE:
             return earlier.result
-        self.check_may_begin()
         return await self.execute_new(step_input, body, earlier)
 
     def number_step(self, step_input: StepInput) -> StepInput:
@@ -87,12 +86,16 @@ class Journal:
     def check_may_begin(self) -> None:
         if self.is_stopping:
             raise RunInterrupted
+        self.check_lease()
+
+    def check_lease(self) -> None:
         if not self.writer.has_lease(self.run_id):
             self.is_lost = True
             raise LeaseLost
 
     async def execute_new(self, step_input: StepInput, body: StepBody, earlier: RunStep | None) -> object:
         await self.wait_for_answer()
+        self.check_may_begin()  # after the wait: a commit may take longer than the lease
         attempts = earlier.attempts + 1 if earlier is not None else 1
         started = RunStep(
             run_id=self.run_id,
@@ -109,6 +112,7 @@ class Journal:
         recorded = self.writer.write_step(self.run_id, started, at_once=step_input.is_at_most_once)
         if step_input.is_at_most_once:
             await self.wait_until_written(asyncio.wrap_future(recorded))
+            self.check_lease()
         result = to_storable_json(await self.run_body(step_input, body, attempts))
         return await self.finish(started, result, step_input)
 

@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from runs_app.engine import leases, reaper
 from runs_app.engine.engine import get_engine
+from runs_app.engine.journal import UNKNOWN_OUTCOME_MESSAGE
 from runs_app.engine.start import rows
 from runs_app.events import writer
 from runs_app.events.stream_chunks import build_chunk
 from runs_app.models import AgentRun
 from tests.durable.conftest import QuietRunner, event_numbers
-from tests.durable.test_journal import lose, take_over, wait_for_steps
+from tests.durable.test_journal import lose, notes, take_over, wait_for_steps
 from tests.durable.test_journal import start as start_here
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
@@ -249,6 +250,35 @@ def test_no_step_begins_without_a_lease(planned, idle_engine):
     lose_again = AgentRun.objects.get(pk=run.pk)
     lose(lose_again)
     assert take_over(lose_again).status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind", "result"), [("count", "model", "result 0"), ("count-once", "tool", UNKNOWN_OUTCOME_MESSAGE)]
+)
+def test_no_tool_begins_after_a_commit_that_takes_longer_than_the_lease(
+    planned, idle_engine, monkeypatch, tool, kind, result
+):
+    """The commit is that of the answer that calls the tool, or that of the row of a call that may not repeat."""
+    engine = get_engine()
+    mark_written = engine.writer._mark_written
+
+    def mark_written_late(snapshots, owned):
+        for run_id, snapshot in snapshots.items():
+            if any(step.kind == kind for step in snapshot.steps):
+                engine.writer.runs[run_id].leased_until = 0.0
+        mark_written(snapshots, owned)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.writer, "_mark_written", mark_written_late)
+        patched.setattr(engine.writer, "_renew", lambda *arguments: None)
+        run = start_here([[[tool, {"number": 0}]], "Done."], tools=[tool])
+        wait_for_steps(run, 1)
+        wait_until(lambda: run.pk not in engine.tasks, 20, "the end of the task")
+    assert notes(planned, "tool") == []
+
+    lose(run)
+    done = take_over(run)
+    assert (done.status, chunks(done, "tool-result")[0]["payload"]["result"]) == ("succeeded", result)
 
 
 def test_a_suspended_process_writes_nothing_when_it_wakes_up(engine):
