@@ -121,11 +121,12 @@ def save_suspension(
     )
     columns = {"suspended_at": now, "holder": "", "lease_until": None, "attempts": 0}
     AgentRun.objects.filter(pk=run_id).update(**columns, worked_ms=F("worked_ms") + worked_ms, **values)
-    announce_after_commit(calls)
     run = AgentRun.objects.without_large_columns().get(pk=run_id)
     if run.cancel_requested_at is not None:
         leases.end_suspended(run)
-    elif not continue_if_decided(run):
+        return
+    announce_after_commit(calls)
+    if not continue_if_decided(run):
         tell_of_suspension(run, reported)
 
 

@@ -254,14 +254,16 @@ def cancel_children(run_id: UUID) -> None:
 
 
 def cancel_abandoned_children() -> None:
-    """Cancel child runs that wait for people while their parents have ended.
+    """Cancel child runs that wait for people, or that a process executes, while their parents have ended.
 
     The parent cancels them after its end is committed. They remain if its process dies in between.
     """
-    waiting = AgentRun.objects.filter(status=Status.SUSPENDED, parent__finished_at__isnull=False)
-    abandoned = waiting.filter(~is_child_of_task())
-    for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS]):
-        cancel_suspended(child_id)
+    waiting = AgentRun.objects.filter(status=Status.SUSPENDED)
+    executed = AgentRun.objects.leased().filter(status=Status.RUNNING, cancel_requested_at=None)
+    for runs in (waiting, executed):
+        abandoned = runs.filter(~is_child_of_task(), parent__finished_at__isnull=False)
+        for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS]):
+            cancel(child_id)
 
 
 def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) -> None:

@@ -153,6 +153,16 @@ def test_a_child_whose_parent_ended_without_it_is_cancelled():
     assert not PendingCall.objects.exclude(run=run).filter(state="open").exists()
 
 
+def test_a_working_child_whose_parent_ended_without_it_is_cancelled():
+    run = wait_for_suspension(start(1))
+    AgentRun.objects.filter(parent=run).update(status="running", holder="elsewhere:1:a", suspended_at=None)
+    AgentRun.objects.filter(pk=run.pk).update(status="cancelled", finished_at=timezone.now(), suspended_at=None)
+
+    reap_runs()
+
+    assert run.children.get().cancel_requested_at is not None
+
+
 def test_cancelling_a_child_continues_its_parent(planned):
     run = wait_for_suspension(start(1))
 

@@ -9,10 +9,12 @@ from django.utils import timezone
 
 from runs_app.approvals.errors import AlreadyDecided, InvalidDecision
 from runs_app.engine import reaper
+from runs_app.events import writer
 from runs_app.models import AgentRun, PendingCall
+from runs_app.signals import approval_requested
 from tests.durable.decisions import settle, wait_for_suspension
 from tests.durable.test_approval import PLAN, REFUND, start
-from tests.durable.test_journal import notes
+from tests.durable.test_journal import notes, wait_for_steps
 from tests.factories import member
 from tests.runs import chunks, wait_for_end
 
@@ -28,6 +30,19 @@ def here(idle_engine, planned):
 @pytest.fixture(params=[True, False], ids=["durable", "not durable"])
 def is_durable(request):
     return request.param
+
+
+@pytest.fixture
+def announced():
+    """Return a list of the calls of which other code hears during the test."""
+    calls = []
+
+    def hear(call, **kwargs):
+        calls.append(call)
+
+    approval_requested.connect(hear)
+    yield calls
+    approval_requested.disconnect(hear)
 
 
 def start_question(question=ASK, **fields):
@@ -149,16 +164,16 @@ def test_an_expired_call_is_declined_by_the_reaper(planned, here):
     assert (PendingCall.objects.get().state, notes(planned, "refund")) == ("expired", [])
 
 
-def test_a_run_that_is_cancelled_just_before_it_waits_does_not_wait(planned, here):
+def test_a_run_that_is_cancelled_just_before_it_waits_does_not_wait(planned, here, announced, monkeypatch):
+    monkeypatch.setattr(writer, "CANCEL_POLL_INTERVAL", 600)  # the suspension is the first that reads the request
     run = start([[["count", {"number": 1, "gate": "one"}], REFUND], "Done."])
-    from tests.durable.test_journal import wait_for_steps
-
     wait_for_steps(run, 1, "started")
     AgentRun.objects.filter(pk=run.pk).update(cancel_requested_at=timezone.now())
     (planned / "one.open").touch()
 
     assert wait_for_end(run).status == "cancelled"
-    assert not PendingCall.objects.filter(state="open").exists()
+    assert PendingCall.objects.get().state == "cancelled"
+    assert announced == []  # nobody can decide the call
 
 
 def test_of_two_people_who_decide_at_once_one_wins(planned, here):
