@@ -1,7 +1,12 @@
-"""Tests that run on both databases."""
+"""Tests that run on both databases, and the collection of `make drill`."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 
+from agentcms.server.processes import PROJECT
 from tests import conftest
 
 
@@ -22,3 +27,20 @@ def test_a_test_in_a_module_that_starts_copies_uses_a_database(request, monkeypa
     monkeypatch.setattr(request.module, "serving", None, raising=False)
 
     assert conftest.uses_database(request.node)
+
+
+def test_make_drill_collects_every_test_of_durable_runs():
+    """One error of the collection ends a whole `make drill`."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-p", "no:cacheprovider"]
+    collected = subprocess.run(
+        [*command, "tests/durable"],
+        env={**os.environ, "DRILL": "1"},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert collected.returncode == 0, collected.stdout[-2000:]
+    assert "test_finished_steps_are_replayed[temporal]" in collected.stdout

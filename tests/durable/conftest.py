@@ -304,9 +304,13 @@ OTHER_FIXTURES = {"engine", "any_engine", "task_engine", "service_engine", "exec
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat the tests whose process executes the runs over each engine in `make drill`."""
+    """Repeat the tests whose process executes the runs over each engine in `make drill`.
+
+    Those that choose their engines are left alone.
+    """
     fixtures = set(metafunc.fixturenames)
-    if DRILL and fixtures & LOCAL_FIXTURES and not fixtures & OTHER_FIXTURES:
+    chosen = [marker.args[0] for marker in metafunc.definition.iter_markers("parametrize")]
+    if DRILL and fixtures & LOCAL_FIXTURES and not fixtures & OTHER_FIXTURES and "local_engine" not in chosen:
         metafunc.parametrize("local_engine", local_workers.NAMES, indirect=True)
 
 
