@@ -8,7 +8,11 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
 from ipaddress import ip_address
+from ssl import SSLContext
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -45,11 +49,43 @@ class CheckedBackend(httpcore2.AnyIOBackend):
         raise AddressRefused("Connections to Unix sockets are not allowed.", "private_address")
 
 
+# Not the few threads of the event loop: lookups of a domain whose servers do not answer would occupy them, and all
+# runs of the process would wait.
+_lookup_pool = ThreadPoolExecutor(64, "lookup")
+_lookup_lock = Lock()
+_lookups: dict[tuple[str, int], Future[Any]] = {}  # in progress
+
+
+def look_up(host: str, port: int) -> Future[Any]:
+    """Return the lookup of a host, which callers at the same time share."""
+    key = (host, port)
+    with _lookup_lock:
+        if (lookup := _lookups.get(key)) is not None:
+            return lookup
+        _lookups[key] = lookup = _lookup_pool.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    lookup.add_done_callback(lambda _: _lookups.pop(key, None))
+    return lookup
+
+
+async def result_of(lookup: Future[Any]) -> Any:
+    """Wait for a lookup. A caller who gives up, with its event loop or before it, ends it for nobody else."""
+    loop = asyncio.get_running_loop()
+    is_done = asyncio.Event()
+
+    def wake(_: Future[Any]) -> None:
+        with suppress(RuntimeError):  # the event loop has ended
+            loop.call_soon_threadsafe(is_done.set)
+
+    lookup.add_done_callback(wake)
+    await is_done.wait()
+    return lookup.result()
+
+
 async def resolve_host(host: str, port: int) -> list[Address]:
     """Return the distinct addresses of a host."""
     try:
-        results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
+        results = await result_of(look_up(host, port))
+    except (OSError, UnicodeError):
         raise httpcore2.ConnectError(f"The host '{host}' could not be resolved.") from None
     return list(dict.fromkeys(ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in results))
 
@@ -81,10 +117,16 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             return pool
 
 
+@cache
+def ssl_context() -> SSLContext:
+    """Return the certificates that are trusted. Reading them takes longer than a request."""
+    return httpx2.create_ssl_context()
+
+
 def build_pool() -> httpx2.AsyncHTTPTransport:
-    transport = httpx2.AsyncHTTPTransport()
+    transport = httpx2.AsyncHTTPTransport(verify=ssl_context())
     transport._pool = httpcore2.AsyncConnectionPool(
-        ssl_context=httpx2.create_ssl_context(),
+        ssl_context=ssl_context(),
         max_connections=1000,
         max_keepalive_connections=100,
         keepalive_expiry=30,

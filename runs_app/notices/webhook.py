@@ -114,7 +114,8 @@ async def _post(url: str, headers: dict[str, str], body: bytes) -> int:
 
     from agentcms.outbound.transport import CheckedTransport  # heavy
 
-    client = httpx2.AsyncClient(transport=CheckedTransport(), timeout=TIMEOUT, follow_redirects=False)
+    # No proxy of the environment: it would connect to addresses that nobody checked.
+    client = httpx2.AsyncClient(transport=CheckedTransport(), timeout=TIMEOUT, trust_env=False)
     # The body of the response is not read: it may be of any size.
     async with client, client.stream("POST", url, headers=headers, content=body) as response:
         return response.status_code

@@ -148,7 +148,11 @@ def google_client(base_url: str, secret: str) -> GoogleProvider:
 
 @cache
 def http_client() -> httpx2.AsyncClient:
-    """Return the HTTP client of all models. It follows no redirects, whose addresses nobody has checked."""
+    """Return the HTTP client of all models.
+
+    It follows no redirects, and with its own transport it uses no proxy of the environment: nobody has checked these
+    addresses.
+    """
     timeout = httpx2.Timeout(settings.RUN_TIMEOUT, connect=CONNECT_TIMEOUT)
     client = create_async_httpx2_client(timeout=timeout, transport=CheckedTransport(limit_response))
     client.event_hooks["request"].append(add_trace_context)

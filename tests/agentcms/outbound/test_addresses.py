@@ -1,6 +1,7 @@
 """The policy for addresses that users name, and connections that keep to it."""
 
 import asyncio
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address, ip_network
@@ -133,22 +134,23 @@ def echo_server():
 
 
 def get(url, resolved=None):
-    """Send a request over the checked transport. `resolved` has the addresses of successive name lookups."""
+    """Send a request over the checked transport. `resolved` has the addresses of its host."""
 
     async def ask():
-        if resolved is not None:
-            asyncio.get_running_loop().getaddrinfo = resolver(resolved)
         async with httpx2.AsyncClient(transport=CheckedTransport()) as client:
             return await client.get(url)
 
-    return asyncio.run(ask())
+    with pytest.MonkeyPatch.context() as patch:
+        if resolved is not None:
+            patch.setattr(socket, "getaddrinfo", resolver(resolved))
+        return asyncio.run(ask())
 
 
 def resolver(answers):
-    async def getaddrinfo(host, echo_server, **_):
+    def getaddrinfo(host, port, **_):
         if not answers:
             raise gaierror(EAI_NONAME, "Name or service not known")
-        return [(AF_INET, SOCK_STREAM, 6, "", (address, echo_server)) for address in answers]
+        return [(AF_INET, SOCK_STREAM, 6, "", (address, port)) for address in answers]
 
     return getaddrinfo
 
