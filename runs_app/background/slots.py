@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from django.conf import settings
 from django.db import transaction
@@ -12,7 +13,6 @@ from jobs_app import runner
 from runs_app.models import BackgroundTask
 
 RUN_TASK = "background_task"  # the kind of job
-MAX_WAITING_READ = 500  # the oldest waiting tasks that are looked at when a place is free
 
 
 def fill_places() -> int:
@@ -23,14 +23,18 @@ def fill_places() -> int:
         lock_name("places of background tasks")
         taken = Counter(BackgroundTask.objects.in_places().order_by().values_list("agent_key", flat=True))
         started = 0
-        for task in BackgroundTask.objects.waiting().order_by("created_at", "number")[:MAX_WAITING_READ]:
-            if taken.total() >= settings.BACKGROUND_TASKS:
-                break
-            if taken[task.agent_key] < settings.BACKGROUND_TASKS_PER_AGENT:
-                start_task(task)
-                taken[task.agent_key] += 1
-                started += 1
+        while taken.total() < settings.BACKGROUND_TASKS and (task := find_next(taken)) is not None:
+            start_task(task)
+            taken[task.agent_key] += 1
+            started += 1
     return started
+
+
+def find_next(taken: Mapping[str, int]) -> BackgroundTask | None:
+    """Return the oldest waiting task of an agent that has a free place, however many other tasks are older."""
+    full = [agent for agent, count in taken.items() if count >= settings.BACKGROUND_TASKS_PER_AGENT]
+    waiting = BackgroundTask.objects.waiting().exclude(agent_key__in=full)
+    return waiting.order_by("created_at", "number").first()
 
 
 def start_task(task: BackgroundTask) -> None:

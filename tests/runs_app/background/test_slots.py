@@ -1,6 +1,8 @@
 """The places of background tasks in all and of one agent."""
 
 from collections import Counter
+from copy import copy
+from uuid import uuid4
 
 import pytest
 
@@ -25,3 +27,20 @@ def test_at_most_ten_tasks_run_at_once_in_all_and_five_of_one_agent():
     places = Counter(BackgroundTask.objects.in_places().values_list("agent_key", flat=True))
     assert (started, sorted(places.values())) == (10, [5, 5])
     assert fill_places() == 0
+
+
+def test_countless_tasks_of_one_agent_leave_places_to_others():
+    user, agents = UserFactory(), [AgentFactory(), AgentFactory()]
+    runs = [RunFactory(agent=agent, agent_key=agent.pk, requested_by=user) for agent in agents]
+    first = task_of(runs[0], call_key="c", status="pending")
+    copies = []
+    for number in range(600):
+        first.pk, first.call_key, first.number = uuid4(), f"c{number}", number
+        copies.append(copy(first))
+    BackgroundTask.objects.bulk_create(copies)
+    task_of(runs[1], call_key="late", status="pending")
+
+    assert fill_places() == 6
+
+    places = Counter(BackgroundTask.objects.in_places().values_list("agent_key", flat=True))
+    assert places == {agents[0].pk: 5, agents[1].pk: 1}
