@@ -154,9 +154,12 @@ def claim_document(document_id: UUID | str, job: Job) -> bool:
 
 def rebuild(base: KnowledgeBase, job: Job) -> None:
     """Fill another index with all documents, and let it replace the live one. Raise Superseded."""
-    index = begin_rebuild(base)
-    copy_sent_chunks(base, index, job)
-    while documents := finish_rebuild(base, index):
+    index, copied = begin_rebuild(base), 0
+    while True:
+        copied = copy_sent_chunks(base, index, copied, job)
+        documents = finish_rebuild(base, index, copied)
+        if documents is None:
+            break
         for number, document_id in enumerate(documents):
             document = Document.objects.filter(pk=document_id).first()
             if document is not None:

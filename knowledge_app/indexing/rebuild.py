@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from agentcms.vectors import find_embedder
 from jobs_app.models import Job
-from knowledge_app.indexing.batches import in_batches
 from knowledge_app.indexing.embedding import BATCH_SIZE, embed_chunks
 from knowledge_app.indexing.fill import Superseded, source_hash
 from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeBase, KnowledgeIndex
@@ -33,39 +34,57 @@ def begin_rebuild(base: KnowledgeBase) -> KnowledgeIndex:
         return KnowledgeIndex.objects.create(base=base, name=name, is_building=True, **base.settings_of_index)
 
 
-def copy_sent_chunks(base: KnowledgeBase, index: KnowledgeIndex, job: Job) -> None:
-    """Embed the chunks again that callers of the API sent with their vectors."""
-    sent = Chunk.objects.filter(index=base.index, document=None)
-    existing = {*Chunk.objects.filter(index=index, document=None).values_list("key", flat=True)}
+def sent_chunks(base: KnowledgeBase, after: int) -> QuerySet[Chunk]:
+    """Return the chunks of the live index that callers sent. Each one that is sent gets a higher primary key."""
+    return Chunk.objects.filter(index=base.index_id, document=None, pk__gt=after).order_by("pk")
+
+
+def copy_sent_chunks(base: KnowledgeBase, index: KnowledgeIndex, after: int, job: Job) -> int:
+    """Embed the chunks again that callers sent after the one of a primary key. Return the key of the last one."""
     embedder = find_embedder(index.embedder)
-    rows = [row for row in sent.defer("data").order_by("pk") if row.key not in existing]
-    for batch in in_batches(rows, BATCH_SIZE):
+    while rows := [*sent_chunks(base, after).defer("data")[:BATCH_SIZE]]:
+        after = rows[-1].pk
+        batch = without_copied(rows, index)
         vectors = embed_chunks(embedder, [row.text for row in batch])
         for row, vector in zip(batch, vectors, strict=True):
             row.pk, row.index, row.embedder = None, index, index.embedder
             row.scale, row.data = vector.scale, vector.data
-        Chunk.objects.bulk_create(batch, ignore_conflicts=True)
+        with transaction.atomic():
+            Chunk.objects.filter(index=index, document=None, key__in=[row.key for row in batch]).delete()
+            Chunk.objects.bulk_create(batch)
         job.report_progress(done=0)
+    return after
 
 
-def finish_rebuild(base: KnowledgeBase, index: KnowledgeIndex) -> list[Any]:
-    """Let an index replace the live one if it has all documents. Else return the IDs of those that it has not.
+def without_copied(rows: Sequence[Chunk], index: KnowledgeIndex) -> list[Chunk]:
+    """Return the chunks that an index has not as they are now: a killed job may have copied the others."""
+    present = Chunk.objects.filter(index=index, document=None, key__in=[row.key for row in rows])
+    copied = {
+        key: (text_hash, metadata) for key, text_hash, metadata in present.values_list("key", "text_hash", "metadata")
+    }
+    return [row for row in rows if copied.get(row.key) != (row.text_hash, row.metadata)]
 
-    Raise Superseded if the base has other settings by now, or was deleted.
+
+def finish_rebuild(base: KnowledgeBase, index: KnowledgeIndex, copied: int) -> list[Any] | None:
+    """Let an index replace the live one, and return None, if it has all of it.
+
+    Else return the IDs of the documents that it has not. Only chunks that callers sent after the one of the key
+    `copied` may be missing. Raise Superseded if the base has other settings by now, or was deleted.
     """
     with transaction.atomic():
         row = KnowledgeBase.objects.select_for_update().filter(pk=base.pk).first()
         building = KnowledgeIndex.objects.filter(pk=index.pk, is_building=True).first()
         if row is None or building is None:
             raise Superseded
-        if missing := missing_documents(row, index):
+        missing = missing_documents(row, index)
+        if missing or sent_chunks(row, copied).exists():
             return missing
         old_id, row.index = row.index_id, building
         row.save(update_fields=["index", "updated_at"])
         row.indexes.filter(pk=old_id or building.pk).exclude(pk=building.pk).delete()
         building.name, building.is_building = row.key, False
         building.save(update_fields=["name", "is_building"])
-    return []
+    return None
 
 
 def missing_documents(base: KnowledgeBase, index: KnowledgeIndex) -> list[Any]:

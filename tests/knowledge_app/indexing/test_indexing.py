@@ -1,8 +1,9 @@
 """The indexing of documents: what is embedded, what is replaced, and what a killed job leaves."""
 
 import pytest
+from django.utils import timezone
 
-from agentcms.vectors import EmbedderFailed
+from agentcms.vectors import EmbedderFailed, embedders
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from knowledge_app.documents.adding import add_content, add_text, delete_document
@@ -10,6 +11,7 @@ from knowledge_app.indexing import embedding, limits
 from knowledge_app.indexing.handlers import places
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, enqueue_indexing, enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeIndex
+from knowledge_app.sent_vectors import upsert
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
 
 pytestmark = pytest.mark.django_db
@@ -117,12 +119,26 @@ def test_a_killed_job_continues_without_embedding_a_text_twice(db, embedder):
 def test_a_newer_job_replaces_the_work_of_an_older_one(base, embedder):
     document = add_text(base, "Install", long_text(60))
     old_job = document.job_id
+    Job.objects.filter(pk=old_job).update(state="running", lease_until=timezone.now())  # its worker died
     add_text(base, "Install", "Short.")
 
     assert run_claimed(str(old_job)).result == {"skipped": True}
     run_jobs()
 
     assert [*Chunk.objects.values_list("text", flat=True)] == ["Short."]
+
+
+def test_a_document_that_is_replaced_before_it_is_indexed_waits_in_one_job(base, embedder):
+    document = add_text(base, "Install", long_text(60))
+    job_id = document.job_id
+    for number in range(3):
+        document = add_text(base, "Install", f"Version {number}.")
+
+    assert [*Job.objects.values_list("pk", flat=True)] == [job_id] == [document.job_id]
+    run_jobs()
+
+    assert [*Chunk.objects.values_list("text", flat=True)] == ["Version 2."] == embedder.texts
+    assert Document.objects.get().status == "ready"
 
 
 def test_a_document_that_is_replaced_while_it_is_indexed_is_given_up(base, embedder):
@@ -190,8 +206,6 @@ def test_an_embedder_that_fails_is_asked_again(base, embedder, monkeypatch):
 
 
 def test_another_embedder_builds_another_index_and_swaps_it(base, embedder, monkeypatch):
-    from agentcms.vectors import embedders
-
     add_text(base, "Install", long_text(5))
     run_jobs()
     old = base.index
@@ -216,6 +230,40 @@ def test_another_embedder_builds_another_index_and_swaps_it(base, embedder, monk
     assert (base.index.name, base.index.embedder, base.index.is_building) == ("handbook", "local/others", False)
     assert {*Chunk.objects.values_list("embedder", flat=True)} == {"local/others"}
     assert {len(bytes(data)) for data in Chunk.objects.values_list("data", flat=True)} == {32}
+
+
+def test_vectors_that_are_sent_during_a_rebuild_are_kept(base, embedder, monkeypatch):
+    """A vector is new, another one is replaced, while the other index is built."""
+    monkeypatch.setitem(embedders._local, "local/other", ("Other", other := WordEmbedder("local/other", 32)))
+    add_text(base, "Install", long_text(60))
+    run_jobs()
+
+    def send(key, text):
+        upsert(base, base.live_index, [[1] * 64], [{"text": text}], [key])
+
+    send("a", "First.")
+    send("b", "Second.")
+    embed = other.embed
+
+    def send_meanwhile(texts, kind):
+        if any("Chapter" in text for text in texts):
+            other.embed = embed
+            send("a", "Replaced.")
+            send("c", "New.")
+        return embed(texts, kind)
+
+    other.embed = send_meanwhile
+    base.embedder = "local/other"
+    base.save()
+    enqueue_reindexing(base)
+    run_jobs()
+
+    base.refresh_from_db()
+    sent = base.live_index.chunks.filter(document=None)
+    assert base.live_index.embedder == "local/other"
+    assert dict(sent.values_list("key", "text")) == {"a": "Replaced.", "b": "Second.", "c": "New."}
+    assert {len(bytes(data)) for data in sent.values_list("data", flat=True)} == {32}
+    assert other.texts.count("Second.") == 1
 
 
 def test_a_killed_rebuild_continues_where_it_stopped(base, embedder):
