@@ -14,7 +14,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.errors import BadRequest
 from agentcms.wire.names import to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
+from agents_app.configuration.schema import ConfigError, Issue, JSONObject, collecting_issues, validate_fields
 from agents_app.configuration.unknown_members import find_unknown_members
 
 # In a response with an agent. A caller may send an agent back as it was read.
@@ -66,6 +66,7 @@ def checking_names(
     silent: Collection[str] = (),
     unsupported: Collection[str] = (),
     parameters: Sequence[str] = (),
+    inside: Sequence[UnknownName] = (),
 ) -> Iterator[NameCheck]:
     """Find the names of a request that nothing reads: keys of its body and query parameters.
 
@@ -74,6 +75,7 @@ def checking_names(
         silent: More keys that are known, and have no effect.
         unsupported: Keys that only strict requests refuse.
         parameters: Query parameters besides `strict`, which the view reads itself.
+        inside: Unknown names of objects in the body, which the view found itself.
 
     With `strict=true`, unknown names are errors, together with those that parsing inside the block raises. Raises
     BadRequest and ConfigError.
@@ -82,9 +84,7 @@ def checking_names(
         strict = query.boolean("strict")
         in_query = query.unknown_names(*parameters)
     known = known_keys(*models)
-    in_body = find_unknown_names((key for key in body if key not in silent and key not in unsupported), known)
-    if "model" in known:
-        in_body += find_unknown_members(body)
+    in_body = [*find_in_body(body, known, {*silent, *unsupported}), *inside]
     issues: list[Issue] = []
     with collecting_issues(issues):
         yield NameCheck(strict, [*in_query, *in_body])
@@ -97,10 +97,28 @@ def checking_names(
         raise BadRequest("query parameters", [(name.field, name.message) for name in in_query])
 
 
+def find_in_body(body: Mapping[str, Any], known: Collection[str], ignored: Collection[str]) -> list[UnknownName]:
+    """Return the unknown keys of a body, and the unknown members of the configuration of an agent."""
+    names = find_unknown_names((key for key in body if key not in ignored), known)
+    return names + find_unknown_members(body) if "model" in known else names
+
+
 def check_names(request: Request, body: Mapping[str, Any], *, parameters: Sequence[str] = ()) -> NameCheck:
     """Do what `checking_names` does for a body in which no key is known."""
     with checking_names(request, body, parameters=parameters) as names:
         return names
+
+
+def read_named_fields(
+    request: Request, body: JSONObject, model: type[BaseModel], *, silent: Collection[str] = ()
+) -> tuple[JSONObject, Sequence[UnknownName]]:
+    """Return the fields of a model in a body, and the unknown names of the request.
+
+    Raises BadRequest and ConfigError.
+    """
+    with checking_names(request, body, model, silent=silent) as names:
+        fields = validate_fields(model, body)
+    return fields, names.unknown
 
 
 @cache

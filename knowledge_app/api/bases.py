@@ -20,15 +20,20 @@ from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
 from agentcms.errors import BadRequest
 from agentcms.wire.metadata_filter import parse_filter_of_body
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.idempotency import idempotent
+from agents_app.api.required_role import note_required_role
+from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from jobs_app.api.representation import job_response
 from knowledge_app.api.lookups import get_base
 from knowledge_app.api.representation import base_body, hit_body
-from knowledge_app.api.schemas import KnowledgeBaseBody, SearchBody, apply, read_change, read_fields
+from knowledge_app.api.schemas import BASE_CHANGE, KnowledgeBaseBody, SearchBody, apply, reject_fixed
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Chunk, Document, KnowledgeBase
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
+
+# In a response with a base, which a caller may send back as it was read.
+READ_ONLY_BASE_KEYS = ("documentCount", "chunkCount", "isRebuilding", "createdAt", "updatedAt", "warnings")
 
 
 class BasesView(JSONView):
@@ -46,16 +51,19 @@ class BasesView(JSONView):
         payload = page_payload("knowledge", page, rows.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))
 
+    @idempotent
     def post(self, request: Request) -> HttpResponse:
-        fields = read_fields(KnowledgeBaseBody, json_object_body(request))
+        body = json_object_body(request)
+        fields, unknown = read_named_fields(request, body, KnowledgeBaseBody, silent=READ_ONLY_BASE_KEYS)
         base = KnowledgeBase(owner_id=owner_of_new(request, fields.pop("owner_id", None)))
         require_role(request.user, Role.PUBLISHER, base.owner_id)
+        note_required_role(Role.PUBLISHER, base.owner_id)
         with transaction.atomic():
             reserve_new_key(KnowledgeBase, fields["id"])
             apply(base, fields)
             base.save()
             create_live_index(base)
-        return json_response(base_bodies([base])[0], 201)
+        return json_response(base_bodies([base])[0] | warning_payloads(unknown), 201)
 
 
 def owner_of_new(request: Request, owner_id: str | None) -> str:
@@ -86,14 +94,16 @@ class BaseView(JSONView):
 
     def patch(self, request: Request, base_id: str) -> HttpResponse:
         base = get_base(request, base_id, Role.PUBLISHER)
-        fields = read_change(json_object_body(request), base)
+        body = json_object_body(request)
+        fields, unknown = read_named_fields(request, body, BASE_CHANGE, silent=READ_ONLY_BASE_KEYS)
+        reject_fixed(fields, base)
         with transaction.atomic():
             base = KnowledgeBase.objects.select_for_update().get(pk=base.pk)
             apply(base, fields)
             base.save()
             if base.is_outdated:
                 enqueue_reindexing(base, request.user)
-        return json_response(base_bodies([base])[0])
+        return json_response(base_bodies([base])[0] | warning_payloads(unknown))
 
     def delete(self, request: Request, base_id: str) -> HttpResponse:
         get_base(request, base_id, Role.PUBLISHER).delete()
@@ -105,10 +115,10 @@ class SearchView(JSONView):
 
     def post(self, request: Request, base_id: str) -> HttpResponse:
         base = get_base(request, base_id)
-        fields = read_fields(SearchBody, json_object_body(request))
+        fields, unknown = read_named_fields(request, json_object_body(request), SearchBody)
         condition = parse_filter_of_body(fields.get("filter"), base.filterable)
         hits = search_base(base, fields["query"], top_k=fields.get("top_k") or DEFAULT_TOP_K, condition=condition)
-        return json_response({"results": [hit_body(hit) for hit in hits]})
+        return json_response({"results": [hit_body(hit) for hit in hits]} | warning_payloads(unknown))
 
 
 class ReindexView(JSONView):

@@ -20,15 +20,21 @@ from agentcms.errors import BadRequest
 from agentcms.web.uploads import SizeLimitedUploadHandler
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_keys import read_named_fields, warning_payloads
+from agents_app.configuration.schema import JSONObject
 from knowledge_app.api.lookups import get_base, get_document
 from knowledge_app.api.representation import document_body
-from knowledge_app.api.schemas import DocumentBody, read_fields
+from knowledge_app.api.schemas import DocumentBody
 from knowledge_app.documents.adding import add_content, add_text, add_url, delete_document
 from knowledge_app.models import Document, KnowledgeBase
 
 MAX_FILES = 50  # of one request
 NO_STATUS = "all"
+# In a response with a document, which a caller may send back as it was read.
+READ_ONLY_DOCUMENT_KEYS = (
+    *("id", "source", "mediaType", "hash", "size", "status", "error", "chunkCount", "createdAt", "indexedAt"),
+    "warnings",
+)
 
 
 class DocumentsView(JSONView):
@@ -58,14 +64,14 @@ class DocumentsView(JSONView):
         """Add a text, the document at a URL, or files. Several files answer with a list."""
         base = get_base(request, base_id, Role.EDITOR)
         if request.content_type.startswith("multipart/form-data"):
-            documents = add_files(request, base)
-            body = [document_body(document) for document in documents]
-            return json_response(body[0] if len(body) == 1 else {"documents": body}, 201)
-        return json_response(document_body(add_from_json(request, base)), 201)
+            bodies = add_files(request, base)
+            return json_response(bodies[0] if len(bodies) == 1 else {"documents": bodies}, 201)
+        body = json_object_body(request)
+        fields, unknown = read_named_fields(request, body, DocumentBody, silent=READ_ONLY_DOCUMENT_KEYS)
+        return json_response(document_body(add_from_fields(request, base, fields)) | warning_payloads(unknown), 201)
 
 
-def add_from_json(request: Request, base: KnowledgeBase) -> Document:
-    fields = read_fields(DocumentBody, json_object_body(request))
+def add_from_fields(request: Request, base: KnowledgeBase, fields: JSONObject) -> Document:
     name, text, url = (fields.get(key) for key in ("name", "text", "url"))
     options: dict[str, Any] = {"metadata": fields.get("metadata"), "user": request.user}
     if url is not None and text is None:
@@ -75,8 +81,8 @@ def add_from_json(request: Request, base: KnowledgeBase) -> Document:
     return add_text(base, name, text, **options)
 
 
-def add_files(request: Request, base: KnowledgeBase) -> list[Document]:
-    """Add the files of a form: all or none. The field `metadata` is that of all of them, as JSON."""
+def add_files(request: Request, base: KnowledgeBase) -> list[JSONObject]:
+    """Add the files of a form, all or none, and return their bodies. The field `metadata` is that of all, as JSON."""
     files = [file for name in request.FILES for file in request.FILES.getlist(name)]
     if not files or len(files) > MAX_FILES:
         raise BadRequest("request body", [("file", f"Send 1 to {MAX_FILES} files.")])
@@ -87,11 +93,13 @@ def add_files(request: Request, base: KnowledgeBase) -> list[Document]:
         faults = [(join_path("metadata", field), message) for field, message in error.faults]
         raise BadRequest("request body", faults) from None
     limit = settings.KNOWLEDGE_MAX_DOCUMENT_BYTES
-    contents = [(file.name, file.read(limit + 1), file.content_type) for file in files]
-    with transaction.atomic():
+    options: dict[str, Any] = {"metadata": metadata, "user": request.user}
+    with transaction.atomic():  # one file after the other: all of them together may not fit into the memory
         return [
-            add_content(base, name, content, metadata=metadata, media_type=declared or "", user=request.user)
-            for name, content, declared in contents
+            document_body(
+                add_content(base, file.name, file.read(limit + 1), media_type=file.content_type or "", **options)
+            )
+            for file in files
         ]
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from agentcms.errors import BadRequest
 from agentcms.wire.names import to_wire
 from agents_app.configuration.fields.types import Name, OwnerId
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, JSONObject, as_partial, validate_fields
+from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, as_partial
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.search.retrieval import MAX_QUERY_LENGTH, MAX_TOP_K
 
@@ -93,22 +93,15 @@ class VectorQueryBody(BaseModel):
     include_vector: bool | None = None
 
 
-def read_fields(model: type[BaseModel], body: JSONObject) -> JSONObject:
-    """Return the fields of a body. Raise BadRequest."""
-    try:
-        return validate_fields(model, body)
-    except ConfigError as error:
-        raise BadRequest("request body", error.issues) from None
+BASE_CHANGE = as_partial(KnowledgeBaseBody)
 
 
-def read_change(body: JSONObject, base: KnowledgeBase) -> JSONObject:
-    """Return the fields of a change. Raise BadRequest, also for another owner or ID."""
-    fields = read_fields(as_partial(KnowledgeBaseBody), body)
+def reject_fixed(fields: JSONObject, base: KnowledgeBase) -> None:
+    """Remove the ID and the owner from the fields of a change. Raise BadRequest for other ones."""
     fixed = {"id": base.key, "owner_id": base.owner_id}
     message = "This cannot be changed. Create another knowledge base."
     if issues := [(to_wire(name), message) for name, value in fixed.items() if fields.pop(name, value) != value]:
         raise BadRequest("request body", issues)
-    return fields
 
 
 def apply(base: KnowledgeBase, fields: JSONObject) -> None:

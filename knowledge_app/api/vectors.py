@@ -12,8 +12,10 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.vectors import local_embedders
 from agentcms.wire.metadata_filter import parse_filter_of_body
+from agents_app.api.idempotency import idempotent
+from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from knowledge_app.api.lookups import get_base, get_index
-from knowledge_app.api.schemas import CreateIndexBody, UpsertBody, VectorQueryBody, read_fields
+from knowledge_app.api.schemas import CreateIndexBody, UpsertBody, VectorQueryBody
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.sent_vectors import create_index, delete_index, index_details, normalize, query_index, upsert
 
@@ -64,22 +66,23 @@ class CreateIndexView(JSONView):
 
     def post(self, request: Request, vector_id: str) -> HttpResponse:
         base = get_base(request, vector_id, Role.PUBLISHER)
-        fields = read_fields(CreateIndexBody, json_object_body(request))
+        fields, unknown = read_named_fields(request, json_object_body(request), CreateIndexBody)
         if fields.get("metric") not in (None, "cosine"):
             raise BadRequest("request body", [("metric", "Only cosine is supported.")])
         create_index(base, fields["index_name"], fields["dimension"])
-        return json_response({"success": True})
+        return json_response({"success": True} | warning_payloads(unknown))
 
 
 class UpsertView(JSONView):
     """Vectors that the caller computed."""
 
+    @idempotent
     def post(self, request: Request, vector_id: str) -> HttpResponse:
         base = get_base(request, vector_id, Role.PUBLISHER)
-        fields = read_fields(UpsertBody, json_object_body(request))
+        fields, unknown = read_named_fields(request, json_object_body(request), UpsertBody)
         index = get_index(base, fields["index_name"])
         ids = upsert(base, index, fields["vectors"], fields.get("metadata"), fields.get("ids"))
-        return json_response({"ids": ids})
+        return json_response({"ids": ids} | warning_payloads(unknown))
 
 
 class QueryView(JSONView):
@@ -87,7 +90,7 @@ class QueryView(JSONView):
 
     def post(self, request: Request, vector_id: str) -> HttpResponse:
         base = get_base(request, vector_id)
-        fields = read_fields(VectorQueryBody, json_object_body(request))
+        fields, _ = read_named_fields(request, json_object_body(request), VectorQueryBody)  # a list has no warnings
         index = get_index(base, fields["index_name"])
         condition = parse_filter_of_body(fields.get("filter"), base.filterable)
         vector = normalize(index, fields["query_vector"], "queryVector")

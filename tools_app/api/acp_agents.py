@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -11,17 +13,23 @@ from access_app.permissions import SHARED_OWNER, has_role_everywhere
 from access_app.role import Role
 from agentcms.api.etags import allows_change, is_not_modified, with_etag
 from agentcms.api.pagination import page_payload
-from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
 from agentcms.errors import NotFound, PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import warning_payloads
-from tools_app.api.acp_schemas import apply_acp_agent, parse_acp_agent_change, parse_new_acp_agent
+from tools_app.api.acp_schemas import (
+    ACP_AGENT_CHANGE,
+    AcpAgentBody,
+    apply_acp_agent,
+    read_acp_agent,
+    reject_other_id,
+)
 from tools_app.api.representation import etag, version_body
 from tools_app.models import AcpAgent
 from tools_app.programs.environment import MASK
@@ -47,13 +55,13 @@ class AcpAgentsView(JSONView):
     @idempotent
     def create(self, request: Request) -> HttpResponse:
         note_required_role(Role.MANAGER, SHARED_OWNER)
-        fields = parse_new_acp_agent(json_object_body(request))
+        fields, unknown = read_acp_agent(request, AcpAgentBody)
         row = AcpAgent(key=fields["id"])
         with transaction.atomic():
             reserve_new_key(AcpAgent, row.key)
             apply_acp_agent(row, fields)
             row.save()
-        return acp_agent_response(row, 201)
+        return acp_agent_response(row, 201, unknown)
 
 
 class AcpAgentView(JSONView):
@@ -68,9 +76,11 @@ class AcpAgentView(JSONView):
     def patch(self, request: Request, acp_id: str) -> HttpResponse:
         with transaction.atomic():
             row = lock_acp_agent(request, acp_id)
-            apply_acp_agent(row, parse_acp_agent_change(json_object_body(request), row))
+            fields, unknown = read_acp_agent(request, ACP_AGENT_CHANGE)
+            reject_other_id(fields, row)
+            apply_acp_agent(row, fields)
             row.save()
-        return acp_agent_response(row)
+        return acp_agent_response(row, unknown=unknown)
 
     def delete(self, request: Request, acp_id: str) -> HttpResponse:
         with transaction.atomic():
@@ -123,8 +133,8 @@ def find_or_raise(request: Request, rows: QuerySet[AcpAgent], key: str) -> AcpAg
     return row
 
 
-def acp_agent_response(row: AcpAgent, status: int = 200) -> HttpResponse:
-    return with_etag(json_response(acp_agent_body(row), status), etag(row))
+def acp_agent_response(row: AcpAgent, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
+    return with_etag(json_response(acp_agent_body(row) | warning_payloads(unknown), status), etag(row))
 
 
 def acp_agent_body(row: AcpAgent) -> dict[str, object]:

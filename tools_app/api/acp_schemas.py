@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
+from rest_framework.request import Request
 
+from agentcms.api.parsers import json_object_body
 from agentcms.errors import BadRequest, Unprocessable
+from agentcms.wire.unknown_names import UnknownName
+from agents_app.api.unknown_keys import read_named_fields
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, JSONObject, as_partial
 from tools_app.acp.limits import Limits
-from tools_app.api.schemas import read_fields
 from tools_app.models import AcpAgent
 
 ACP_COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of ACP_COMMANDS."
@@ -59,19 +63,25 @@ class AcpAgentBody(BaseModel):
     enabled: bool | None = None
 
 
-def parse_new_acp_agent(body: JSONObject) -> JSONObject:
-    """Return the fields of a new ACP agent. Raise BadRequest and Unprocessable."""
-    reject_acp_commands(body)
-    return read_fields(AcpAgentBody, body)
+ACP_AGENT_CHANGE = as_partial(AcpAgentBody)
+# In a response with an ACP agent, which a caller may send back as it was read.
+READ_ONLY_ACP_KEYS = ("versionNumber", "createdAt", "updatedAt", "warnings")
 
 
-def parse_acp_agent_change(body: JSONObject, row: AcpAgent) -> JSONObject:
-    """Return the fields of a change. Raise BadRequest and Unprocessable."""
+def read_acp_agent(request: Request, model: type[BaseModel]) -> tuple[JSONObject, Sequence[UnknownName]]:
+    """Return the fields of a body, and the unknown names of the request.
+
+    Raise BadRequest, ConfigError and Unprocessable.
+    """
+    body = json_object_body(request)
     reject_acp_commands(body)
-    fields = read_fields(as_partial(AcpAgentBody), body)
+    return read_named_fields(request, body, model, silent=READ_ONLY_ACP_KEYS)
+
+
+def reject_other_id(fields: JSONObject, row: AcpAgent) -> None:
+    """Raise BadRequest if a change has another ID than the row."""
     if fields.get("id") not in (None, row.key):
         raise BadRequest("request body", [("id", "The ID cannot be changed. Omit it.")])
-    return fields
 
 
 def reject_acp_commands(body: JSONObject) -> None:

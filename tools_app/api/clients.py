@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -9,24 +11,31 @@ from rest_framework.request import Request
 from access_app.permissions import SHARED_OWNER
 from agentcms.api.etags import is_not_modified, with_etag
 from agentcms.api.pagination import page_payload
-from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.sub_agents import listed_agents
 from tools_app.api.lookups import get_server, lock_changeable_server, require_manager
 from tools_app.api.representation import client_body, etag
-from tools_app.api.schemas import apply_client, parse_client_change, parse_new_client
+from tools_app.api.schemas import (
+    CLIENT_CHANGE,
+    McpClientBody,
+    apply_client,
+    read_client,
+    reject_other_server,
+    require_one_key,
+)
 from tools_app.mcp.listing import enqueue_listing
 from tools_app.mcp.usage import find_users
 from tools_app.models import McpServer
 
 
-def client_response(row: McpServer, status: int = 200) -> HttpResponse:
-    return with_etag(json_response(client_body(row), status), etag(row))
+def client_response(row: McpServer, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
+    return with_etag(json_response(client_body(row) | warning_payloads(unknown), status), etag(row))
 
 
 class ClientsView(JSONView):
@@ -46,7 +55,8 @@ class ClientsView(JSONView):
 
     @idempotent
     def post(self, request: Request) -> HttpResponse:
-        fields = parse_new_client(json_object_body(request))
+        fields, unknown = read_client(request, McpClientBody)
+        fields = require_one_key(fields)
         row = McpServer(key=fields["id"], owner_id=fields.get("owner_id") or SHARED_OWNER)
         require_manager(request, row)
         with transaction.atomic():
@@ -55,7 +65,7 @@ class ClientsView(JSONView):
             row.save()
             if row.is_enabled:
                 enqueue_listing(row, request.user)
-        return client_response(row, 201)
+        return client_response(row, 201, unknown)
 
 
 class ClientView(JSONView):
@@ -70,14 +80,15 @@ class ClientView(JSONView):
     def patch(self, request: Request, server_id: str) -> HttpResponse:
         with transaction.atomic():
             row = lock_changeable_server(request, server_id)
-            fields = parse_client_change(json_object_body(request), row)
+            fields, unknown = read_client(request, CLIENT_CHANGE)
+            reject_other_server(fields, row)
             address = (row.address, row.encrypted_headers)
             apply_client(row, fields)
             require_manager(request, row)  # also of the new team
             row.save()
             if row.is_enabled and address != (row.address, row.encrypted_headers):
                 enqueue_listing(row, request.user)
-        return client_response(row)
+        return client_response(row, unknown=unknown)
 
     def delete(self, request: Request, server_id: str) -> HttpResponse:
         with transaction.atomic():

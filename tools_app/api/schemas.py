@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
+from rest_framework.request import Request
 
+from agentcms.api.parsers import json_object_body
 from agentcms.errors import BadRequest, Unprocessable
+from agentcms.wire.names import printable_key
+from agentcms.wire.unknown_names import UnknownName, find_unknown_names
+from agents_app.api.unknown_keys import checking_names, known_keys
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name, OwnerId
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
+from agents_app.configuration.schema import WIRE_CONFIG, Issue, JSONObject, as_partial, validate_fields
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import MAX_TIMEOUT
 
@@ -54,10 +60,37 @@ def reject_mcp_commands(body: JSONObject) -> None:
         raise Unprocessable(MCP_COMMAND_MESSAGE, COMMAND_NOT_ALLOWED)
 
 
-def parse_new_client(body: JSONObject) -> JSONObject:
-    """Return the fields of a new server. Raise BadRequest and Unprocessable."""
+CLIENT_CHANGE = as_partial(McpClientBody)
+# In a response with a client, which a caller may send back as it was read.
+READ_ONLY_CLIENT_KEYS = (
+    *("toolCount", "changedTools", "listedAt", "listError", "versionNumber", "createdAt", "updatedAt"),
+    "warnings",
+)
+
+
+def read_client(request: Request, model: type[BaseModel]) -> tuple[JSONObject, Sequence[UnknownName]]:
+    """Return the fields of a body, and the unknown names of the request, also of a server in it.
+
+    Raise BadRequest, ConfigError and Unprocessable.
+    """
+    body = json_object_body(request)
     reject_mcp_commands(body)
-    fields = read_fields(McpClientBody, body)
+    with checking_names(request, body, model, silent=READ_ONLY_CLIENT_KEYS, inside=unknown_in_servers(body)) as names:
+        fields = validate_fields(model, body)
+    return fields, names.unknown
+
+
+def unknown_in_servers(body: JSONObject) -> list[UnknownName]:
+    """Return the unknown members of the first server of a body. A valid one has no other."""
+    servers = body.get("servers")
+    key, server = next(iter(servers.items()), ("", None)) if isinstance(servers, dict) else ("", None)
+    if not isinstance(server, dict):
+        return []
+    return find_unknown_names(server, known_keys(ServerBody), f"servers.{printable_key(key)}")
+
+
+def require_one_key(fields: JSONObject) -> JSONObject:
+    """Return the fields of a new server with its key as the ID. Raise BadRequest for another ID."""
     (key,) = fields["servers"]
     if fields.get("id") not in (None, key):
         message = f"The server must have the ID of the client: '{fields['id']}'."
@@ -65,21 +98,11 @@ def parse_new_client(body: JSONObject) -> JSONObject:
     return {**fields, "id": key}
 
 
-def parse_client_change(body: JSONObject, row: McpServer) -> JSONObject:
-    """Return the fields of a change. Raise BadRequest and Unprocessable."""
-    reject_mcp_commands(body)
-    fields = read_fields(as_partial(McpClientBody), body)
+def reject_other_server(fields: JSONObject, row: McpServer) -> None:
+    """Raise BadRequest if a change has another server than that of the row."""
     servers = fields.get("servers")
     if servers is not None and list(servers) != [row.key]:
         raise BadRequest("request body", [("servers", f"Send one server with the ID '{row.key}'.")])
-    return fields
-
-
-def read_fields(model: type[BaseModel], body: JSONObject) -> JSONObject:
-    try:
-        return validate_fields(model, body)
-    except ConfigError as error:
-        raise BadRequest("request body", error.issues) from None
 
 
 def apply_client(row: McpServer, fields: JSONObject) -> None:

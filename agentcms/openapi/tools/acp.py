@@ -13,6 +13,7 @@ from agentcms.openapi.json_schema import (
     object_of,
     page_of,
     ref,
+    with_optional_warnings,
 )
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import Section
@@ -25,11 +26,26 @@ ACP_AGENT = f"{ACP_AGENTS}/{{acpId}}"
 ACP_OPERATIONS = (
     Operation("get", ACP_AGENTS, "listAcpAgents", "List ACP agents", "AcpAgentPage", query=(*PAGING, "strict")),
     Operation(
-        "post", ACP_AGENTS, "createAcpAgent", "Add an ACP agent", "AcpAgent", "AcpAgentCreate", (), 201, (409, 422)
+        "post",
+        ACP_AGENTS,
+        "createAcpAgent",
+        "Add an ACP agent",
+        "AcpAgent",
+        "AcpAgentCreate",
+        query=("strict",),
+        status=201,
+        errors=(409, 422),
     ),
     Operation("get", ACP_AGENT, "getAcpAgent", "Get an ACP agent", "AcpAgent"),
     Operation(
-        "patch", ACP_AGENT, "updateAcpAgent", "Change an ACP agent", "AcpAgent", "AcpAgentChange", errors=(412, 422)
+        "patch",
+        ACP_AGENT,
+        "updateAcpAgent",
+        "Change an ACP agent",
+        "AcpAgent",
+        "AcpAgentChange",
+        query=("strict",),
+        errors=(412, 422),
     ),
     Operation("delete", ACP_AGENT, "deleteAcpAgent", "Delete an ACP agent with its versions", "Done", errors=(412,)),
     Operation(
@@ -87,26 +103,30 @@ ACP_FIELDS = {
 def acp_schemas() -> dict[str, JSON]:
     limits = object_of(memoryMb=INTEGER, processes=INTEGER, cpuSeconds=INTEGER, promptSeconds=INTEGER)
     return {
-        "AcpAgent": object_of(
-            id=STRING,
-            title=STRING,
-            description=STRING,
-            commandKey=STRING,
-            env=OBJECT,
-            authMethodId=nullable(STRING),
-            persistSession=BOOLEAN,
-            permissions={"enum": AcpAgent.Permissions.values},
-            limits=ref("AcpLimits"),
-            model=nullable(STRING),
-            workspace=nullable(STRING),
-            enabled=BOOLEAN,
-            versionNumber=INTEGER,
-            createdAt=DATE_TIME,
-            updatedAt=DATE_TIME,
-        ),
+        "AcpAgent": with_optional_warnings(acp_agent_schema()),
         "AcpLimits": limits,
         "AcpAgentPage": page_of("acpAgents", "AcpAgent"),
     }
+
+
+def acp_agent_schema() -> JSON:
+    return object_of(
+        id=STRING,
+        title=STRING,
+        description=STRING,
+        commandKey=STRING,
+        env=OBJECT,
+        authMethodId=nullable(STRING),
+        persistSession=BOOLEAN,
+        permissions={"enum": AcpAgent.Permissions.values},
+        limits=ref("AcpLimits"),
+        model=nullable(STRING),
+        workspace=nullable(STRING),
+        enabled=BOOLEAN,
+        versionNumber=INTEGER,
+        createdAt=DATE_TIME,
+        updatedAt=DATE_TIME,
+    )
 
 
 ACP_SECTION = Section(

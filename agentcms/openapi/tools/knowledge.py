@@ -15,6 +15,7 @@ from agentcms.openapi.json_schema import (
     object_of,
     page_of,
     ref,
+    with_optional_warnings,
 )
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.runs.runs import NUMBER
@@ -49,6 +50,7 @@ KNOWLEDGE_OPERATIONS = (
         "Create a knowledge base",
         "KnowledgeBase",
         "KnowledgeBaseCreate",
+        query=("strict",),
         status=201,
         errors=(409,),
     ),
@@ -60,6 +62,7 @@ KNOWLEDGE_OPERATIONS = (
         "Change a knowledge base",
         "KnowledgeBase",
         "KnowledgeBaseChange",
+        query=("strict",),
     ),
     Operation("delete", KNOWLEDGE_PATH, "deleteKnowledgeBase", "Delete a knowledge base with its documents", "Done"),
     Operation(
@@ -69,6 +72,7 @@ KNOWLEDGE_OPERATIONS = (
         "Search a knowledge base",
         "KnowledgeResults",
         "KnowledgeSearch",
+        query=("strict",),
     ),
     Operation(
         "post", f"{KNOWLEDGE_PATH}/reindex", "reindexKnowledgeBase", "Index all documents again", "Job", status=202
@@ -88,6 +92,7 @@ KNOWLEDGE_OPERATIONS = (
         "Add a document",
         "Document",
         "DocumentCreate",
+        query=("strict",),
         status=201,
         errors=(422,),
     ),
@@ -120,6 +125,7 @@ KNOWLEDGE_OPERATIONS = (
         "Create an index for own vectors",
         "Success",
         "VectorIndexCreate",
+        query=("strict",),
         errors=(409,),
     ),
     Operation(
@@ -129,10 +135,17 @@ KNOWLEDGE_OPERATIONS = (
         "Store own vectors",
         "VectorIds",
         "VectorUpsert",
+        query=("strict",),
         errors=(422,),
     ),
     Operation(
-        "post", f"{VECTOR_PATH}/query", "queryVectors", "Search an index by a vector", "VectorMatches", "VectorQuery"
+        "post",
+        f"{VECTOR_PATH}/query",
+        "queryVectors",
+        "Search an index by a vector",
+        "VectorMatches",
+        "VectorQuery",
+        query=("strict",),
     ),
 )
 
@@ -184,14 +197,14 @@ KNOWLEDGE_EXAMPLES: dict[str, JSON] = {
 
 
 def knowledge_schemas() -> dict[str, JSON]:
-    document = document_schema()
+    document = with_optional_warnings(document_schema())
     return {
-        "KnowledgeBase": base_schema(),
+        "KnowledgeBase": with_optional_warnings(base_schema()),
         "KnowledgeBasePage": page_of("knowledge", "KnowledgeBase"),
         "Document": document,
         "DocumentText": {**document, "properties": {**document["properties"], "text": STRING}},
         "DocumentPage": page_of("documents", "Document"),
-        "KnowledgeResults": object_of(results=array_of(ref("KnowledgeResult"))),
+        "KnowledgeResults": with_optional_warnings(object_of(results=array_of(ref("KnowledgeResult")))),
         "KnowledgeResult": object_of(
             text=STRING,
             score=NUMBER,
@@ -204,7 +217,7 @@ def knowledge_schemas() -> dict[str, JSON]:
             metadata=OBJECT,
         ),
         **vector_schemas(),
-        "Success": object_of(success=BOOLEAN),
+        "Success": with_optional_warnings(object_of(success=BOOLEAN)),
     }
 
 
@@ -216,7 +229,7 @@ def vector_schemas() -> dict[str, JSON]:
         "Embedders": object_of(embedders=array_of(object_of(id=STRING, provider=STRING, name=STRING))),
         "IndexNames": array_of(STRING),
         "VectorIndex": object_of(dimension=INTEGER, count=INTEGER, metric={"enum": ["cosine"]}),
-        "VectorIds": object_of(ids=array_of(STRING)),
+        "VectorIds": with_optional_warnings(object_of(ids=array_of(STRING))),
         "VectorMatches": array_of(
             {
                 **object_of(id=STRING, score=NUMBER, metadata=OBJECT, document=STRING, vector=array_of(NUMBER)),

@@ -41,6 +41,7 @@ MCP_OPERATIONS = (
         "Add an MCP server",
         "McpClient",
         "McpClientCreate",
+        query=("strict",),
         status=201,
         errors=(409, 422),
     ),
@@ -52,6 +53,7 @@ MCP_OPERATIONS = (
         "Change an MCP server",
         "McpClient",
         "McpClientChange",
+        query=("strict",),
         errors=(412, 422),
     ),
     Operation("delete", MCP_CLIENT, "deleteMcpClient", "Delete an MCP server", "Done", errors=(412,)),
@@ -175,7 +177,7 @@ MCP_EXAMPLES: dict[str, JSON] = {
 
 def mcp_schemas() -> dict[str, JSON]:
     return {
-        "McpClient": client_schema(),
+        "McpClient": with_optional_warnings(client_schema()),
         "McpClientPage": page_of("mcpClients", "McpClient"),
         "McpClientVersion": object_of(
             versionNumber=INTEGER,

@@ -317,3 +317,46 @@ def test_a_base_is_indexed_once_however_often_it_is_asked_for(base):
     assert jobs == [*jobs[:1] * 3, *jobs[3:4] * 3]
     run_jobs()
     assert Caller(api_key(users[0])).post(f"{BASE}/reindex").body["id"] not in jobs
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "name"),
+    [
+        (BASES, body(id="second", chunksize=500), "chunksize"),
+        (DOCUMENTS, {"name": "Router", "text": "It has nine ports.", "metdata": {}}, "metdata"),
+        (f"{BASE}/search", {"query": "ports", "topk": 3}, "topk"),
+        ("/api/vector/handbook/create-index", {"indexName": "own", "dimension": 3, "metrics": "cosine"}, "metrics"),
+        (
+            "/api/vector/handbook/upsert",
+            {"indexName": "handbook", "vectors": [[1] * 64], "metadata": [{"text": "a"}], "id": ["a"]},
+            "id",
+        ),
+    ],
+)
+def test_unknown_names_are_warnings_and_errors_of_a_strict_request(base, publisher, path, sent, name):
+    refused = publisher.post(f"{path}?strict=true", sent)
+    accepted = publisher.post(path, sent)
+
+    assert (refused.status_code, refused.body["issues"][0]["field"]) == (400, name)
+    assert accepted.status_code in (200, 201)
+    assert [warning["field"] for warning in accepted.body["warnings"]] == [name]
+
+
+def test_what_was_read_may_be_sent_back(base, publisher):
+    changed = publisher.patch(BASE, publisher.get(BASE).body | {"name": "Book", "chunksize": 5})
+    added = publisher.post(DOCUMENTS, {"name": "Router", "text": "It has nine ports."})
+    again = publisher.post(f"{DOCUMENTS}?strict=true", {**added.body, "text": "It has ten.", "url": None})
+
+    assert [warning["field"] for warning in changed.body["warnings"]] == ["chunksize"]
+    assert again.status_code == 201, again.body
+
+
+def test_a_repeated_request_stores_once(base, publisher):
+    vectors = {"indexName": "handbook", "vectors": [[1] * 64], "metadata": [{"text": "a"}]}
+
+    sent = [publisher.post("/api/vector/handbook/upsert", vectors, Idempotency_Key="v") for _ in range(2)]
+    created = [publisher.post(BASES, body(id="second"), Idempotency_Key="b") for _ in range(2)]
+
+    assert sent[0].body["ids"] == sent[1].body["ids"]
+    assert [answer.status_code for answer in created] == [201, 201]
+    assert (Chunk.objects.count(), KnowledgeBase.objects.count()) == (1, 2)

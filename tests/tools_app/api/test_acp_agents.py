@@ -160,3 +160,13 @@ def test_a_response_is_repeated_to_superusers_only():
     user.save()
 
     assert caller.post(AGENTS, BODY, Idempotency_Key="k").status_code == 404
+
+
+def test_unknown_names_are_warnings_and_errors_of_a_strict_request(superuser):
+    refused = superuser.post(f"{AGENTS}?strict=true", {**BODY, "permisions": "reject"})
+    created = superuser.post(AGENTS, {**BODY, "permisions": "reject"})
+    again = superuser.patch(AGENT, superuser.get(AGENT).body | {"env": {}})
+
+    assert (refused.status_code, refused.body["issues"][0]["field"]) == (400, "permisions")
+    assert "Did you mean permissions?" in created.body["warnings"][0]["message"]
+    assert "warnings" not in again.body

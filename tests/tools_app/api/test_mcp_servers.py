@@ -247,3 +247,19 @@ def test_a_refresh_is_a_job_and_resources_are_not_supported(manager, office, cap
     assert manager.get("/api/mcp/office/resources").status_code == 501
     assert [*filter(FaultFilter().filter, caplog.records)] == []  # nothing is wrong
     assert manager.get("/api/mcp/v0/servers").body["servers"][0]["id"] == "office"
+
+
+def test_unknown_names_are_warnings_and_errors_of_a_strict_request(manager):
+    sent = body(server={"timout": 5000}, enabld=False)
+    refused = manager.post(f"{CLIENTS}?strict=true", sent)
+    created = manager.post(CLIENTS, sent)
+    read = manager.get(CLIENT).body
+    again = manager.patch(CLIENT, {**read, "servers": {"office": {"type": "http", "url": URL}}})
+    changed = manager.patch(CLIENT, {"servers": {"office": {"type": "http", "url": URL, "header": {}}}})
+
+    assert refused.status_code == 400
+    assert [issue["field"] for issue in refused.body["issues"]] == ["enabld", "servers.office.timout"]
+    assert "Did you mean enabled?" in refused.body["issues"][0]["message"]
+    assert [warning["field"] for warning in created.body["warnings"]] == ["enabld", "servers.office.timout"]
+    assert "warnings" not in again.body
+    assert [warning["field"] for warning in changed.body["warnings"]] == ["servers.office.header"]
