@@ -397,9 +397,13 @@ MODEL_ALLOWED_SETTINGS = environment.read_list("MODEL_ALLOWED_SETTINGS")
 MODEL_MAX_ANSWER = environment.read_int("MODEL_MAX_ANSWER_MB", 16, minimum=1, maximum=1024) * 1024 * 1024
 # A JSON file with the programs that MCP servers may be: {"key": {"argv": [...], "env": ["NAME"], "sandbox": "bwrap"}}.
 MCP_COMMANDS = environment.read_json_file("MCP_COMMANDS")
-# The documents of all knowledge bases of a team: their number, and the size of their content.
+MCP_SERVERS_PER_TEAM = environment.read_int("MCP_SERVERS_PER_TEAM", 50, minimum=1)
+# The knowledge bases of a team. Of all of them: the number of documents and the size of their content, and the vectors
+# that callers send.
+KNOWLEDGE_BASES_PER_TEAM = environment.read_int("KNOWLEDGE_BASES_PER_TEAM", 100, minimum=1)
 KNOWLEDGE_DOCUMENTS_PER_TEAM = environment.read_int("KNOWLEDGE_DOCUMENTS_PER_TEAM", 10_000, minimum=1)
 KNOWLEDGE_BYTES_PER_TEAM = environment.read_int("KNOWLEDGE_MB_PER_TEAM", 2000, minimum=1) * 1024 * 1024
+KNOWLEDGE_VECTORS_PER_TEAM = environment.read_int("KNOWLEDGE_VECTORS_PER_TEAM", 200_000, minimum=1)
 # The largest document of a knowledge base, and what may be read of a PDF: its pages, and the seconds that this takes.
 KNOWLEDGE_MAX_DOCUMENT_BYTES = environment.read_int("KNOWLEDGE_MAX_DOCUMENT_MB", 10, minimum=1) * 1024 * 1024
 KNOWLEDGE_MAX_PAGES = environment.read_int("KNOWLEDGE_MAX_PAGES", 2000, minimum=1)

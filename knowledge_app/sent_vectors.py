@@ -12,16 +12,19 @@ from django.db import transaction
 from agentcms.errors import BadRequest, Conflict
 from agentcms.ids import uuid7
 from agentcms.vectors.quantize import PackedVector, pack, unpack
+from agentcms.wire.canonical import canonical
 from agentcms.wire.metadata_filter import Filter
 from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.indexing.limits import reject_many_chunks
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
+from knowledge_app.quotas import require_vector_quota
 from knowledge_app.search.retrieval import load_hits
 
 if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows as Vector
 
 MAX_INDEXES = 20  # of a base
+MAX_SENT_LENGTH = 16_000  # characters of JSON, with the text
 TEXT_MESSAGE = "Among the documents each vector needs its text: send it as metadata.text."
 
 
@@ -94,6 +97,7 @@ def upsert(
         KnowledgeIndex.objects.select_for_update().get(pk=index.pk)
         Chunk.objects.filter(index=index, document=None, key__in=keys).delete()
         reject_many_chunks(index, None, len(rows))
+        require_vector_quota(base, len(rows))
         Chunk.objects.bulk_create(rows)
     enqueue_if_large(index)
     return keys
@@ -112,6 +116,13 @@ def keys_of(
     return keys
 
 
+def reject_large_metadata(metadata: dict[str, Any], number: int) -> None:
+    """Raise BadRequest for metadata that is too long, with the text in it."""
+    if len(canonical(metadata)) > MAX_SENT_LENGTH:
+        message = f"The metadata of a vector, with its text, has at most {MAX_SENT_LENGTH:,} characters."
+        raise BadRequest("request body", [(f"metadata[{number}]", f"{message} Divide the text.")])
+
+
 def sent_chunk(
     base: KnowledgeBase,
     index: KnowledgeIndex,
@@ -120,6 +131,7 @@ def sent_chunk(
     metadata: dict[str, Any],
     number: int,
 ) -> Chunk:
+    reject_large_metadata(metadata, number)
     text = metadata.get("text", "")
     text = text if isinstance(text, str) else ""
     if index.pk == base.index_id and not text:

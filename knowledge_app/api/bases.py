@@ -30,6 +30,7 @@ from knowledge_app.api.schemas import BASE_CHANGE, KnowledgeBaseBody, SearchBody
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Chunk, Document, KnowledgeBase
+from knowledge_app.quotas import require_base_quota
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
 
 # In a response with a base, which a caller may send back as it was read.
@@ -60,6 +61,7 @@ class BasesView(JSONView):
         note_required_role(Role.PUBLISHER, base.owner_id)
         with transaction.atomic():
             reserve_new_key(KnowledgeBase, fields["id"])
+            require_base_quota(base.owner_id)
             apply(base, fields)
             base.save()
             create_live_index(base)

@@ -16,10 +16,10 @@ from agentcms.wire.validation import find_faults
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.fetching import reject_large
 from knowledge_app.documents.media_types import MARKDOWN, media_type_of
-from knowledge_app.documents.quota import require_quota
 from knowledge_app.indexing.jobs import enqueue_indexing
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.models.document import MAX_NAME_LENGTH
+from knowledge_app.quotas import require_document_quota
 
 MAX_METADATA_LENGTH = 4000  # characters of JSON
 MAX_URL_LENGTH = 2000
@@ -104,7 +104,7 @@ def _store(
             document = Document(base=base, name=name, created_by_name=getattr(user, "username", ""))
         elif is_unchanged(document, fields, metadata):
             return document
-        require_quota(document, fields.get("size", document.size))
+        require_document_quota(document, fields.get("size", document.size))
         for field, value in fields.items():
             setattr(document, field, value)
         document.metadata = document.metadata if metadata is None else metadata

@@ -9,8 +9,8 @@ from django.db import transaction
 from knowledge_app.documents.extraction import extract_text
 from knowledge_app.documents.fetching import fetch_document
 from knowledge_app.documents.media_types import media_type_of
-from knowledge_app.documents.quota import require_quota
 from knowledge_app.models import Document
+from knowledge_app.quotas import require_document_quota
 
 
 def prepare_document(document: Document, *, fetches: bool) -> None:
@@ -25,7 +25,7 @@ def prepare_document(document: Document, *, fetches: bool) -> None:
         document.media_type = media_type_of(document.url.partition("?")[0], content, declared)
         document.content_hash = hashlib.sha256(content).hexdigest()
         with transaction.atomic():
-            require_quota(document, len(content))
+            require_document_quota(document, len(content))
             document.size = len(content)
             rows.update(media_type=document.media_type, content_hash=document.content_hash, size=document.size)
     if document.text_hash == document.content_hash:

@@ -26,6 +26,7 @@ from knowledge_app.forms import AskForm, BaseForm, MetadataForm, TextForm, UrlFo
 from knowledge_app.indexing.jobs import REINDEX_BASE, enqueue_reindexing
 from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Document, KnowledgeBase
+from knowledge_app.quotas import require_base_quota
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
 from knowledge_app.views.lookups import base_permissions, get_page_base, publisher_owners
 
@@ -60,11 +61,22 @@ def create(request: HttpRequest) -> HttpResponse:
         return redirect("knowledge:list")
     if not form.is_valid():
         return render_settings(request, form, None)
-    with transaction.atomic():
-        base = form.save()
-        create_live_index(base)
+    try:
+        base = create_base(form)
+    except ApiError as error:
+        form.add_error("owner_id", error.error)
+        return render_settings(request, form, None, error.status)
     messages.success(request, f"{base.name} was created. Add documents to it.")
     return redirect("knowledge:view", base.key)
+
+
+def create_base(form: BaseForm) -> KnowledgeBase:
+    """Store the base of a valid form with its index. Raise ApiError if its team has as many as it may have."""
+    with transaction.atomic():
+        require_base_quota(form.instance.owner_id)
+        base: KnowledgeBase = form.save()
+        create_live_index(base)
+    return base
 
 
 @require_http_methods(GET_POST)
@@ -83,8 +95,10 @@ def edit(request: HttpRequest, key: str) -> HttpResponse:
     return redirect("knowledge:view", base.key)
 
 
-def render_settings(request: HttpRequest, form: BaseForm, base: KnowledgeBase | None) -> HttpResponse:
-    status = 422 if form.errors else 200
+def render_settings(
+    request: HttpRequest, form: BaseForm, base: KnowledgeBase | None, error_status: int = 422
+) -> HttpResponse:
+    status = error_status if form.errors else 200
     return render(request, "knowledge/settings.html", {"nav": "knowledge", "form": form, "base": base}, status=status)
 
 

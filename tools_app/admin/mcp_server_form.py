@@ -10,10 +10,12 @@ from django.core.exceptions import ValidationError
 from access_app.permissions import SHARED_OWNER
 from access_app.role import Role
 from access_app.teams import team_choices
+from agentcms.errors import ApiError
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from tools_app.mcp.headers import validate_headers
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
+from tools_app.quotas import require_server_quota
 
 
 class McpServerForm(forms.ModelForm):
@@ -77,8 +79,16 @@ class McpServerForm(forms.ModelForm):
         if "owner_id" in self.fields and not probe.editable_by(self.user):
             whose = "shared servers" if owner == SHARED_OWNER else f"the servers of {owner}"
             self.add_error("owner_id", ValidationError(f"Only managers may change {whose}.", code="owner"))
+        elif "owner_id" in self.fields and (self.instance._state.adding or "owner_id" in self.changed_data):
+            self._clean_quota(owner)
         self._clean_stored_headers(values)
         return values
+
+    def _clean_quota(self, owner_id: str) -> None:
+        try:
+            require_server_quota(owner_id)
+        except ApiError as error:
+            self.add_error("owner_id", ValidationError(error.error, code=error.code))
 
     def clean_headers(self) -> dict[str, str]:
         headers: dict[str, str] = {}

@@ -32,6 +32,7 @@ from tools_app.api.schemas import (
 from tools_app.mcp.listing import enqueue_listing
 from tools_app.mcp.usage import find_users
 from tools_app.models import McpServer
+from tools_app.quotas import require_server_quota
 
 
 def client_response(row: McpServer, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
@@ -61,6 +62,7 @@ class ClientsView(JSONView):
         require_manager(request, row)
         with transaction.atomic():
             reserve_new_key(McpServer, row.key)
+            require_server_quota(row.owner_id)
             apply_client(row, fields)
             row.save()
             if row.is_enabled:
@@ -82,9 +84,11 @@ class ClientView(JSONView):
             row = lock_changeable_server(request, server_id)
             fields, unknown = read_client(request, CLIENT_CHANGE)
             reject_other_server(fields, row)
-            address = (row.address, row.encrypted_headers)
+            address, owner_id = (row.address, row.encrypted_headers), row.owner_id
             apply_client(row, fields)
             require_manager(request, row)  # also of the new team
+            if row.owner_id != owner_id:
+                require_server_quota(row.owner_id)
             row.save()
             if row.is_enabled and address != (row.address, row.encrypted_headers):
                 enqueue_listing(row, request.user)

@@ -12,8 +12,8 @@ from django.test import Client
 
 from access_app.role import Role
 from knowledge_app.documents.adding import add_text, add_url
-from knowledge_app.documents.quota import DocumentQuotaExceeded
 from knowledge_app.models import Document
+from knowledge_app.quotas import DocumentQuotaExceeded
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
 from tests.factories import api_key, member

@@ -102,6 +102,18 @@ def test_invalid_values_are_refused_at_their_field(staff, changes, field):
     assert not McpServer.objects.exists()
 
 
+def test_a_team_has_a_limited_number_of_servers(staff, settings):
+    settings.MCP_SERVERS_PER_TEAM = 1
+    staff.post(ADD, FIELDS)
+
+    answer = staff.post(ADD, FIELDS | {"key": "second"})
+
+    assert "has 1 MCP servers" in errors(answer)["owner_id"][0]
+    assert McpServer.objects.count() == 1
+    staff.post(page(McpServer.objects.get()), FIELDS | {"title": "Bureau"})
+    assert McpServer.objects.get().title == "Bureau"
+
+
 def test_a_command_in_the_form_is_422(staff):
     staff.post(ADD, FIELDS)
 

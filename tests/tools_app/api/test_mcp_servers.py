@@ -249,6 +249,26 @@ def test_a_refresh_is_a_job_and_resources_are_not_supported(manager, office, cap
     assert manager.get("/api/mcp/v0/servers").body["servers"][0]["id"] == "office"
 
 
+def test_a_team_has_a_limited_number_of_servers(manager, office, settings):
+    settings.MCP_SERVERS_PER_TEAM = 1
+    superuser = Caller(api_key(UserFactory(is_superuser=True, is_staff=True)))
+    superuser.post(CLIENTS, body("shared", ownerId="")).body["id"]
+
+    added = manager.post(CLIENTS, body("second"))
+    moved = superuser.patch(f"{CLIENTS}/shared", {"ownerId": "support"})
+
+    assert [(answer.status_code, answer.body["code"]) for answer in (added, moved)] == [
+        (429, "mcp_server_quota_exceeded")
+    ] * 2
+    assert "support has 1 MCP servers" in added.body["error"]
+    assert "Delete one" in added.body["error"]
+    assert [*McpServer.objects.order_by("key").values_list("key", "owner_id")] == [
+        ("office", "support"),
+        ("shared", ""),
+    ]
+    assert manager.patch(CLIENT, {"name": "Bureau", "ownerId": "support"}).status_code == 200
+
+
 def test_unknown_names_are_warnings_and_errors_of_a_strict_request(manager):
     sent = body(server={"timout": 5000}, enabld=False)
     refused = manager.post(f"{CLIENTS}?strict=true", sent)
