@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from django.db import IntegrityError
 from django.utils import timezone
 
+from access_app.permissions import SHARED_OWNER
 from agentcms.wire.validation import find_faults
 from runs_app.engine.threads import run_db
 from tools_app.acp.connection.process import AgentProcess
@@ -25,6 +26,7 @@ from tools_app.acp.workspaces.folders import workspace_folder
 from tools_app.models import AcpSession
 
 MAX_PROCESSES = 8  # of one event loop
+MAX_PROCESSES_OF_TEAM = 6  # for the runs of one team: others need not wait for its prompts
 PROCESS_IDLE_SECONDS = 600.0  # after which a process that nobody uses is ended
 MAX_SESSION_ID_LENGTH = 256  # characters
 NEW_SESSION_MESSAGE = "The agent could not load its earlier session, so it does not remember this conversation."
@@ -47,6 +49,7 @@ ProcessKey = tuple[str, int | None, str, str]  # the team, the conversation, the
 class Slot:
     """A place for a process, with those who wait for it or use it."""
 
+    owner_id: str
     users: int = 0
     process: AgentProcess | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -67,7 +70,7 @@ class AgentPool:
         key: ProcessKey | object = (place.owner_id, place.thread_id, record.key, record.revision)
         if not keeps:
             key = object()
-        slot = await self.take(key)
+        slot = await self.take(key, place.owner_id)
         try:
             async with slot.lock:
                 note = ""
@@ -77,22 +80,29 @@ class AgentPool:
         finally:
             await self.release(key, slot, keeps=keeps)
 
-    async def take(self, key: ProcessKey | object) -> Slot:
-        """Return the place of a key. Wait while all are in use."""
+    async def take(self, key: ProcessKey | object, owner_id: str) -> Slot:
+        """Return the place of a key. Wait while all, or all that a team may have, are in use."""
         async with self.changed:
-            while key not in self.slots and len(self.slots) >= MAX_PROCESSES:
-                idle = next((other for other, slot in self.slots.items() if slot.users == 0), None)
+            while key not in self.slots and (crowd := self.find_crowd(owner_id)):
+                idle = next((other for other in crowd if self.slots[other].users == 0), None)
                 if idle is None:
                     await self.changed.wait()
                 else:
                     self.close(idle)
-            slot = self.slots.pop(key, None) or Slot()
+            slot = self.slots.pop(key, None) or Slot(owner_id)
             self.slots[key] = slot
             slot.users += 1
             if slot.timer is not None:
                 slot.timer.cancel()
                 slot.timer = None
             return slot
+
+    def find_crowd(self, owner_id: str) -> list[ProcessKey | object]:
+        """Return the places of which one has to become free before a team may take another one."""
+        if len(self.slots) >= MAX_PROCESSES:
+            return list(self.slots)
+        own = [key for key, slot in self.slots.items() if slot.owner_id == owner_id]
+        return own if owner_id != SHARED_OWNER and len(own) >= MAX_PROCESSES_OF_TEAM else []
 
     async def release(self, key: ProcessKey | object, slot: Slot, *, keeps: bool) -> None:
         slot.users -= 1

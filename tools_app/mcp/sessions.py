@@ -17,6 +17,7 @@ from mcp import MCPError
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai.mcp import MCPError as ResourceError
 
+from access_app.permissions import SHARED_OWNER
 from tools_app.mcp.connection import Toolset, build_toolset, is_lost_connection
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import Server
@@ -24,6 +25,7 @@ from tools_app.mcp.table import Server
 log = logging.getLogger(__name__)
 
 MAX_SESSIONS = 32  # of one event loop
+MAX_SESSIONS_OF_TEAM = 24  # with the servers of one team: if these are slow, those of others still have connections
 SESSION_IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
 
 # A server in one of its revisions, with the headers that are sent.
@@ -35,6 +37,7 @@ class Session:
     """A connection with its users."""
 
     toolset: Toolset
+    owner_id: str
     users: int = 0
     is_broken: bool = False
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -72,12 +75,13 @@ class SessionPool:
 
     async def _take(self, key: SessionKey, server: Server, headers: Mapping[str, str]) -> Session:
         async with self.changed:
-            while key not in self.sessions and len(self.sessions) >= MAX_SESSIONS:
-                if (idle := self._find_idle()) is not None:
+            while key not in self.sessions and (crowd := self._find_crowd(server.owner_id)):
+                idle = next((other for other in crowd if self.sessions[other].users == 0), None)
+                if idle is not None:
                     self._close(idle)
                 else:
                     await self.changed.wait()
-            session = self.sessions.pop(key, None) or Session(build_toolset(server, headers))
+            session = self.sessions.pop(key, None) or Session(build_toolset(server, headers), server.owner_id)
             self.sessions[key] = session
             session.users += 1
             if session.timer is not None:
@@ -98,8 +102,12 @@ class SessionPool:
         async with self.changed:
             self.changed.notify_all()
 
-    def _find_idle(self) -> SessionKey | None:
-        return next((key for key, session in self.sessions.items() if session.users == 0), None)
+    def _find_crowd(self, owner_id: str) -> list[SessionKey]:
+        """Return the connections of which one has to close before another one of a team may open."""
+        if len(self.sessions) >= MAX_SESSIONS:
+            return list(self.sessions)
+        own = [key for key, session in self.sessions.items() if session.owner_id == owner_id]
+        return own if owner_id != SHARED_OWNER and len(own) >= MAX_SESSIONS_OF_TEAM else []
 
     def _close(self, key: SessionKey) -> None:
         session = self.sessions.get(key)

@@ -101,6 +101,23 @@ def test_an_idle_process_ends(conversations, monkeypatch):
     assert asyncio.run(converse()) == ["one two 1 a", "one two 1 b"]
 
 
+def test_a_team_leaves_places_to_others():
+    async def take():
+        pool = agent_pool()
+        for _ in range(sessions.MAX_PROCESSES_OF_TEAM):
+            await pool.take(object(), "support")
+        waiting = asyncio.ensure_future(pool.take(object(), "support"))
+        await asyncio.wait([waiting], timeout=0.1)
+        has_waited = not waiting.done()
+        waiting.cancel()
+        for _ in range(sessions.MAX_PROCESSES - sessions.MAX_PROCESSES_OF_TEAM):
+            await asyncio.wait_for(pool.take(object(), "legal"), 20)
+        return has_waited
+
+    assert asyncio.run(take())
+
+
 def test_the_limits_are_those_of_the_documentation():
     assert (process.START_TIMEOUT, process.CANCEL_TIMEOUT) == (60, 2)
-    assert (sessions.MAX_PROCESSES, sessions.PROCESS_IDLE_SECONDS) == (8, 600)
+    limits = (sessions.MAX_PROCESSES, sessions.MAX_PROCESSES_OF_TEAM, sessions.PROCESS_IDLE_SECONDS)
+    assert limits == (8, 6, 600)

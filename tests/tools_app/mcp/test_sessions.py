@@ -68,6 +68,25 @@ def test_a_call_waits_while_all_connections_are_in_use(server, monkeypatch):
     assert asyncio.run(asyncio.wait_for(run(), 120)) == (True, ["ann"], 2, ["bob"])
 
 
+def test_a_team_whose_servers_are_slow_leaves_connections_to_others(server, monkeypatch):
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
+    monkeypatch.setattr(sessions, "MAX_SESSIONS_OF_TEAM", 2)
+    slow, other = (dataclasses.replace(server, owner_id=owner) for owner in ("support", "legal"))
+
+    async def run():
+        calls = [call_tool(slow, "wait", {"seconds": 60}, CallerNames(name)) for name in ("ann", "bob", "cleo")]
+        busy = [asyncio.ensure_future(call) for call in calls]
+        await until(lambda: sum(session.is_open for session in session_pool().sessions.values()) == 2)
+        result, seen = await add(other, CallerNames("dora")), users()
+        for call in busy:
+            call.cancel()
+        await asyncio.wait(busy)
+        await session_pool().close_all()
+        return result, seen
+
+    assert asyncio.run(asyncio.wait_for(run(), 120)) == (2, ["ann", "bob", "dora"])
+
+
 def test_an_idle_connection_closes_and_the_next_call_connects_anew(server, monkeypatch):
     monkeypatch.setattr(sessions, "SESSION_IDLE_SECONDS", 0.1)
 
@@ -83,4 +102,5 @@ def test_an_idle_connection_closes_and_the_next_call_connects_anew(server, monke
 
 
 def test_the_limits_are_those_of_the_documentation():
-    assert (sessions.MAX_SESSIONS, sessions.SESSION_IDLE_SECONDS) == (32, 60)
+    limits = (sessions.MAX_SESSIONS, sessions.MAX_SESSIONS_OF_TEAM, sessions.SESSION_IDLE_SECONDS)
+    assert limits == (32, 24, 60)
