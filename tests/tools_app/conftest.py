@@ -16,7 +16,8 @@ from tests.served import free_port
 from tools_app.mcp.table import server_table
 from tools_app.models import McpServer
 
-PROGRAM = Path(__file__).parent.parent / "mcp_servers" / "office.py"
+PROGRAM = Path(__file__).parent.parent / "mcp_servers" / "office.py"  # with the library, which takes a second to load
+SMALL_PROGRAM = PROGRAM.with_name("printer.py")
 
 
 @pytest.fixture(autouse=True)
@@ -66,14 +67,28 @@ def http_server(db, http_url, loopback):
 
 @pytest.fixture
 def commands(settings):
-    """Name the server of the tests as a program, in the sandbox and without."""
-    argv = [sys.executable, str(PROGRAM), "stdio"]
-    settings.MCP_COMMANDS = {"boxed": {"argv": argv}, "bare": {"argv": argv, "sandbox": "none"}}
+    """Name the programs of the tests: the small one, in the sandbox and without, and the one with the library."""
+    argv = [sys.executable, str(SMALL_PROGRAM)]
+    settings.MCP_COMMANDS = {
+        "boxed": {"argv": argv},
+        "bare": {"argv": argv, "sandbox": "none"},
+        "library": {"argv": [sys.executable, str(PROGRAM), "stdio"]},
+    }
 
 
 @pytest.fixture
 def program_server(db, commands):
+    """Return the row of a small program."""
+    return program_row("boxed")
+
+
+@pytest.fixture
+def library_server(db, commands):
     """Return the row of the server of the tests as a program."""
+    return program_row("library")
+
+
+def program_row(command):
     return McpServer.objects.create(
-        key="printer", title="Printer", transport="stdio", command_key="boxed", connect_timeout=30
+        key="printer", title="Printer", transport="stdio", command_key=command, connect_timeout=30
     )

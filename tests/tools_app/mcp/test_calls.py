@@ -42,7 +42,10 @@ def test_a_result_is_not_compared_with_the_schema_of_a_hostile_server(http_serve
     assert call_all(server_from_row(http_server), ("riddle", {})) == [{"text": "a" * 40 + "!"}]
 
 
-def test_a_tool_is_called_fails_and_is_missing(server):
+@pytest.mark.parametrize("name", ["http_server", "library_server"])
+def test_a_tool_is_called_fails_and_is_missing(name, request):
+    server = server_from_row(request.getfixturevalue(name))
+
     results = call_all(
         server,
         ("add", {"a": 2, "b": 40}),

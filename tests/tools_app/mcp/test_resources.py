@@ -15,7 +15,7 @@ from tools_app.mcp.table import server_from_row
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("name", ["http_server", "program_server"])
+@pytest.mark.parametrize("name", ["http_server", "library_server"])
 def test_it_lists_and_reads_resources(request, name):
     row = request.getfixturevalue(name)
     list_and_store(row)
