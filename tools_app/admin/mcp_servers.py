@@ -24,7 +24,7 @@ from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import tool_rows, usage_context, version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing
-from tools_app.mcp.table import server_unavailable_reason, switch_server
+from tools_app.mcp.table import definitions_of, server_unavailable_reason, switch_server
 from tools_app.mcp.versions import SNAPSHOT_COLUMNS, Restored, find_version, restore_version
 from tools_app.models import McpServer
 
@@ -43,7 +43,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     actions = ("enable", "disable", "list_tools_of_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[McpServer]:
-        return McpServer.objects.for_user(request.user)
+        return McpServer.objects.for_user(request.user).without_definitions()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_module_permission(request) and has_role_somewhere(request.user, Role.MANAGER)
@@ -202,7 +202,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
 
     @admin.display(description="tools")
     def tool_count(self, row: McpServer) -> int:
-        return len(row.tools)
+        return len(definitions_of(row).tools)
 
     @admin.display
     def state(self, row: McpServer) -> str:
@@ -212,7 +212,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
             return reason
         if row.list_error:
             return row.list_error
-        if changed := len(row.changed_tools):
+        if changed := len(definitions_of(row).changed):
             return f"{changed} changed tool{'s' if changed > 1 else ''} to accept"
         return "Ready" if row.listed_at else "Not listed yet"
 

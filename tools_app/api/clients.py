@@ -47,7 +47,7 @@ class ClientsView(JSONView):
             paging = query.paging(100)
             owner_id = query.text("ownerId")
             unknown = query.check_unknown_names()
-        rows = McpServer.objects.for_user(request.user)
+        rows = McpServer.objects.for_user(request.user).without_definitions()
         if owner_id is not None:
             rows = rows.filter(owner_id=owner_id)
         page = [client_body(row) for row in rows[paging.start : paging.stop]]

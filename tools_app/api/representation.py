@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tools_app.mcp.accepted_definitions import Definition, find_differences
+from tools_app.mcp.table import definitions_of
 from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVersion
 from tools_app.programs.environment import MASK
 
@@ -16,6 +17,7 @@ def etag(row: McpServer | AcpAgent) -> str:
 
 def client_body(row: McpServer) -> dict[str, Any]:
     """Return a stored MCP client: the configuration of a server, without the values of its headers."""
+    definitions = definitions_of(row)
     return {
         "id": row.key,
         "name": row.title,
@@ -25,8 +27,8 @@ def client_body(row: McpServer) -> dict[str, Any]:
         "prefix": row.prefix,
         "approval": row.approval,
         "enabled": row.is_enabled,
-        "toolCount": len(row.tools),
-        "changedTools": row.changed_tools,
+        "toolCount": len(definitions.tools),
+        "changedTools": definitions.changed,
         "listedAt": row.listed_at,
         "listError": row.list_error or None,
         "versionNumber": row.last_version_number,

@@ -42,7 +42,7 @@ class ServersView(JSONView):
             limit = query.integer("limit", paging.per_page, 1, 1000)
             offset = query.integer("offset", paging.start)
             unknown = query.check_unknown_names()
-        rows = McpServer.objects.for_user(request.user).filter(is_enabled=True)
+        rows = McpServer.objects.for_user(request.user).without_definitions().filter(is_enabled=True)
         count = rows.count()
         end = offset + limit
         body: dict[str, Any] = {

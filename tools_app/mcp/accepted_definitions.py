@@ -16,6 +16,10 @@ MAX_TOOLS = 500  # of one server
 MAX_NAME_LENGTH = 128
 MAX_DESCRIPTION_LENGTH = 20_000
 MAX_SCHEMA_LENGTH = 64 * 1024  # characters of JSON
+MAX_LISTING_LENGTH = 1024 * 1024  # characters of JSON of all definitions: each process keeps those of all servers
+MAX_ACCEPTED, MAX_ACCEPTED_LENGTH = 2 * MAX_TOOLS, 2 * MAX_LISTING_LENGTH  # with the tools that are gone
+MAX_REASONS = 20  # why tools are left out
+SURPLUS_REASON = "the server has listed too many other tools before. Delete the server and add it again."
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -45,6 +49,11 @@ class Definition:
     def hash(self) -> str:
         """A hash of all that a model or a person decides by."""
         return sha256_hex(canonical({"name": self.name, **self.to_json()}))
+
+    @cached_property
+    def length(self) -> int:
+        """The characters of the definition as JSON."""
+        return len(canonical({"name": self.name, **self.to_json()}))
 
     @property
     def schema_text(self) -> str:
@@ -85,6 +94,11 @@ def find_differences(before: Definition, after: Definition) -> list[Difference]:
     return [Difference(part, old[part], new[part]) for part in old if not json_equal(old[part], new[part])]
 
 
+def changed_names(tools: Mapping[str, Definition], accepted: Mapping[str, Definition]) -> list[str]:
+    """Return the names of the tools whose definition differs from the accepted one."""
+    return [name for name, item in tools.items() if item.hash != accepted[name].hash]
+
+
 class Listing(NamedTuple):
     """The tools that a server listed, and the reasons why others are left out."""
 
@@ -95,14 +109,50 @@ class Listing(NamedTuple):
 def parse_listing(tools: Iterable[Mapping[str, Any]]) -> Listing:
     """Return the definitions of listed tools, which have wire names. Those that no agent could use are left out."""
     definitions: dict[str, Definition] = {}
-    left_out: list[str] = []
-    for tool in tools:
+    reasons: dict[int, str] = {}  # by the position, because a name may be listed twice
+    length = 0
+    for position, tool in enumerate(tools):
         name = str(tool.get("name", ""))
-        if reason := _find_reason(name, tool, definitions):
-            left_out.append(f"'{printable(name[:MAX_NAME_LENGTH])}' is left out: {reason}")
+        reason = _find_reason(name, tool, definitions)
+        if not reason:
+            definition = _parse_tool(name, tool)
+            length += definition.length
+            if length <= MAX_LISTING_LENGTH:
+                definitions[name] = definition
+                continue
+            length -= definition.length
+            reason = f"all definitions of a server have at most {MAX_LISTING_LENGTH // 1024:,} kB."
+        reasons[position] = left_out_message(name, reason)
+    return Listing(definitions, shortened([*reasons.values()]))
+
+
+def left_out_message(name: str, reason: str) -> str:
+    return f"'{printable(name[:MAX_NAME_LENGTH])}' is left out: {reason}"
+
+
+def shortened(reasons: list[str]) -> list[str]:
+    """Return the first reasons, and how many more there are."""
+    more = len(reasons) - MAX_REASONS
+    return reasons if more <= 0 else [*reasons[:MAX_REASONS], f"{more:,} more tools are left out."]
+
+
+def without_surplus(listing: Listing, accepted: Mapping[str, Definition]) -> Listing:
+    """Return a list without the new tools of a server that has listed too many others before.
+
+    The definitions of tools that are gone are kept, so that one that comes back with another definition is noticed. A
+    server that always names other tools would fill the database.
+    """
+    count, length = len(accepted), sum(definition.length for definition in accepted.values())
+    definitions: dict[str, Definition] = {}
+    reasons: list[str] = []
+    for name, definition in listing.definitions.items():
+        if name not in accepted:
+            count, length = count + 1, length + definition.length
+        if name in accepted or (count <= MAX_ACCEPTED and length <= MAX_ACCEPTED_LENGTH):
+            definitions[name] = definition
         else:
-            definitions[name] = _parse_tool(name, tool)
-    return Listing(definitions, left_out)
+            reasons.append(left_out_message(name, SURPLUS_REASON))
+    return Listing(definitions, [*listing.left_out, *shortened(reasons)])
 
 
 def _find_reason(name: str, tool: Mapping[str, Any], known: Mapping[str, Definition]) -> str:

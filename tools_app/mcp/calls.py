@@ -51,6 +51,7 @@ from tools_app.mcp.sessions import session_pool
 from tools_app.mcp.table import Server
 from tools_app.models import McpServer
 
+MAX_LISTING_SECONDS = 60  # for the connection and the list: a worker waits for it
 MAX_LISTING_BYTES = 16 * 1024 * 1024  # of all pages of a list: a server could send pages without end
 MAX_RESULT_BYTES = 256 * 1024  # of the images and files of a result
 
@@ -129,14 +130,14 @@ def without_files(server: Server, value: Any) -> Any:
 async def list_tools(server: Server) -> Listing:
     """Connect to a server and return its tools. Raise McpError."""
     toolset: Toolset | None = None
+    seconds = min(server.connect_timeout, MAX_LISTING_SECONDS // 2)
     try:
-        async with asyncio.timeout(server.connect_timeout * 2):
+        async with asyncio.timeout(seconds * 2):
             # Not from the pool: a listing also tests whether a new connection works.
             toolset = build_toolset(server, fill_headers(server.headers, CallerNames()), MAX_LISTING_BYTES)
             async with toolset:
                 tools, reads = await toolset.list_tools(), await has_resources(toolset)
     except TimeoutError:
-        seconds = server.connect_timeout
         raise McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=seconds)) from None
     except ValidationError as error:
         raise McpError(" ".join(error.messages)) from None

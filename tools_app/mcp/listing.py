@@ -12,14 +12,18 @@ from django.utils import timezone
 from access_app.caller import Caller
 from agentcms.errors import NotFound, Unprocessable
 from jobs_app.models import Job
+from jobs_app.places import JobPlaces
 from jobs_app.runner import enqueue, enqueue_unless_queued, job_handler
-from tools_app.mcp.accepted_definitions import Listing
+from tools_app.mcp.accepted_definitions import Listing, without_surplus
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 LIST_TOOLS = "list_mcp_tools"
 SECONDS_BETWEEN_LISTINGS = 60  # that calls of unknown tools start
+LISTINGS_PER_WORKER = 2  # at once: servers that do not answer must not occupy all threads
+
+places = JobPlaces(lambda: LISTINGS_PER_WORKER)
 
 
 class ListingFailed(Unprocessable):
@@ -27,8 +31,12 @@ class ListingFailed(Unprocessable):
 
 
 @job_handler(LIST_TOOLS, "Listing of MCP tools")
-def run_listing(job: Job) -> dict[str, Any]:
+def run_listing(job: Job) -> Any:
     """List the tools of one server, or of all enabled ones. Report each server that failed."""
+    return places.run(job, list_tools_of_job)
+
+
+def list_tools_of_job(job: Job) -> dict[str, Any]:
     key = job.parameters.get("server")
     if key is not None:
         row = McpServer.objects.filter(key=key).first()
@@ -79,6 +87,7 @@ def store_listing(server_id: int, listing: Listing) -> dict[str, Any]:
         if row is None:
             raise NotFound("The MCP server was deleted while it was asked for its tools.")
         before, changed_before = set(row.tools), set(row.changed_tools)
+        listing = without_surplus(listing, row.accepted_definitions)
         row.tools = {name: item.to_json() for name, item in listing.definitions.items()}
         row.accepted = {**row.tools, **row.accepted}
         row.listed_at, row.list_error = timezone.now(), "\n".join(listing.left_out)

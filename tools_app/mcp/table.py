@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from agentcms.db.cached_table import CachedTable
-from tools_app.mcp.accepted_definitions import Definition
+from tools_app.mcp.accepted_definitions import Definition, changed_names
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
 
@@ -39,9 +41,30 @@ class Server:
         return not self.reason
 
 
-def server_from_row(row: McpServer) -> Server:
-    """Return a server with its decrypted headers."""
-    headers = row.headers
+class Definitions(NamedTuple):
+    """The definitions of a server, as the row of a time has them."""
+
+    updated_at: datetime
+    tools: Mapping[str, Definition]
+    accepted: Mapping[str, Definition]
+
+    @classmethod
+    def from_row(cls, row: McpServer) -> Definitions:
+        return cls(row.updated_at, row.definitions, row.accepted_definitions)
+
+    @property
+    def changed(self) -> list[str]:
+        """The names of the tools whose definition differs from the accepted one."""
+        return changed_names(self.tools, self.accepted)
+
+
+def revision_of(row: McpServer) -> str:
+    return f"{row.pk} {row.updated_at.isoformat()}"
+
+
+def server_from_row(row: McpServer, definitions: Definitions | None = None) -> Server:
+    """Return a server with its decrypted headers. Without `definitions`, they are read from the row."""
+    headers, definitions = row.headers, definitions or Definitions.from_row(row)
     return Server(
         row.key,
         row.title,
@@ -53,11 +76,11 @@ def server_from_row(row: McpServer) -> Server:
         row.call_timeout,
         row.prefix or row.key,
         row.approval == McpServer.Approval.ALWAYS,
-        f"{row.pk} {row.updated_at.isoformat()}",
+        revision_of(row),
         server_unavailable_reason(row, headers),
         headers or {},
-        row.definitions,
-        row.accepted_definitions,
+        definitions.tools,
+        definitions.accepted,
     )
 
 
@@ -92,8 +115,29 @@ def switch_server(server_id: int, is_enabled: bool | None = None) -> tuple[McpSe
     return row, reason
 
 
-def load_servers() -> dict[str, Server]:
-    return {row.key: server_from_row(row) for row in McpServer.objects.all()}
+class ServerReader:
+    """Reads all servers. Their definitions are large, and only read again after a server was changed."""
+
+    def __init__(self) -> None:
+        self.definitions: Mapping[int, Definitions] = {}  # by primary key
+
+    def read(self) -> dict[str, Server]:
+        known, rows = self.definitions, list(McpServer.objects.without_definitions())
+        changed = [row.pk for row in rows if row.pk not in known or known[row.pk].updated_at != row.updated_at]
+        fresh = McpServer.objects.in_bulk(changed) if changed else {}
+        rows = [fresh.get(row.pk, row) for row in rows if row.pk in fresh or row.pk not in changed]
+        definitions = {row.pk: Definitions.from_row(row) if row.pk in fresh else known[row.pk] for row in rows}
+        self.definitions = definitions
+        return {row.key: server_from_row(row, definitions[row.pk]) for row in rows}
 
 
+load_servers = ServerReader().read
 server_table = CachedTable(load_servers, lambda server: f"{server.revision} {server.reason}")
+
+
+def definitions_of(row: McpServer) -> Definitions:
+    """Return the definitions of a row. Lists leave them out of their query: this process usually has them."""
+    server = server_table.find(row.key)
+    if server is not None and server.revision == revision_of(row):
+        return Definitions(row.updated_at, server.tools, server.accepted)
+    return Definitions.from_row(row)

@@ -29,7 +29,7 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
     async def call(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
         # Not the server that the agent was built with: it may be switched off, or have other headers by now.
         server = await run_db(server_table.find, server_key)
-        if server is None:
+        if server is None or server.owner_id != entry.owner_id:  # another team may have taken the key since
             raise McpError("The MCP server of this tool was deleted.")
         if name not in server.tools or server.tools[name].hash != definition_hash:
             raise McpError(

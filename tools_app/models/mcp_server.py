@@ -16,7 +16,7 @@ from access_app.permissions import SHARED_OWNER, can_have_role, has_role, has_ro
 from access_app.role import Role
 from agentcms.db.encryption import decrypt, encrypt
 from agentcms.outbound.addresses import AddressRefused, validate_url
-from tools_app.mcp.accepted_definitions import Definition
+from tools_app.mcp.accepted_definitions import Definition, changed_names
 from tools_app.mcp.headers import validate_headers
 from tools_app.models.versioned import VersionedConfiguration
 from tools_app.programs.commands import MCP_COMMANDS
@@ -36,6 +36,10 @@ class McpServerQuerySet(models.QuerySet["McpServer"]):
             return self.none()
         memberships = owner_ids_for(user)
         return self.filter(Q(owner_id__in=memberships) | Q(Exists(memberships), owner_id=SHARED_OWNER))
+
+    def without_definitions(self) -> Self:
+        """Leave out the long columns. Lists use this."""
+        return self.defer("tools", "accepted")
 
     def usable_by(self, owner_id: str) -> Self:
         """Filter to the servers that agents of this owner may use."""
@@ -175,8 +179,7 @@ class McpServer(VersionedConfiguration):
     @property
     def changed_tools(self) -> list[str]:
         """The names of the tools whose definition differs from the accepted one."""
-        accepted = self.accepted_definitions
-        return [name for name, item in self.definitions.items() if item.hash != accepted[name].hash]
+        return changed_names(self.definitions, self.accepted_definitions)
 
     @property
     def snapshot(self) -> dict[str, Any]:

@@ -1,20 +1,33 @@
 """The listing of the tools of MCP servers, and changes of their definitions."""
 
 import asyncio
+import socket
 import sys
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from agentcms.errors import NotFound, Unprocessable
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
-from tests.tools_app.conftest import PROGRAM
-from tools_app.mcp.accepted_definitions import parse_listing
+from tests.api_client import Caller
+from tests.factories import UserFactory, api_key
+from tools_app.mcp import calls
+from tools_app.mcp.accepted_definitions import MAX_REASONS, parse_listing
 from tools_app.mcp.calls import list_tools
 from tools_app.mcp.errors import McpError
-from tools_app.mcp.listing import accept_definition, enqueue_listing, store_listing
-from tools_app.mcp.table import server_from_row
+from tools_app.mcp.listing import (
+    LIST_TOOLS,
+    LISTINGS_PER_WORKER,
+    accept_definition,
+    enqueue_listing,
+    places,
+    store_listing,
+)
+from tools_app.mcp.table import ServerReader, server_from_row, server_table
 from tools_app.models import McpServer
 from tools_app.programs.commands import INHERITED_VARIABLES
 from tools_app.tasks import list_mcp_tools
@@ -29,7 +42,7 @@ def list_now(row):
     return job
 
 
-@pytest.mark.parametrize("name", ["http_server", "program_server"])
+@pytest.mark.parametrize("name", ["http_server", "library_server"])
 def test_a_job_lists_the_tools_of_a_server(request, name):
     row = request.getfixturevalue(name)
 
@@ -122,6 +135,106 @@ def test_definitions_that_no_agent_could_use_are_left_out(http_server):
     assert report["leftOut"][-2].startswith("'a b  ' is left out: ")
 
 
+def definitions(count, size, prefix="t"):
+    return [
+        {"name": f"{prefix}{number}", "description": "x" * size, "inputSchema": {"type": "object"}}
+        for number in range(count)
+    ]
+
+
+def test_all_definitions_of_a_server_have_a_limited_size():
+    listing = parse_listing(definitions(100, 19_000))
+
+    assert 50 <= len(listing.definitions) <= 55
+    assert len(listing.left_out) == MAX_REASONS + 1
+    assert "all definitions of a server have at most 1,024 kB" in listing.left_out[0]
+    assert listing.left_out[-1].endswith(" more tools are left out.")
+
+
+def test_the_reasons_of_countless_tools_are_shortened():
+    listing = parse_listing(definitions(2000, 0))
+
+    assert len(listing.definitions) == 500
+    assert listing.left_out[MAX_REASONS:] == ["1,480 more tools are left out."]
+
+
+def test_a_server_that_always_lists_other_tools_fills_nothing(http_server):
+    for number in range(4):
+        report = store_listing(http_server.pk, parse_listing(definitions(400, 0, f"of-{number}-")))
+        http_server.refresh_from_db()
+
+    assert len(http_server.accepted) == 1000
+    assert http_server.tools == {}
+    assert "listed too many other tools before" in report["leftOut"][0]
+    assert len(http_server.list_error) < 10_000
+    store_listing(http_server.pk, parse_listing(definitions(400, 0, "of-0-")))
+    http_server.refresh_from_db()
+    assert len(http_server.tools) == 400
+
+
+def test_the_definitions_of_servers_that_did_not_change_are_not_read_again(http_server, program_server):
+    for row in (http_server, program_server):
+        store_listing(row.pk, parse_listing(definitions(1, 0)))
+    read = ServerReader().read
+    assert read()["office"].tools["t0"].name == "t0"
+
+    with CaptureQueriesContext(connection) as queries:
+        read()
+    assert [query for query in queries.captured_queries if '"tools"' in query["sql"]] == []
+    store_listing(http_server.pk, parse_listing(definitions(1, 5)))
+    McpServer.objects.filter(pk=program_server.pk).update(approval="always")
+    servers = read()
+
+    assert servers["office"].tools["t0"].description == "xxxxx"
+    assert servers["printer"].always_asks
+    http_server.delete()
+    assert [*read()] == ["printer"]
+
+
+def test_lists_of_servers_do_not_read_the_definitions(http_server, program_server, client):
+    for row in (http_server, program_server):
+        store_listing(row.pk, parse_listing(definitions(3, 0)))
+    store_listing(http_server.pk, parse_listing(definitions(3, 5)))
+    user = UserFactory(is_superuser=True, is_staff=True)
+    api = Caller(api_key(user))
+    client.force_login(user)
+    server_table.get()
+
+    with CaptureQueriesContext(connection) as queries:
+        listed = {row["id"]: row for row in api.get("/api/stored/mcp-clients").body["mcpClients"]}
+        api.get("/api/mcp/v0/servers")
+        page = client.get(reverse("admin:tools_app_mcpserver_changelist")).content.decode()
+
+    assert [query for query in queries.captured_queries if '"tools"' in query["sql"]] == []
+    assert [listed["printer"][name] for name in ("toolCount", "changedTools")] == [3, []]
+    assert listed["office"]["changedTools"] == ["t0", "t1", "t2"]
+    assert "3 changed tools to accept" in page
+
+
+def test_servers_that_do_not_answer_leave_threads_to_other_jobs(http_server):
+    jobs = [Job.objects.create_claimed(LIST_TOOLS, {}) for _ in range(LISTINGS_PER_WORKER)]
+    assert all(places.take(job) for job in jobs)
+    try:
+        waiting = run_claimed(str(enqueue_listing(http_server).pk))
+        waiting.refresh_from_db()
+
+        assert waiting.state == Job.State.QUEUED
+    finally:
+        for _ in jobs:
+            places.free()
+    assert run_claimed(str(waiting.pk)).state == Job.State.DONE
+
+
+def test_a_listing_ends_in_time_whatever_the_time_limit_of_the_server(http_server, monkeypatch):
+    monkeypatch.setattr(calls, "MAX_LISTING_SECONDS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        http_server.url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        http_server.connect_timeout = 600
+
+        with pytest.raises(McpError, match="did not answer within"):
+            asyncio.run(asyncio.wait_for(list_tools(server_from_row(http_server)), 20))
+
+
 ENDLESS = """
 import json, sys
 for number, line in enumerate(sys.stdin):
@@ -179,4 +292,3 @@ def test_a_program_gets_no_secret_and_in_the_sandbox_no_file_and_no_network(
     assert "SECRET_KEY" not in names
     assert bare["file"] == "succeeded: 'hush'"
     assert {*bare_names} <= {*INHERITED_VARIABLES, "LC_CTYPE"}  # Python sets the last one itself
-    assert PROGRAM.exists()

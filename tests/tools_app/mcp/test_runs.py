@@ -1,13 +1,18 @@
 """Tools of MCP servers in runs of agents."""
 
+import asyncio
 import json
 import socket
+from types import SimpleNamespace
+from uuid import uuid4
 
 import pytest
+from pydantic_ai import ToolFailed
 
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from runs_app.engine import leases
+from runs_app.engine.context import RunDeps
 from runs_app.models import PendingCall
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
@@ -154,6 +159,20 @@ def test_the_instructions_of_a_server_reach_no_model(idle_engine, http_server, p
     assert "office_add" in requests[0]
     assert "42" in requests[1]
     assert not [request for request in requests if "Ignore all other" in request]
+
+
+def test_a_server_that_another_team_added_under_the_same_id_is_not_called(idle_engine, office, loopback):
+    """The run began with the server of its own team, which was deleted meanwhile."""
+    office.owner_id = "support"
+    office.save()
+    tools, _ = built(agent_with({"office": {}}, "support"))
+    McpServer.objects.filter(pk=office.pk).update(owner_id="legal")
+    server_table.invalidate()
+    context = SimpleNamespace(deps=RunDeps(uuid4(), "a", "support", None, call_sub_agent=None), tool_call_id="1")
+    context.tool_call_metadata = None
+
+    with pytest.raises(ToolFailed, match="The MCP server of this tool was deleted"):
+        asyncio.run(tools["office_add"].function(context, a=2, b=40))
 
 
 def test_a_call_that_needs_approval_waits_for_a_person(idle_engine, office):
