@@ -11,9 +11,11 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from agentcms.wire.canonical import json_equal
+from agents_app.configuration.schema import Issue
 from agents_app.forms.fields import RawTextField
 from agents_app.forms.objects.field import ObjectField, StructuredValue, is_json_view
-from agents_app.forms.objects.schema import SchemaMembers, schema_members
+from agents_app.forms.objects.members import InputError
+from agents_app.forms.objects.schema import WHOLE_VALUE, SchemaMembers, schema_members
 from runs_app.approvals.decisions import MAX_DECISION_REASON_LENGTH
 from runs_app.display.approvals import PendingCallView
 
@@ -44,6 +46,7 @@ class DecisionForm(forms.Form):
     ) -> None:
         super().__init__(data, prefix=f"call-{call_id}")
         self.value = value
+        self.issues: list[ValidationError] = []  # of a decision that does not fit its call
         self.shape = schema_members(schema) or SchemaMembers(())
         self.fields[DATA] = ObjectField(members=self.shape.members, label=label)
         has_no_value = value is None and bool(self.shape.members)
@@ -61,7 +64,10 @@ class DecisionForm(forms.Form):
         bound = self[DATA]
         if not view and self.is_bound and is_json_view(self.data, bound.html_name):
             view = "json"
-        return StructuredValue.build(bound, view)
+        value = StructuredValue.build(bound, view)
+        if value.inputs is not None:
+            value.inputs.errors += [error for error in self.issues if isinstance(error, InputError)]
+        return value
 
     @property
     def edited(self) -> Any:
@@ -73,6 +79,17 @@ class DecisionForm(forms.Form):
         """True if the arguments of the valid form are not those that were shown."""
         return not json_equal(self.edited, self.value)
 
-    def add_issues(self, messages: Iterable[str]) -> None:
-        """Show messages at the arguments."""
-        self.add_error(DATA, ValidationError([*messages]))
+    def add_issues(self, issues: Iterable[Issue]) -> None:
+        """Show the issues of a decision at their inputs, or below all of them."""
+        self.issues = [self.describe_issue(issue) for issue in issues]
+        self.add_error(DATA, ValidationError(self.issues))
+
+    def describe_issue(self, issue: Issue) -> ValidationError:
+        """Return an issue as the error of the input of its argument, or of the whole field."""
+        path = issue.field.partition(".")[2]  # without `arguments` or `resumeData`
+        name = path.replace("[", ".").partition(".")[0] if self.shape.is_object else WHOLE_VALUE
+        member = next((member for member in self.shape.members if member.name == name), None)
+        if member is None or is_json_view(self.data, self[DATA].html_name):
+            return ValidationError(f"{path}: {issue.message}" if path else issue.message)
+        text = issue.message if path in ("", name) else f"{path}: {issue.message}"
+        return InputError(f"{member.label}: {text}", f"{self[DATA].html_name}-{name}:0", text)

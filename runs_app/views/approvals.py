@@ -90,8 +90,9 @@ def decide_call(request: HttpRequest, call_id: UUID) -> HttpResponse:
     except (ArgumentsChanged, CallExpired, NotSuspended) as error:
         return render_conflict(request, call, error.error)
     except ConfigError as error:
-        form.add_issues(f"{issue.field}: {issue.message}" if issue.field else issue.message for issue in error.issues)
-        return render_call(request, call, mode="edit", form=form, status=422)
+        form.add_issues(error.issues)
+        mode = "" if view.is_question else "edit"  # a question can still be declined
+        return render_call(request, call, mode=mode, form=form, status=422)
     return confirm(request, decided)
 
 

@@ -83,6 +83,7 @@ def test_a_sub_agent_waits_and_goes_on_over_messages(idle_engine, planned):
         ("temporal", {"TEMPORAL_ADDRESS": "127.0.0.1:1"}, "The server of Temporal is unavailable"),
     ],
 )
+@pytest.mark.parametrize("local_engine", ["process"], indirect=True)
 def test_without_the_service_the_process_that_starts_a_run_executes_it(
     name, setting, service, planned, idle_engine, settings, caplog, monkeypatch
 ):

@@ -131,8 +131,21 @@ def test_arguments_that_do_not_fit_stay_in_the_form_with_an_error(editor, call):
     assert (wrong.status_code, missing.status_code) == (422, 422)
     assert "Amount: This must be a number" in page_text(wrong)
     assert "a lot" in wrong.content.decode()
-    assert "amount: This is required." in page_text(missing)
+    assert f'name="call-{call.pk}-data-amount" value="" autocomplete="off" inputmode="decimal" aria-invalid' in (
+        missing.content.decode()
+    )
+    assert "Amount: This is required." in page_text(missing)
+    assert "arguments." not in page_text(missing)
     assert PendingCall.objects.get().is_open
+
+
+def test_json_that_does_not_fit_has_its_errors_below_it(editor, call):
+    sent = {"mode": "edit", "data": '{"order": "A-17", "amount": "a lot"}'}
+
+    wrong = decide(editor, call, "approve", HTMX, **sent)
+
+    assert wrong.status_code == 422
+    assert "<li>amount: " in wrong.content.decode()
 
 
 def test_arguments_can_be_edited_as_json(editor, call):
@@ -163,7 +176,8 @@ def test_a_question_is_answered_in_fields(editor, call):
     call.refresh_from_db()
     assert "Which day?" in page
     assert "Day" in page
-    assert "date: This is required." in page_text(missing)
+    assert "Day: This is required." in page_text(missing)
+    assert f"/approvals/{call.pk}?mode=decline" in missing.content.decode()
     assert (call.state, call.resume_data) == ("resumed", {"date": "Monday"})
 
 
