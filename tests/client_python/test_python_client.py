@@ -3,12 +3,12 @@
 import asyncio
 import inspect
 import re
+import time
 from pathlib import Path
 
 import httpx
 import pytest
 from agentcms_client import CALLS, ApiError, AsyncClient, Client, Stale
-from agentcms_client import clients as waiting
 
 from tests.served import Served
 
@@ -55,8 +55,8 @@ def pauses(monkeypatch):
     async def nap(seconds):
         taken.append(seconds)
 
-    monkeypatch.setattr(waiting.time, "sleep", taken.append)
-    monkeypatch.setattr(waiting.asyncio, "sleep", nap)
+    monkeypatch.setattr(time, "sleep", taken.append)
+    monkeypatch.setattr(asyncio, "sleep", nap)
     return taken
 
 

@@ -1,7 +1,8 @@
 """A typed client for the API of Agent CMS."""
 
+from agentcms_client.async_client import AsyncClient
 from agentcms_client.calls import CALLS
-from agentcms_client.clients import AsyncClient, Client
+from agentcms_client.client import Client
 from agentcms_client.outcomes import BarMissed, ExperimentFailed, ItemsFailed, Outcome
 from agentcms_client.requests import Call
 from agentcms_client.responses import ApiError, Stale

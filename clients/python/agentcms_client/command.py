@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from agentcms_client.clients import Client
+from agentcms_client.client import Client
 from agentcms_client.outcomes import BarMissed, ExperimentFailed, ItemsFailed, Outcome
 from agentcms_client.reports import json_report, junit_report
 from agentcms_client.responses import ApiError

@@ -20,7 +20,8 @@ from agentcms_client.requests import Call
 from agentcms_client.responses import ApiError
 
 if TYPE_CHECKING:
-    from agentcms_client.clients import AsyncClient, Client
+    from agentcms_client.async_client import AsyncClient
+    from agentcms_client.client import Client
 
 UNFINISHED_STATUSES = ("pending", "running")
 POLL_SECONDS = 0.5

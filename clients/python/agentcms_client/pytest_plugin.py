@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentcms_client.clients import Client
+from agentcms_client.client import Client
 from agentcms_client.experiments import PAGE_SIZE, dataset_path
 from agentcms_client.outcomes import BarMissed, ExperimentFailed, Outcome
 from agentcms_client.requests import Call
