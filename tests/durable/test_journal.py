@@ -27,7 +27,8 @@ def start(plan, *, tools=("count",), text="Begin", thread="", is_durable=True, *
 
 
 def notes(folder, *beginnings):
-    lines = (folder / "notes").read_text().splitlines()
+    path = folder / "notes"  # of which there is none before the first note
+    lines = path.read_text().splitlines() if path.exists() else []
     return [line for line in lines if line.startswith(beginnings)]
 
 
