@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from django.db import transaction
@@ -23,7 +25,14 @@ from memory_app.api.lookups import NOT_GIVEN, caller_of, read_resource, requeste
 from memory_app.api.message_filter import filtered_heads, without_reminders
 from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import derive_fields
-from memory_app.history.messages import Author, NewMessage, append_messages, delete_messages, reject_full_thread
+from memory_app.history.messages import (
+    Author,
+    NewMessage,
+    append_messages,
+    delete_messages,
+    known_keys,
+    reject_full_thread,
+)
 from memory_app.history.threads import get_thread, is_thread_key, thread_not_found
 from memory_app.history.wire_messages import WireMessage, parse_wire_message, ui_messages, wire_messages
 from memory_app.models import Message, Thread
@@ -137,12 +146,12 @@ class SaveMessagesView(JSONView):
         saved: list[WireMessage] = []
         author = Author(request.user.pk, request.user.get_username())
         with transaction.atomic():
-            threads = [writable_thread(caller, item) for item in items]
+            threads = writable_threads(caller, items)
             locked = lock_threads({thread.pk for thread in threads})
-            for thread, rows in zip(threads, parsed, strict=True):
+            for thread, group in groupby(zip(threads, parsed, strict=True), itemgetter(0)):
                 if thread.pk not in locked:
                     raise thread_not_found(thread.key)  # it was deleted meanwhile
-                saved += save_message(locked[thread.pk], rows, author)
+                saved += save_messages(locked[thread.pk], [rows for _, rows in group], author)
             for thread in locked.values():
                 index_if_recalled(thread)
                 observe_if_enabled(thread)
@@ -166,20 +175,46 @@ def parse_messages(items: list[Any]) -> list[list[NewMessage]]:
     return parsed
 
 
-def writable_thread(caller: MemoryCaller, item: dict[str, Any]) -> Thread:
+def writable_threads(caller: MemoryCaller, items: Sequence[dict[str, Any]]) -> list[Thread]:
+    """Return the thread of each message, which is looked up once."""
+    places = [(item["threadId"], item.get("resourceId") or "") for item in items]
+    thread_at = {place: writable_thread(caller, *place) for place in dict.fromkeys(places)}
+    return [thread_at[place] for place in places]
+
+
+def writable_thread(caller: MemoryCaller, key: str, resource: str) -> Thread:
     """Return the thread of a message, which must exist. Participants may write too."""
-    resource = item.get("resourceId") or ""
     if caller.is_bound:
         caller.resource_to_write(resource)
-    return get_thread(caller, item["threadId"], resource)
+    return get_thread(caller, key, resource)
 
 
-def save_message(thread: Thread, rows: list[NewMessage], author: Author) -> list[WireMessage]:
-    """Append a message to a locked thread. The same message again is returned as it is stored."""
-    stored = thread.messages.filter(key=rows[0].key).first() if rows[0].key else None
-    if stored is None:
-        reject_full_thread(thread, len(rows))
-        return wire_messages(thread, append_messages(thread, rows, author=author))
+def save_messages(thread: Thread, messages: Sequence[list[NewMessage]], author: Author) -> list[WireMessage]:
+    """Append messages to a locked thread, the new ones together. Those that it has are returned as they are stored."""
+    known = known_keys(thread, (rows[0].key for rows in messages if rows[0].key))
+    saved: list[WireMessage] = []
+    new: list[NewMessage] = []
+    for rows in messages:
+        if rows[0].key in known:
+            saved += append_new(thread, new, author)
+            saved += stored_message(thread, rows)
+            new = []
+        else:
+            known |= {rows[0].key} - {""}  # the same request may have it twice
+            new += rows
+    return saved + append_new(thread, new, author)
+
+
+def append_new(thread: Thread, rows: Sequence[NewMessage], author: Author) -> list[WireMessage]:
+    if not rows:
+        return []
+    reject_full_thread(thread, len(rows))
+    return wire_messages(thread, append_messages(thread, rows, author=author))
+
+
+def stored_message(thread: Thread, rows: Sequence[NewMessage]) -> list[WireMessage]:
+    """Return a message that a thread has. Raise Conflict if its text is another one."""
+    stored = thread.messages.get(key=rows[0].key)
     messages = messages_at(thread, [stored.head_number or stored.number], PageSize())
     expected = [derive_fields(row.data).text for row in rows]
     actual = [*thread.messages.filter(head_number=stored.head_number).values_list("text", flat=True)]

@@ -177,13 +177,15 @@ def _parse_content(content: Any, path: str, role: str) -> Iterator[dict[str, Any
     if not isinstance(parts, list):
         raise ConfigError([Issue(path, "The content must be a text or have a list of parts.")])
     issues: list[Issue] = []
+    is_empty = True
     for index, part in enumerate(parts):
         with collecting_issues(issues):
             if (parsed := _parse_part(part, f"{path}[{index}]", role)) is not None:
+                is_empty = False
                 yield parsed
     if issues:
         raise ConfigError(issues)
-    if not parts:
+    if is_empty:
         raise ConfigError([Issue(path, "The message is empty. Send a text.")])
 
 

@@ -5,6 +5,8 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory_app.history import messages
 from memory_app.history.messages import Author
@@ -140,12 +142,48 @@ def test_the_same_message_is_stored_once(caller, thread):
     assert caller.get(PATH).body["total"] == 6
 
 
+def test_a_message_twice_in_one_request_is_stored_once(caller, thread):
+    sent = [message("A", id="a"), message("B"), message("A", id="a"), message("C")]
+    assert texts(caller.post(SAVE, {"messages": sent})) == ["A", "B", "A", "C"]
+    assert texts(caller.get(f"{PATH}?perPage=4")) == ["Message 4", "A", "B", "C"]
+
+    sent[2]["content"] = "Another"
+    assert caller.post(SAVE, {"messages": sent}).status_code == 409
+    assert caller.get(PATH).body["total"] == 8
+
+
+def test_messages_are_saved_in_their_threads_in_order(caller, editor, thread):
+    add_thread(editor, "u", texts=[])
+    sent = [message(text, threadId=key) for text, key in (("A", "t"), ("B", "u"), ("C", "u"), ("D", "t"))]
+
+    saved = caller.post(SAVE, {"messages": sent}).body["messages"]
+
+    assert [(item["threadId"], item["content"]["content"]) for item in saved] == [
+        *(("t", "A"), ("u", "B"), ("u", "C"), ("t", "D")),
+    ]
+    assert texts(caller.get(f"{PATH}?perPage=3")) == ["Message 4", "A", "D"]
+    assert texts(caller.get("/api/memory/threads/u/messages")) == ["B", "C"]
+
+
+def test_many_messages_take_few_queries(caller, thread):
+    """A request has the lock of the thread, and on SQLite that of the database, until all are stored."""
+
+    def count(number):
+        with CaptureQueriesContext(connection) as queries:
+            sent = [message(str(item), id=f"{number}-{item}") for item in range(number)]
+            assert caller.post(SAVE, {"messages": sent}).status_code == 200
+        return len(queries)
+
+    assert count(100) <= count(1) + 10
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
         ({"content": [{"type": "file", "data": "x", "mimeType": "image/png"}]}, "messages[0].content[0]"),
         ({"content": {"parts": [{"type": "image"}]}}, "messages[0].content.parts[0]"),
         ({"content": 7}, "messages[0].content"),
+        ({"role": "assistant", "content": {"parts": [{"type": "step-start"}]}}, "messages[0].content.parts"),
         ({"role": "system"}, "messages[0].role"),
         ({"threadId": None}, "messages[0].threadId"),
         ({"createdAt": "yesterday"}, "messages[0].createdAt"),
