@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from agentcms.wire.validation import find_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
-from memory_app.history.signal_markup import Signal, validate_signal
+from memory_app.history.signal_markup import NAME_MESSAGE, Signal, is_name, validate_signal
 from memory_app.history.wire_messages import MAX_MESSAGE_KB
 from runs_app.requests.body import UNSUPPORTED_MESSAGES, parse_call_options, parse_client_tools
 from runs_app.requests.memory import MAX_METADATA_KB
@@ -100,6 +100,8 @@ def _name_issues(value: Mapping[str, Any], path: str) -> Iterator[Issue]:
         is_text = isinstance(text, str) and len(text) <= MAX_NAME_LENGTH
         if not (is_text or (text is None and name != "type")):
             yield Issue(f"{path}.{name}", f"This must be a text of at most {MAX_NAME_LENGTH} characters.")
+        elif name != "id" and text and not is_name(text):
+            yield Issue(f"{path}.{name}", NAME_MESSAGE)
 
 
 def parse_contents(value: Any, path: str, issues: list[Issue]) -> str:

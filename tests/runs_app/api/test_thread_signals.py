@@ -112,6 +112,7 @@ def test_a_run_names_its_thread(caller):
         ("signals", {**TARGET}, "signal"),
         ("signals", {"signal": {"contents": "x"}, **TARGET}, "signal.type"),
         ("signals", {"signal": {"type": "a b", "contents": "x"}, **TARGET}, "signal.type"),
+        ("signals", {"signal": {"type": "x", "tagName": "a b", "contents": "x"}, **TARGET}, "signal.tagName"),
         ("signals", {"signal": {"type": "x", "contents": 1}, **TARGET}, "signal.contents"),
         (
             "signals",
@@ -142,6 +143,14 @@ def test_bad_bodies_are_refused_with_the_path_and_store_nothing(caller, path, bo
     assert [issue["field"] for issue in refused.body["issues"]] == [field]
     assert not Message.objects.exists()
     assert not AgentRun.objects.exists()
+
+
+def test_all_that_is_wrong_with_a_signal_is_told_at_once(caller):
+    signal = {"type": "a b", "contents": "x", "attributes": {"1x": "y"}}
+
+    refused = caller.post(f"{AT}/signals", {"signal": signal, **TARGET})
+
+    assert {issue["field"] for issue in refused.body["issues"]} == {"signal.type", "signal.attributes.1x"}
 
 
 STRANGERS = {
