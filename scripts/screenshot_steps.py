@@ -41,7 +41,7 @@ def review_a_change(page: Page) -> None:
 
 def save_an_invalid_object(page: Page) -> None:
     """Save a working memory that does not fit its schema."""
-    page.get_by_label("Age").fill("seven")
+    page.get_by_role("textbox", name="Age").fill("seven")
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".field-error:visible").first).to_be_visible()
 

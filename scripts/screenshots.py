@@ -22,6 +22,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 from screenshot_data import create_outside_tools, write_commands
 from screenshot_pages import CONVERSATION_PAGES, CONVERSATIONS, LINKED_PAGES, PAGES, PARTICIPANT
 from screenshot_steps import PREPARED_PAGES, Step
@@ -184,7 +185,10 @@ def capture_pages(browser: Browser, base_url: str, passwords: dict[str, str], na
     problems = []
     for username, name, path in pages:
         page = visitors[username].context.new_page()
-        problems += capture(page, f"{base_url}{path}", name, steps[name][1] if name in steps else None)
+        try:
+            problems += capture(page, f"{base_url}{path}", name, steps[name][1] if name in steps else None)
+        except (PlaywrightError, AssertionError) as error:  # the other pages are taken nevertheless
+            problems.append(f"{name}: {error}")
         page.close()
     print(f"{len(pages) * len(SIZES) * len(THEMES)} screenshots in {OUT}")
     return problems
