@@ -71,18 +71,14 @@ def test_it_is_listed_called_and_fails(server):
     assert {"echo", "get-sum", "trigger-long-running-operation"} < set(listing.definitions)
     assert listing.definitions["get-sum"].schema["required"] == ["a", "b"]
     assert listing.left_out == []
+    # It lists the tools that need sampling, elicitation or roots only for clients that have them.
+    needing = {"trigger-sampling-request", "trigger-elicitation-request", "get-roots-list"}
+    assert not needing & set(listing.definitions)
     assert (echo, total) == ("Echo: Good morning", "The sum of 2 and 40 is 42.")
     assert set(weather) == {"temperature", "conditions", "humidity"}
     assert image[1].startswith("(a file of type image/png")
     assert "expected number, received string" in str(invalid)
     assert isinstance(missing, UnknownTool)
-
-
-def test_it_is_offered_no_sampling_elicitation_and_roots(server):
-    """It lists the tools that need these only for clients that have them."""
-    names = set(asyncio.run(list_tools(server)).definitions)
-
-    assert not names & {"trigger-sampling-request", "trigger-elicitation-request", "get-roots-list"}
 
 
 def test_a_slow_call_times_out_and_twenty_others_share_the_connection(server):
