@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.utils import timezone
 
@@ -32,6 +33,7 @@ class Span:
     begin: datetime
     end: datetime
     note: str = ""
+    approval_id: UUID | None = None  # of the decision, whose page has the arguments with which the tool ran
     x: float = 0
     width: float = 0
 
@@ -92,15 +94,17 @@ def person_spans(waits: Iterable[PendingCall], end: datetime) -> list[Span]:
             call.created_at,
             call.decided_at or end,
             decision_note(call),
+            call.pk,
         )
         for call in waits
     ]
 
 
 def decision_note(call: PendingCall) -> str:
-    """Return how a call was decided: `Approved by ann`."""
+    """Return how a call was decided: `Approved by ann with edited arguments`."""
     decision = "Waits for a decision" if call.is_open else call.get_state_display()
-    return f"{decision} by {call.decided_by_name}" if call.decided_by_name else decision
+    decider = f" by {call.decided_by_name}" if call.decided_by_name else ""
+    return f"{decision}{decider}{' with edited arguments' if call.edited_arguments else ''}"
 
 
 def process_spans(claims: Iterable[RunClaim]) -> Iterator[Span]:

@@ -113,6 +113,18 @@ def test_the_time_line_shows_who_decided_and_how_long_it_took(editor, call):
     assert "refund Approved by maya 2 h 00 min" in page_text(answer)
 
 
+def test_the_time_line_says_that_arguments_were_edited_and_leads_to_them(editor, call):
+    """The transcript has the arguments that the model wrote."""
+    PendingCall.objects.update(
+        state="approved", decided_by_name="maya", decided_at=timezone.now(), edited_arguments={"amount": 1}
+    )
+
+    answer = page(editor, call.run)
+
+    assert "refund Approved by maya with edited arguments" in page_text(answer)
+    assert f'href="/approvals/{call.pk}">Approved by maya with edited arguments</a>' in answer.content.decode()
+
+
 def test_a_long_wait_leaves_room_for_the_work(editor, ann, agent):
     now = timezone.now()
     steps = [("step-start", {}), ("text-delta", {"text": "Done"}), ("step-finish", {})]
