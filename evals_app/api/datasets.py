@@ -18,14 +18,14 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, Conflict
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.configuration.schema import JSONObject
 from evals_app.api.lookups import get_dataset, owner_for_new_dataset
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
 from evals_app.datasets.changes import dataset_not_found
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.deletion import delete_with_experiments
-from evals_app.datasets.schema import parse_dataset, parse_dataset_change
+from evals_app.datasets.schema import DatasetBody, parse_dataset, parse_dataset_change
 from evals_app.datasets.settings import apply_settings
 from evals_app.models import Dataset
 
@@ -61,11 +61,13 @@ class DatasetsView(JSONView):
 
     @idempotent
     def post(self, request: Request) -> HttpResponse:
-        columns = parse_dataset(json_object_body(request))
+        body = json_object_body(request)
+        with checking_names(request, body, DatasetBody) as names:
+            columns = parse_dataset(body)
         columns["owner_id"] = owner_for_new_dataset(request, columns.get("owner_id"))
         note_required_role(Role.EDITOR, columns["owner_id"])
         columns.pop("archived", None)
-        return json_response(dataset_body(create_dataset(columns)), 201)
+        return json_response(dataset_body(create_dataset(columns)) | warning_payloads(names.unknown), 201)
 
 
 class DatasetView(JSONView):
@@ -76,14 +78,16 @@ class DatasetView(JSONView):
 
     def patch(self, request: Request, dataset_id: str) -> HttpResponse:
         get_dataset(request, dataset_id, Role.EDITOR)
-        columns = parse_dataset_change(json_object_body(request))
+        body = json_object_body(request)
+        with checking_names(request, body, DatasetBody) as names:
+            columns = parse_dataset_change(body)
         with transaction.atomic():
             dataset = Dataset.objects.select_for_update().filter(pk=dataset_id).first()
             if dataset is None:
                 raise dataset_not_found(dataset_id)
             apply_change(request, dataset, columns)
             dataset.save()
-        return json_response(dataset_body(dataset))
+        return json_response(dataset_body(dataset) | warning_payloads(names.unknown))
 
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.PUBLISHER)

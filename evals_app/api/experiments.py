@@ -18,7 +18,7 @@ from agentcms.api.views import JSONView
 from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from evals_app.api.experiment_representation import created_body, experiment_body
 from evals_app.api.lookups import get_dataset
@@ -27,7 +27,7 @@ from evals_app.datasets.deletion import delete_experiment
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.ending import experiment_not_found
 from evals_app.experiments.external import finalize
-from evals_app.experiments.options import ExperimentChange, parse_experiment
+from evals_app.experiments.options import ExperimentBody, ExperimentChange, parse_experiment
 from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
@@ -100,8 +100,11 @@ class DatasetExperimentsView(JSONView):
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)
-        experiment = create_experiment(dataset, parse_experiment(json_object_body(request)), request.user)
-        return json_response(created_body(experiment), 201)
+        body = json_object_body(request)
+        with checking_names(request, body, ExperimentBody) as names:
+            options = parse_experiment(body)
+        experiment = create_experiment(dataset, options, request.user)
+        return json_response(created_body(experiment) | warning_payloads(names.unknown), 201)
 
 
 class DatasetExperimentView(JSONView):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -17,14 +19,15 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
+from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_keys import checking_names, known_keys, warning_payloads
 from evals_app.api.lookups import get_dataset, get_item
 from evals_app.api.representation import item_body, item_history_body, paged
 from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found
 from evals_app.datasets.purging import purge_item
-from evals_app.datasets.schema import parse_item, parse_item_change, parse_items
+from evals_app.datasets.schema import ItemBody, parse_item, parse_item_change, parse_items
 from evals_app.models import Dataset, ItemVersion
 
 MAX_BATCH_ITEMS = 5000
@@ -54,8 +57,11 @@ class ItemsView(JSONView):
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)
-        (version,) = add_items(dataset, [parse_item(json_object_body(request))])
-        return json_response(item_body(version), 201)
+        body = json_object_body(request)
+        with checking_names(request, body, ItemBody) as names:
+            columns = parse_item(body)
+        (version,) = add_items(dataset, [columns])
+        return json_response(item_body(version) | warning_payloads(names.unknown), 201)
 
 
 class ItemBatchView(JSONView):
@@ -65,14 +71,25 @@ class ItemBatchView(JSONView):
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)
-        versions = add_items(dataset, parse_items(get_list(request, "items")))
-        return json_response({"items": [item_body(row) for row in versions], "count": len(versions)}, 201)
+        bodies = get_list(request, "items")
+        with checking_names(request, {}, inside=[*islice(unknown_in_items(bodies), MAX_UNKNOWN_NAMES)]) as names:
+            columns = parse_items(bodies)
+        versions = add_items(dataset, columns)
+        payload = {"items": [item_body(row) for row in versions], "count": len(versions)}
+        return json_response(payload | warning_payloads(names.unknown), 201)
 
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         ids = [parse_uuid(text) if isinstance(text, str) else None for text in get_list(request, "itemIds")]
         count = delete_items(dataset, [item_id for item_id in ids if item_id])
         return json_response({"success": True, "deletedCount": count})
+
+
+def unknown_in_items(bodies: Sequence[Any]) -> Iterator[UnknownName]:
+    """Yield the names in items of a batch that nothing reads."""
+    for number, body in enumerate(bodies):
+        if isinstance(body, dict):
+            yield from find_unknown_names(body, known_keys(ItemBody), f"items[{number}]")
 
 
 def get_list(request: Request, name: str) -> list[Any]:
@@ -94,8 +111,11 @@ class ItemView(JSONView):
     def patch(self, request: Request, dataset_id: str, item_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         item = get_item(dataset, item_id)
-        version = change_item(dataset, item.pk, parse_item_change(json_object_body(request)))
-        return json_response(item_body(version))
+        body = json_object_body(request)
+        with checking_names(request, body, ItemBody) as names:
+            columns = parse_item_change(body)
+        version = change_item(dataset, item.pk, columns)
+        return json_response(item_body(version) | warning_payloads(names.unknown))
 
     def delete(self, request: Request, dataset_id: str, item_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
