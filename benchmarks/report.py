@@ -55,6 +55,7 @@ FIGURE_TITLES = {
     "suspended": "10,000 runs that wait for people, on SQLite",
     "suspended-postgresql": "10,000 runs that wait for people, on PostgreSQL",
     "takeover": "Killed workers: a web server and two workers on PostgreSQL",
+    "kills": "100 kills on SQLite: test_deployments.py of `make drill`",
     "tools": (
         "Tools from outside on SQLite: MCP servers, the response cache, background tasks and knowledge bases (the "
         "least of several times)"
