@@ -6,7 +6,7 @@ import logging
 import math
 import time
 
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 
 from evals_app.experiments.ending import CANCELLED_MESSAGE, mark_cancelled
 from evals_app.experiments.jobs import Walk, fail_after_error, is_outage
@@ -29,9 +29,11 @@ def run_to_end(experiment: Experiment) -> None:
         work_through_outages(walk)
     except KeyboardInterrupt:
         try:
+            close_interrupted_query()
             mark_cancelled(experiment)
             end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE, walk.scoring)
         except KeyboardInterrupt:
+            close_interrupted_query()
             end_at_once(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
         raise
     except Exception as error:
@@ -39,6 +41,14 @@ def run_to_end(experiment: Experiment) -> None:
         raise
     finally:
         walk.close()
+
+
+def close_interrupted_query() -> None:
+    """Close the connection, with the query that was interrupted.
+
+    SQLite refuses to write in a connection whose open query began before another process wrote: "database is locked".
+    """
+    connection.close()
 
 
 def work_through_outages(walk: Walk) -> None:

@@ -5,11 +5,12 @@ import json
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection, connections
 from django.utils import timezone
 
 from agents_app.editing.change_context import change
@@ -243,6 +244,29 @@ def test_an_interruption_cancels_the_experiment(agent, number, heeded_interrupti
     assert not experiment.results.filter(state="running").exists()
     assert not AgentRun.objects.unfinished().exists()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_an_interrupted_query_does_not_prevent_the_cancellation(agent, monkeypatch):
+    add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
+
+    def be_interrupted(walk, seconds):
+        query = connection.cursor()
+        query.execute("SELECT id FROM evals_app_datasetitem")
+        assert query.fetchone()
+        run_in_thread(lambda: Dataset.objects.update(description="Written by another process"))
+        raise KeyboardInterrupt  # whose traceback keeps the query open
+
+    monkeypatch.setattr(Walk, "work", be_interrupted)
+
+    code, text = run()
+
+    assert (code, Experiment.objects.get().status, "Cancelled." in text) == (3, "cancelled", True)
+
+
+def run_in_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(function).result()
+        pool.submit(connections.close_all).result()
 
 
 def test_an_unexpected_error_is_not_a_missed_bar(agent, settings):
