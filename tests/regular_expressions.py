@@ -22,6 +22,7 @@ MAX_CHARACTERS = 10 if os.environ.get("DRILL") else 3  # of a pattern that are r
 MAX_PREFIXES = 1000 if os.environ.get("DRILL") else 40  # of a pattern; one with many alternatives has hundreds
 SUSPICIOUS_SECONDS = 0.002  # for the last length; a linear pattern takes a fifth, a quadratic one at least twice that
 SLOW_SECONDS = 0.05  # for any length
+MEASUREMENTS = 4  # each of which a slow pattern needs too long for
 LINEAR_RATIO = 8.0  # of the times of two lengths, one four times the other; 16 is quadratic
 
 
@@ -104,16 +105,18 @@ def build_text(prefix: str, unit: str, suffix: str, length: int) -> str:
 def is_superlinear(pattern: re.Pattern[str], text_of_length: Callable[[int], str]) -> bool:
     for length in LENGTHS:
         seconds = match_seconds(pattern, text_of_length(length))
-        if seconds > SLOW_SECONDS and match_seconds(pattern, text_of_length(length)) > SLOW_SECONDS:
+        if seconds > SLOW_SECONDS and is_always_above(SLOW_SECONDS, pattern, text_of_length(length)):
             return True  # exponential, or a high power
     if seconds < SUSPICIOUS_SECONDS:
         return False
     once, four_times = text_of_length(LENGTHS[-1]), text_of_length(4 * LENGTHS[-1])
     seconds = min(match_seconds(pattern, once) for _ in range(3))
-    # Twice: on a busy machine, a single measurement may be twice as long.
-    return seconds > SUSPICIOUS_SECONDS and all(
-        match_seconds(pattern, four_times) > LINEAR_RATIO * seconds for _ in range(2)
-    )
+    return seconds > SUSPICIOUS_SECONDS and is_always_above(LINEAR_RATIO * seconds, pattern, four_times)
+
+
+def is_always_above(limit: float, pattern: re.Pattern[str], text: str) -> bool:
+    """Return whether each of several measurements is above a limit. On a busy machine, a single one may be."""
+    return all(match_seconds(pattern, text) > limit for _ in range(MEASUREMENTS))
 
 
 def match_seconds(pattern: re.Pattern[str], text: str) -> float:
