@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agentcms.wire.unknown_names import UnknownName
-from agents_app.configuration.memory_options import MAX_LAST_MESSAGES
+from agentcms.wire.unknown_names import UnknownName, find_unknown_names
+from agents_app.configuration.memory_options import MAX_LAST_MESSAGES, parse_memory_options
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.threads import KEY_MESSAGE, is_thread_key
 from memory_app.realms import RESOURCE_MESSAGE, is_resource_key
@@ -16,7 +16,11 @@ MAX_METADATA_KB = 16
 MEMORY_NAMES = frozenset({"thread", "resource", "options", "readOnly"})
 # The parts of a memory that a call can switch off.
 PARTS = ("generateTitle", "semanticRecall", "workingMemory", "observationalMemory")
+HISTORY = "messageHistory"
+OPTION_NAMES = frozenset({"lastMessages", "readOnly", HISTORY, *PARTS})
 NARROWING_MESSAGE = "A call can only narrow the memory of the agent, so this has no effect. Send false, or omit this."
+HISTORY_MESSAGE = "A call cannot change the number of tokens, so this has no effect. Send fewer lastMessages."
+WIDER_MESSAGE = "A call can only narrow the memory of the agent, which allows {allowed}. This has no effect. Omit it."
 
 
 class MemoryCall(NamedTuple):
@@ -68,7 +72,9 @@ def parse_narrowing(memory: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(options, dict):
         raise ConfigError([Issue("memory.options", "This must be an object.")])
     issues: list[Issue] = []
-    narrowing: dict[str, Any] = {"readOnly": True} if is_read_only(memory, options, issues) else {}
+    narrowing: dict[str, Any] = {}
+    if (flag := read_only_flag(memory, options, issues)) is not None:
+        narrowing["readOnly"] = flag
     count = options.get("lastMessages")
     if count is False or (type(count) is int and 0 <= count <= MAX_LAST_MESSAGES):
         narrowing["lastMessages"] = int(count)
@@ -83,21 +89,47 @@ def parse_narrowing(memory: Mapping[str, Any]) -> dict[str, Any]:
     return narrowing
 
 
-def is_read_only(memory: Mapping[str, Any], options: Mapping[str, Any], issues: list[Issue]) -> bool:
-    """Return whether a call stores nothing. Add an issue for each invalid value."""
+def read_only_flag(memory: Mapping[str, Any], options: Mapping[str, Any], issues: list[Issue]) -> bool | None:
+    """Return whether a call stores nothing, or None if it does not say. Add an issue for each invalid value."""
     flags = {"memory.readOnly": memory.get("readOnly"), "memory.options.readOnly": options.get("readOnly")}
     issues += [
         Issue(path, "This must be true or false.") for path, flag in flags.items() if flag not in (None, True, False)
     ]
-    return True in flags.values()
+    given = [flag for flag in flags.values() if flag is not None]
+    return True in given if given else None
 
 
 def find_widening(body: Mapping[str, Any]) -> list[UnknownName]:
-    """Return the options of a call that have no effect, because they do not narrow the memory of the agent."""
+    """Return the options of a call that have no effect for any agent: they narrow no memory, or are unknown."""
     memory = body.get("memory")
     options = memory.get("options") if isinstance(memory, dict) else None
-    names = [name for name in PARTS if isinstance(options, dict) and options.get(name) not in (False, None)]
-    return [UnknownName(f"memory.options.{name}", name, NARROWING_MESSAGE) for name in names]
+    if not isinstance(options, dict):
+        return []
+    unused = [(name, NARROWING_MESSAGE) for name in PARTS if options.get(name) not in (False, None)]
+    if options.get(HISTORY) is not None:
+        unused.append((HISTORY, HISTORY_MESSAGE))
+    path = "memory.options"
+    return [
+        *find_unknown_names(options, OPTION_NAMES, path),
+        *(UnknownName(f"{path}.{name}", name, text) for name, text in unused),
+    ]
+
+
+def find_wider_options(memory: Any, narrowing: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the options of a call that allow more than the memory of an agent, and therefore have no effect."""
+    options = parse_memory_options(memory)
+    if options is None:
+        return []
+    allowed = {}
+    # After observations, a call limits the messages that the model still gets. The agent's number has no effect then.
+    if options.observational is None and narrowing.get("lastMessages", 0) > options.max_messages:
+        allowed["lastMessages"] = f"{options.max_messages:,} messages"
+    if narrowing.get("readOnly") is False and options.options.read_only:
+        allowed["readOnly"] = "reading alone"
+    return [
+        UnknownName(f"memory.options.{name}", name, WIDER_MESSAGE.format(allowed=text))
+        for name, text in allowed.items()
+    ]
 
 
 def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:

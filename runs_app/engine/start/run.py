@@ -30,7 +30,7 @@ from runs_app.engine.start.memory import ThreadActive, ThreadName, find_memory, 
 from runs_app.engine.start.rows import insert_run
 from runs_app.models import AgentRun
 from runs_app.requests.facts import FACTS, for_caller
-from runs_app.requests.memory import MemoryCall
+from runs_app.requests.memory import MemoryCall, find_wider_options
 from runs_app.resolution import ResolvedAgent
 from runs_app.stop_conditions import STOP_WHEN, find_stop_condition
 
@@ -154,7 +154,9 @@ def create_run(
     Raise ConfigError for missing variables, and for client tools with the name of a tool of the agent.
     """
     reject_taken_tool_names(agent, run_input.get("clientTools", []))
-    run_input, columns["warnings"] = fill_input(agent, run_input, columns.get("warnings", []))
+    wider = find_wider_options(agent.configuration.get("memory"), run_input.get("memory") or {})
+    warnings = [*columns.get("warnings", []), *(option._asdict() for option in wider)]
+    run_input, columns["warnings"] = fill_input(agent, run_input, warnings)
     reject_missing_thread(agent, run_input, thread)
     with transaction.atomic():
         if "experiment_id" in columns:  # the experiment counts its runs, which do not use the memory of its user

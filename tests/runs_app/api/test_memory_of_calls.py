@@ -59,12 +59,54 @@ def test_a_call_can_only_narrow(caller):
     ask(caller, "I am Alice.")
 
     forgetful = ask(caller, "Who am I?", options={"lastMessages": 0, "readOnly": True})
-    wide = ask(caller, "Who am I?", options={"lastMessages": 500, "semanticRecall": True})
+    wide = ask(caller, "Who am I?", options={"lastMessages": 500, "readOnly": False, "semanticRecall": True})
 
     assert "Before that" not in forgetful["text"]
     assert "Before that: I am Alice." in wide["text"]
-    assert [warning["field"] for warning in wide["warnings"]] == ["memory.options.semanticRecall"]
+    assert {warning["field"] for warning in wide["warnings"]} == {
+        "memory.options.lastMessages",
+        "memory.options.semanticRecall",
+    }
+    assert "allows 4 messages" in str(wide["warnings"])
     assert Message.objects.count() == 4
+
+
+@pytest.mark.parametrize("form", [{"readOnly": False}, {"options": {"readOnly": False}}])
+def test_a_call_cannot_write_into_a_memory_that_is_only_read(caller, form):
+    remember(readOnly=True)
+
+    answer = ask(caller, "I am Alice.", **form)
+
+    assert not Message.objects.exists()
+    assert [warning["field"] for warning in answer["warnings"]] == ["memory.options.readOnly"]
+
+
+def test_options_that_fit_the_memory_are_no_warning(caller):
+    remember(lastMessages=4)
+
+    answer = ask(caller, "Hello", options={"lastMessages": 4, "readOnly": False, "workingMemory": False})
+
+    assert answer["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"messageHistory": {"maxTokens": 5}}, "Send fewer lastMessages."),
+        ({"messageHistory": False}, "Send fewer lastMessages."),
+        ({"lastMesages": 1}, "Did you mean lastMessages?"),
+    ],
+)
+def test_options_that_nothing_reads_are_a_warning_and_an_error_of_strict_requests(caller, options, message):
+    remember()
+    body = {"messages": "Hello", "memory": {"thread": "t", "options": options}}
+
+    warnings = caller.post(GENERATE, body).body["warnings"]
+    strict = caller.post(f"{GENERATE}?strict=true", body)
+
+    assert [warning["field"] for warning in warnings] == [f"memory.options.{next(iter(options))}"]
+    assert message in warnings[0]["message"]
+    assert (strict.status_code, [issue["field"] for issue in strict.body["issues"]]) == (400, [warnings[0]["field"]])
 
 
 @pytest.mark.parametrize(
