@@ -45,7 +45,15 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 DRILL = bool(os.environ.get("DRILL"))
 # A test has a database if it requests one of these fixtures, or if its module uses one of these names to start copies.
 DATABASE_FIXTURES = {"db", "transactional_db", "served", "own_served"}
-COPY_NAMES = {"Served", "serving", "serving_migrated", "serving_with_accounts", "prepared", "own_database"}
+COPY_NAMES = {
+    "Served",
+    "conversing_deployment",
+    "own_database",
+    "prepared",
+    "serving",
+    "serving_migrated",
+    "serving_with_accounts",
+}
 # Tests that start processes take longest. They run first, so that all workers end at the same time.
 LONGEST = (
     "tests/concurrency/test_crash_recovery.py",
