@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db.models import Count, Sum
 
+from access_app.quotas import require_team_quota
 from access_app.role import SHARED_LABEL
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError
@@ -51,18 +52,9 @@ def require_document_quota(document: Document, size: int) -> None:
 
 
 def require_base_quota(owner_id: str) -> None:
-    """Raise ApiError if a team has as many knowledge bases as it may have.
-
-    Call it in the transaction that creates the base: other bases of the team wait for its end.
-    """
-    lock_name(f"knowledge bases of {owner_id}")
+    """Raise ApiError if a team has as many knowledge bases as it may have. Call it as `require_team_quota`."""
     most = settings.KNOWLEDGE_BASES_PER_TEAM
-    if KnowledgeBase.objects.filter(owner_id=owner_id).count() >= most:
-        message = (
-            f"{owner_id or SHARED_LABEL} has {most:,} knowledge bases, as many as a team may have. Delete one that "
-            "you no longer need, or ask the operator to raise the limit."
-        )
-        raise ApiError(429, message, "knowledge_quota_exceeded")
+    require_team_quota(KnowledgeBase.objects.all(), owner_id, most, "knowledge bases", "knowledge_quota_exceeded")
 
 
 def require_vector_quota(base: KnowledgeBase, count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
@@ -18,9 +18,8 @@ ANY = ""  # in place of arguments or a result that are not looked at
 ARGUMENT_NAMES = ("args", "arguments", "toolArgs")
 RESULT_NAMES = ("result", "toolResult")
 CALL_TYPE = "tool_call"  # of a step
-MAX_STEP_PAIRS = (
-    1_000_000  # of expected steps and calls: a comparison takes about a second, in which nothing else runs
-)
+# Of expected steps and calls. A comparison takes about a second, in which nothing else runs.
+MAX_STEP_PAIRS = 1_000_000
 
 
 class ExpectedStep(NamedTuple):
@@ -141,7 +140,9 @@ def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
         mode = mode_of(config, expectation)
         reject_many_pairs(count_steps(expected), len(names))
         made = made_steps(expected, answer.calls)
-        part, difference = compare_steps(mode, expected, made), difference_of(expected, made)._asdict()
+        matches = match_steps(expected, made)
+        part = compare_steps(mode, expected, made, matches)
+        difference = difference_of(expected, made, matches)._asdict()
         if part < 1:
             faults.append(f"The calls do not match ({mode}).")
     score = 0.0 if len(faults) > (part < 1) else part
@@ -156,8 +157,10 @@ def limit_faults(config: dict[str, Any], names: list[str]) -> list[str]:
     return faults
 
 
-def compare_steps(mode: str, expected: Sequence[ExpectedStep], made: Sequence[MadeStep]) -> float:
-    """Return the share of steps that match.
+def compare_steps(
+    mode: str, expected: Sequence[ExpectedStep], made: Sequence[MadeStep], matches: Mapping[int, int] | None = None
+) -> float:
+    """Return the share of steps that match. `matches` are those of `match_steps`, if they are known.
 
     `strict` needs the same calls in the same order, `relaxed` every expected call in this order, `unordered` the same
     calls in any order, `subset` no call that is not expected, and `superset` every expected call.
@@ -167,15 +170,16 @@ def compare_steps(mode: str, expected: Sequence[ExpectedStep], made: Sequence[Ma
         return share(equal, max(len(expected), len(made)))
     if mode == "relaxed":
         return share(longest_common_part(expected, made), len(expected))
-    matching = len(match_steps(expected, made))
+    matching = len(match_steps(expected, made) if matches is None else matches)
     if mode == "unordered":
         return share(matching, max(len(expected), len(made)))
     return share(matching, len(made) if mode == "subset" else len(expected))
 
 
-def difference_of(expected: Sequence[ExpectedStep], made: Sequence[MadeStep]) -> Difference:
+def difference_of(
+    expected: Sequence[ExpectedStep], made: Sequence[MadeStep], matches: Mapping[int, int]
+) -> Difference:
     """Return which steps have no match, in whatever order they were made."""
-    matches = match_steps(expected, made)
     taken = {*matches.values()}
     missing = sorted(step.name for number, step in enumerate(expected) if number not in matches)
     return Difference(missing, sorted(call.name for number, call in enumerate(made) if number not in taken))
