@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
 from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
@@ -58,7 +59,8 @@ def settle_background_tasks(status: str, run_id: UUID, parent_id: UUID | None, *
 def lock_unfinished_runs(instance: Agent, **kwargs: Any) -> None:
     """Lock the unfinished runs of an agent, so that no process adds events while they are deleted with it.
 
-    Nobody can decide their calls any more, and runs that wait for them continue.
+    Nobody can decide their calls any more, and runs that wait for them continue. These are locked with them, in order.
     """
-    unfinished = AgentRun.objects.filter(agent=instance).unfinished().order_by("pk").select_for_update()
+    unfinished = AgentRun.objects.filter(agent=instance).unfinished()
+    AgentRun.objects.filter(Q(pk__in=unfinished.values("pk")) | Q(pk__in=unfinished.values("parent"))).lock_in_order()
     release_deleted_runs(unfinished.values_list("pk", "parent_id"))

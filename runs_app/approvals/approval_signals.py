@@ -5,4 +5,4 @@ from __future__ import annotations
 from django.dispatch import Signal
 
 approval_requested = Signal()  # a call waits for a person; not sent for calls that wait for a child run
-approval_decided = Signal()  # a call was decided, or has expired
+approval_decided = Signal()  # a call was decided, has expired, or was cancelled with its run

@@ -7,9 +7,10 @@ from functools import partial
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Min
+from django.db.models import F, Min, QuerySet
 from django.db.models.functions import Now
 
+from runs_app.approvals.approval_signals import approval_decided
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
@@ -73,8 +74,16 @@ def settle_task_call(task_id: UUID, run_id: UUID) -> None:
 
 
 def cancel_calls(run_ids: Iterable[UUID]) -> None:
-    """Cancel the waiting calls of runs that have ended, or that are about to be deleted."""
+    """Cancel the waiting calls of runs that have ended, or that are about to be deleted. Notify after the commit."""
     calls = PendingCall.objects.waiting().filter(run__in=list(run_ids))
+    announced_ids = [*calls.exclude(kind=PendingCall.Kind.CHILD).values_list("pk", flat=True)]
+    cancel_unannounced_calls(calls)
+    for call in PendingCall.objects.filter(pk__in=announced_ids):
+        transaction.on_commit(partial(approval_decided.send, PendingCall, call=call), robust=True)
+
+
+def cancel_unannounced_calls(calls: QuerySet[PendingCall]) -> None:
+    """Cancel waiting calls without telling anybody."""
     calls.update(state=PendingCall.State.CANCELLED, decided_at=Now())
 
 

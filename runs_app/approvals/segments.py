@@ -167,11 +167,27 @@ def current_arguments(part: ToolCallPart, segment: Segment) -> dict[str, Any]:
     decided = segment.calls.get(part.tool_call_id)
     if decided is None:
         return part.args_as_dict()
-    arguments: dict[str, Any] = decided.arguments if decided.edited_arguments is None else decided.edited_arguments
+    arguments: dict[str, Any] = decided.current_arguments
     return arguments
 
 
 # --- The beginning of a segment
+
+
+def changed_arguments(segment: Segment) -> dict[str, dict[str, Any]]:
+    """Return the arguments of the calls that people have changed, by the IDs that the model gave."""
+    parts = {part.tool_call_id: part for part in last_calls(segment.messages)}
+    executed = {PendingCall.State.APPROVED, PendingCall.State.RESUMED}
+    arguments = {
+        call_id: current_arguments(parts[call_id], segment)
+        for call_id, call in segment.calls.items()
+        if call.kind != PendingCall.Kind.CHILD and call.state in executed
+    }
+    return {
+        call_id: changed
+        for call_id, changed in arguments.items()
+        if not json_equal(changed, to_storable_json(parts[call_id].args_as_dict()))
+    }
 
 
 def deferred_results(segment: Segment) -> DeferredToolResults | None:
@@ -179,14 +195,12 @@ def deferred_results(segment: Segment) -> DeferredToolResults | None:
     if not segment.calls:
         return None
     results = DeferredToolResults()
-    parts = {part.tool_call_id: part for part in last_calls(segment.messages)}
+    changed = changed_arguments(segment)
     for call_id, call in segment.calls.items():
         if call.kind == PendingCall.Kind.CHILD:
             results.calls[call_id] = awaited_result(call, segment)
         elif call.state in {PendingCall.State.APPROVED, PendingCall.State.RESUMED}:
-            arguments = current_arguments(parts[call_id], segment)
-            is_changed = not json_equal(arguments, to_storable_json(parts[call_id].args_as_dict()))
-            results.approvals[call_id] = ToolApproved(override_args=arguments if is_changed else None)
+            results.approvals[call_id] = ToolApproved(override_args=changed.get(call_id))
             results.metadata[call_id] = {"resumeData": call.resume_data}
         else:
             results.approvals[call_id] = ToolDenied(call.reason or DECLINED_MESSAGE)

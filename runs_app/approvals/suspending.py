@@ -17,7 +17,7 @@ from django.utils import timezone
 from agentcms.wire.canonical import canonical, sha256_hex
 from runs_app.approvals.approval_signals import approval_requested
 from runs_app.approvals.lookup import ReachableCall, background_task_id, child_run_id, waiting_calls_below
-from runs_app.approvals.resuming import continue_if_decided
+from runs_app.approvals.resuming import cancel_unannounced_calls, continue_if_decided
 from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.stream_chunks import started_chunk
 from runs_app.engine import leases
@@ -123,6 +123,7 @@ def save_suspension(
     AgentRun.objects.filter(pk=run_id).update(**columns, worked_ms=F("worked_ms") + worked_ms, **values)
     run = AgentRun.objects.without_large_columns().get(pk=run_id)
     if run.cancel_requested_at is not None:
+        cancel_unannounced_calls(PendingCall.objects.waiting().filter(run=run_id))
         leases.end_suspended(run)
         return
     announce_after_commit(calls)

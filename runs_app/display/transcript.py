@@ -49,6 +49,7 @@ class ToolCallPart:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     child: Any = None  # the run of a sub-agent
+    is_edited: bool = False  # whether a person has changed the arguments
     kind: str = "call"
 
     @property
@@ -152,6 +153,8 @@ class Transcript:
             return
         call.result = format_value(payload.get("error") if "error" in payload else payload.get("result"))
         call.state, call.ended_at = "failed" if has_failed else "done", at
+        if "args" in payload:  # a person has changed them
+            call.arguments, call.is_edited = format_value(payload["args"]), True
 
     @property
     def visible_parts(self) -> list[AnswerPart]:

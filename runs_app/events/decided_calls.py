@@ -51,7 +51,7 @@ def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[Chunk]:
     own = find_own_call(calls, run, call)
     decided = [other for other in calls if other.pk == own.pk or is_decided_with(other, own)]
     chunks = [
-        build_chunk("tool-call", toolCallId=other.call_id, toolName=other.tool, args=other.arguments)
+        build_chunk("tool-call", toolCallId=other.call_id, toolName=other.tool, args=other.current_arguments)
         for other in decided
     ]
     if waiting := waiting_calls_below(run):

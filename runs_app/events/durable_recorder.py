@@ -6,7 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ from django.db.models import Max, Min
 
 from runs_app.background.stream_chunks import STARTED_TYPE, dispatch_chunks
 from runs_app.events.recorder import Recorder
-from runs_app.events.stream_chunks import Chunk, build_chunk, truncate_value
+from runs_app.events.stream_chunks import Chunk, build_chunk
 from runs_app.models import RunEvent
 
 CALL_TYPES = (RunEvent.Type.TOOL_CALL, RunEvent.Type.TOOL_RESULT)
@@ -99,12 +99,11 @@ class DurableRecorder(Recorder):
                 return
         for chunk in dispatch_chunks(call_id, name, content):
             self.write(chunk)
-        payload = {"toolCallId": call_id, "toolName": name, "result": truncate_value(content), "isError": is_error}
-        self.write(build_chunk("tool-result", **payload))
+        self.write(self.result_chunk(call_id, name, content, is_error))
         self.written.counts["tool-result", call_id] += 1  # pydantic-ai reports it again
 
-    def begin_segment(self, steps: int, calls: Iterable[str]) -> None:
-        super().begin_segment(steps, calls)
+    def begin_segment(self, steps: int, calls: Iterable[str], changed: Mapping[str, Any]) -> None:
+        super().begin_segment(steps, calls, changed)
         self.written.step_count += steps
 
 

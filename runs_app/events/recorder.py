@@ -53,16 +53,21 @@ class Recorder:
         self.is_waiting = False  # for people, who decide calls of the current step
         self.has_client_calls = False  # in the last step, which ends the run
         self.recorded_calls: set[str] = set()  # IDs of decided calls, which the earlier segment has recorded
+        self.changed_arguments: Mapping[str, Any] = {}  # by people, of decided calls by ID
 
     @property
     def text(self) -> str:
         """The text of the current step."""
         return "".join(self.texts)
 
-    def begin_segment(self, steps: int, calls: Iterable[str]) -> None:
-        """Continue after earlier segments with so many steps. `calls` are the IDs of the decided calls."""
+    def begin_segment(self, steps: int, calls: Iterable[str], changed: Mapping[str, Any]) -> None:
+        """Continue after earlier segments with so many steps.
+
+        `calls` are the IDs of the decided calls, and `changed` the arguments of those that people have changed.
+        """
         self.steps = steps
         self.recorded_calls = {*calls}
+        self.changed_arguments = changed
 
     def set_answer(self, response: ModelResponse) -> None:
         """Set the text of the current step to that of a complete answer, of which no pieces were recorded here."""
@@ -116,9 +121,16 @@ class Recorder:
                 yield tool_call_chunk(event, self.tool_origins.get(event.part.tool_name))
             case FunctionToolResultEvent(part=part):
                 yield from dispatch_chunks(part.tool_call_id, part.tool_name, part.content)
-                yield tool_result_chunk(event)
+                yield self.result_chunk(part.tool_call_id, part.tool_name, part.content, part.outcome != "success")
             case DeferredToolRequestsEvent(requests=requests):
                 self.set_deferred(is_of_client=bool(client_calls(requests)))
+
+    def result_chunk(self, call_id: str, name: str, content: Any, is_error: bool) -> Chunk:
+        """Return the chunk of a result. It has the arguments if they differ from those of the call's own chunk."""
+        payload = {"toolCallId": call_id, "toolName": name, "result": truncate_value(content), "isError": is_error}
+        if call_id in self.changed_arguments:
+            payload["args"] = truncate_value(self.changed_arguments[call_id])
+        return build_chunk("tool-result", **payload)
 
     def set_deferred(self, *, is_of_client: bool) -> None:
         self.has_client_calls, self.is_waiting = is_of_client, not is_of_client
@@ -147,17 +159,6 @@ def tool_call_chunk(event: FunctionToolCallEvent, origin: Mapping[str, str] | No
         toolName=part.tool_name,
         args=truncate_value(arguments),
         **({"origin": dict(origin)} if origin else {}),
-    )
-
-
-def tool_result_chunk(event: FunctionToolResultEvent) -> Chunk:
-    part = event.part
-    return build_chunk(
-        "tool-result",
-        toolCallId=part.tool_call_id,
-        toolName=part.tool_name,
-        result=truncate_value(part.content),
-        isError=part.outcome != "success",
     )
 
 

@@ -39,10 +39,26 @@ def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str, *, may_
 
 
 def lock_with_parents(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
-    """Lock runs together with the parents of those that end."""
-    parents = {snapshot.parent_id for snapshot in snapshots.values() if snapshot.end and snapshot.parent_id}
+    """Lock runs together with the parents of those that end, and with all runs above those that begin to wait."""
+    ending = [snapshot for snapshot in snapshots.values() if snapshot.end and snapshot.parent_id]
+    parents = {snapshot.parent_id for snapshot in ending}
     if parents:
-        AgentRun.objects.filter(pk__in=[*snapshots, *parents]).lock_in_order()
+        waiting = {snapshot.parent_id for snapshot in ending if snapshot.parent_id and is_suspension(snapshot)}
+        AgentRun.objects.filter(pk__in={*snapshots, *parents, *runs_above(waiting)}).lock_in_order()
+
+
+def is_suspension(snapshot: WriteSnapshot) -> bool:
+    return snapshot.end is not None and snapshot.end["status"] == AgentRun.Status.SUSPENDED
+
+
+def runs_above(run_ids: set[UUID]) -> set[UUID]:
+    """Return the IDs of all runs above these."""
+    above: set[UUID] = set()
+    while run_ids:
+        parents = AgentRun.objects.filter(pk__in=run_ids).values_list("parent_id", flat=True)
+        run_ids = {parent_id for parent_id in parents if parent_id is not None}
+        above |= run_ids
+    return above
 
 
 def ended_runs(snapshots: Mapping[UUID, WriteSnapshot]) -> set[UUID]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from django.conf import settings
 from django.db import models
@@ -158,3 +158,8 @@ class PendingCall(models.Model):
     @property
     def is_open(self) -> bool:
         return self.state == self.State.OPEN
+
+    @property
+    def current_arguments(self) -> Any:
+        """The arguments with which the call is executed: those of the model, unless a person has changed them."""
+        return self.arguments if self.edited_arguments is None else self.edited_arguments

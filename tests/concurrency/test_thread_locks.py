@@ -1,14 +1,21 @@
 """The order in which transactions lock runs and threads. In another order each could wait for the other."""
 
 import time
+from datetime import timedelta
 from functools import partial
+from threading import Event
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from memory_app.models import Message, Thread
+from runs_app import signals
+from runs_app.approvals import suspending
 from runs_app.engine import leases
+from runs_app.events.pending_runs import WriteSnapshot
+from runs_app.events.saving import save_snapshots
 from runs_app.memory import deleting
 from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun
@@ -22,6 +29,7 @@ from tests.runs_app.factories import RunFactory
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CALLS = 25
+HOUR = timedelta(hours=1)
 PAUSE = 0.3  # seconds for which a transaction holds its first lock
 
 
@@ -74,6 +82,21 @@ def slow_ends(monkeypatch):
     monkeypatch.setattr(leases, "cancel_calls", lambda run_ids: (time.sleep(PAUSE), cancel(run_ids)))
 
 
+@pytest.fixture
+def slow_release(monkeypatch):
+    """Let the deletion of an agent take time while it has locked the runs, and return the event of that moment."""
+    release, began = signals.release_deleted_runs, Event()
+
+    def release_slowly(runs):
+        locked = [*runs]
+        began.set()
+        time.sleep(PAUSE)
+        release(locked)
+
+    monkeypatch.setattr(signals, "release_deleted_runs", release_slowly)
+    return began
+
+
 @pytest.mark.usefixtures("slow_ends")
 def test_a_thread_is_deleted_while_the_run_of_a_sub_agent_ends(family):
     thread, child = family
@@ -85,6 +108,48 @@ def test_a_thread_is_deleted_while_the_run_of_a_sub_agent_ends(family):
     assert answers == [True, 2]
     assert not Thread.objects.exists()
     assert [*AgentRun.objects.values_list("thread", flat=True)] == [None, None]
+
+
+@pytest.fixture
+def grandchild(family, monkeypatch):
+    """Return a run two levels below the first one, which is about to wait for people. Its suspension takes time."""
+    _, child = family
+    columns = {"agent": child.agent, "open": True, "chunks": [], "holder": "here", "is_durable": True, "fence": 1}
+    run = RunFactory(parent=child, root_id=child.root_id, lease_until=timezone.now() + HOUR, **columns)
+    monkeypatch.setattr(suspending, "suspend_task_of_child", lambda run: time.sleep(PAUSE))
+    return run
+
+
+def suspend(run):
+    """Let a run wait for a call, as its process does."""
+    call = suspending.new_call(run, "c0", "refund", {}, kind="approval", **suspending.rule_columns({}))
+    end = {"status": "suspended", "worked_ms": 0, "calls": [call]}
+    with transaction.atomic():
+        return save_snapshots({run.pk: WriteSnapshot(0, [], end, run.fence, parent_id=run.parent_id)}, run.holder)
+
+
+def test_a_run_is_cancelled_while_its_sub_agent_begins_to_wait(grandchild):
+    answers = run_concurrently(
+        [
+            lambda: suspend(grandchild),
+            lambda: time.sleep(PAUSE / 3) or leases.cancel_suspended(grandchild.parent_id),
+        ]
+    )
+
+    assert answers == [{grandchild.pk}, True]
+
+
+def test_an_agent_is_deleted_while_its_run_ends(family, slow_release):
+    _, child = family
+    AgentRun.objects.filter(pk=child.pk).update(agent=AgentFactory())
+    child.refresh_from_db()
+
+    answers = run_concurrently(
+        [child.agent.delete, lambda: slow_release.wait(20) and leases.cancel_suspended(child.pk)]
+    )
+
+    assert not any(isinstance(answer, Exception) for answer in answers), answers
+    assert not AgentRun.objects.filter(pk=child.pk).exists()
 
 
 def test_a_run_that_begins_between_the_locks_is_locked_too(family, monkeypatch):

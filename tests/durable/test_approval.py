@@ -1,7 +1,10 @@
 """Tools that a person must approve: what waits, what each decision does, and what the model and readers see."""
 
+import json
+
 import pytest
 
+from runs_app.display.transcript import Transcript
 from runs_app.models import PendingCall
 from tests.durable.conftest import event_numbers
 from tests.durable.decisions import settle, wait_for_suspension
@@ -88,14 +91,25 @@ def test_a_call_declined_without_a_reason_says_so():
     assert result == "Tool call was not approved by the user."
 
 
-def test_edited_arguments_are_those_of_the_call(planned):
-    run = wait_for_suspension(start())
+def test_edited_arguments_are_those_of_the_call(planned, is_durable):
+    run = wait_for_suspension(start(is_durable=is_durable))
 
     settle(run, "approve", arguments={"order": "A-17", "amount": 50})
     done = wait_for_end(run)
 
     assert notes(planned, "refund") == ["refund A-17 50 c0-0"]
-    assert chunks(done, "tool-result")[0]["payload"]["result"] == "50 refunded"
+    result = chunks(done, "tool-result")[0]["payload"]
+    assert (result["result"], result["args"]) == ("50 refunded", {"order": "A-17", "amount": 50})
+    (call,) = Transcript(done.events.order_by("number")).calls.values()
+    assert (json.loads(call.arguments), call.is_edited) == ({"order": "A-17", "amount": 50}, True)
+
+
+def test_results_of_unchanged_calls_do_not_repeat_the_arguments():
+    run = wait_for_suspension(start())
+
+    settle(run, "approve", arguments={"order": "A-17", "amount": 120.0})
+
+    assert "args" not in chunks(wait_for_end(run), "tool-result")[0]["payload"]
 
 
 def test_edited_arguments_are_checked_against_the_signature_of_the_tool(planned):

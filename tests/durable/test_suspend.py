@@ -8,15 +8,16 @@ from django.db import connection
 from django.utils import timezone
 
 from runs_app.approvals.errors import AlreadyDecided, InvalidDecision
-from runs_app.engine import reaper
+from runs_app.engine import leases, reaper
 from runs_app.events import writer
 from runs_app.models import AgentRun, PendingCall
-from runs_app.signals import approval_requested
+from runs_app.signals import approval_decided, approval_requested
 from tests.durable.decisions import settle, wait_for_suspension
 from tests.durable.test_approval import PLAN, REFUND, start
 from tests.durable.test_journal import notes, wait_for_steps
 from tests.factories import member
 from tests.runs import chunks, wait_for_end
+from tests.served import wait_until
 
 ASK = ["ask-person", {"question": "Which size?"}]
 TWICE = ["ask-person", {"question": "Which size?", "again": "M"}]
@@ -34,15 +35,17 @@ def is_durable(request):
 
 @pytest.fixture
 def announced():
-    """Return a list of the calls of which other code hears during the test."""
-    calls = []
+    """Return a list of the states of the calls of which other code hears during the test."""
+    states = []
 
     def hear(call, **kwargs):
-        calls.append(call)
+        states.append((call.tool, call.state))
 
-    approval_requested.connect(hear)
-    yield calls
-    approval_requested.disconnect(hear)
+    for signal in (approval_requested, approval_decided):
+        signal.connect(hear)
+    yield states
+    for signal in (approval_requested, approval_decided):
+        signal.disconnect(hear)
 
 
 def start_question(question=ASK, **fields):
@@ -162,6 +165,15 @@ def test_an_expired_call_is_declined_by_the_reaper(planned, here):
     assert done.status == "succeeded"
     assert chunks(done, "tool-result")[0]["payload"]["result"] == "Nobody decided within 7 days."
     assert (PendingCall.objects.get().state, notes(planned, "refund")) == ("expired", [])
+
+
+def test_other_code_hears_that_a_waiting_call_is_cancelled_with_its_run(here, announced):
+    run = wait_for_suspension(start())
+    wait_until(lambda: announced, 20, "the request")
+
+    leases.cancel(run.pk)
+
+    assert announced == [("refund", "open"), ("refund", "cancelled")]
 
 
 def test_a_run_that_is_cancelled_just_before_it_waits_does_not_wait(planned, here, announced, monkeypatch):

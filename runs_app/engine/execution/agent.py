@@ -9,7 +9,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
 from runs_app import tracing
-from runs_app.approvals.segments import Segment, deferred_results, processed_parts
+from runs_app.approvals.segments import Segment, changed_arguments, deferred_results, processed_parts
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.building.structured_output import output_types
 from runs_app.engine.context import RunDeps
@@ -73,7 +73,8 @@ def record_beginning(execution: RunExecution, run: AgentRun, warnings: list[Any]
     if run.segment == 0:
         execution.recorder.add(build_chunk("start", id=run.agent_key, messageId=str(run.pk), warnings=warnings))
     else:
-        execution.recorder.begin_segment(execution.segment.steps, execution.segment.calls)
+        segment = execution.segment
+        execution.recorder.begin_segment(segment.steps, segment.calls, changed_arguments(segment))
 
 
 def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Options) -> RunDeps:

@@ -123,12 +123,16 @@
     hidePlaceholder(answer);
   }
 
-  function showResult(answer, { toolCallId, result, error, isError }) {
+  function showResult(answer, { toolCallId, result, error, isError, args }) {
     const call = findAll("[data-call]", answer.parts).find((element) => element.dataset.call === toolCallId);
     if (!call) return;
     const failed = Boolean(isError || error);
     call.dataset.state = failed ? "failed" : "done";
     find("[data-call-result]", call).textContent = formatValue(error ?? result) || "nothing";
+    if (args) {
+      find("[data-call-arguments]", call).textContent = formatValue(args) || "nothing";
+      find("[data-call-arguments-label]", call).textContent = "Arguments, edited by a person";
+    }
     const duration = call.startedAt ? `${((performance.now() - call.startedAt) / 1000).toFixed(1)} s` : "";
     find("[data-call-state]", call).textContent = failed ? `failed after ${duration}` : duration;
   }

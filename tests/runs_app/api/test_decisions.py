@@ -147,11 +147,12 @@ def test_resume_stream_decides_a_call_that_waits_for_approval(editor, run, call,
     assert (call.state, call.reason, call.resume_data) == (state, "Because.", None)
 
 
-def test_edited_arguments_are_stored(editor, run, call, runner):
-    kinds(send(editor, "approve-tool-call", **body_for("", run, arguments={"order": "A-17", "amount": 90})))
+def test_edited_arguments_are_stored_and_repeated_by_the_stream(editor, run, call, runner):
+    edited = {"order": "A-17", "amount": 90}
+    first = chunks(send(editor, "approve-tool-call", **body_for("", run, arguments=edited)))[0]
 
     call.refresh_from_db()
-    assert call.edited_arguments == {"order": "A-17", "amount": 90}
+    assert call.edited_arguments == first["payload"]["args"] == edited
 
 
 def test_data_for_a_question_are_stored(editor, run, runner):
