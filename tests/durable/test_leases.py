@@ -236,10 +236,11 @@ def test_readers_do_not_end_a_lost_durable_run(queued):
 def test_no_step_begins_without_a_lease(planned, idle_engine):
     run = start_here(TWO_CALLS)
     wait_for_steps(run, 1, "started")
-    writer = get_engine().writer
-    writer.runs[run.pk].leased_until = 0.0
-    writer._renew = lambda *arguments: None
+    writer, renewals = get_engine().writer, []
+    writer._renew = lambda *arguments: renewals.append(arguments)
     try:
+        wait_until(lambda: renewals, 20, "the end of a renewal that was under way")
+        writer.runs[run.pk].leased_until = 0.0
         (planned / "one.open").touch()
         wait_until(lambda: run.pk not in get_engine().tasks, 20, "the end of the task")
     finally:
