@@ -12,8 +12,7 @@ from rest_framework.request import Request
 
 from agentcms.api.query_params import QueryParams
 from agentcms.errors import BadRequest
-from agentcms.wire.names import to_wire
-from agentcms.wire.unknown_names import UnknownName, find_unknown_names
+from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject, collecting_issues, validate_fields
 from agents_app.configuration.unknown_members import find_unknown_members
 
@@ -112,11 +111,12 @@ def check_names(request: Request, body: Mapping[str, Any], *, parameters: Sequen
 def read_named_fields(
     request: Request, body: JSONObject, model: type[BaseModel], *, silent: Collection[str] = ()
 ) -> tuple[JSONObject, Sequence[UnknownName]]:
-    """Return the fields of a model in a body, and the unknown names of the request.
+    """Return the fields of a model in a body, and the unknown names of the request, also in the objects of the body.
 
     Raises BadRequest and ConfigError.
     """
-    with checking_names(request, body, model, silent=silent) as names:
+    inside = find_unknown_below(model, body)
+    with checking_names(request, body, model, silent=silent, inside=inside) as names:
         fields = validate_fields(model, body)
     return fields, names.unknown
 
@@ -124,7 +124,7 @@ def read_named_fields(
 @cache
 def known_keys(*models: type[BaseModel]) -> frozenset[str]:
     """Return the wire names of the fields of models."""
-    return frozenset(to_wire(name) for model in models for name in model.model_fields)
+    return frozenset[str]().union(*map(wire_names, models))
 
 
 def warning_payloads(unknown: Sequence[UnknownName]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import MAX_PER_PAGE, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
 from evals_app.api.experiments import get_experiment
 from evals_app.api.lookups import get_dataset
@@ -43,14 +43,16 @@ class CompareView(JSONView):
         get_dataset(request, dataset_id)
         with QueryParams(request) as query:
             paging = query.paging(MAX_PER_PAGE)  # the published client cannot ask for a second page
-            unknown = query.check_unknown_names()
-        fields = validate_fields(CompareBody, json_object_body(request))
+        body = json_object_body(request)
+        with checking_names(request, body, CompareBody, parameters=("page", "perPage")) as names:
+            fields = validate_fields(CompareBody, body)
         baseline, candidate = (
             get_experiment(request, fields[name], dataset_id=dataset_id)
             for name in ("experiment_id_a", "experiment_id_b")
         )
         comparison = find_comparison(baseline, candidate, request.user, again=bool(fields.get("again")))
-        return json_response(comparison_body(comparison, baseline, candidate, paging) | warning_payloads(unknown))
+        payload = comparison_body(comparison, baseline, candidate, paging)
+        return json_response(payload | warning_payloads(names.unknown))
 
 
 def comparison_body(comparison: Comparison, baseline: Experiment, candidate: Experiment, paging: Paging) -> JSONObject:

@@ -16,10 +16,10 @@ from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.ids import parse_uuid
+from agentcms.wire.unknown_names import find_unknown_below
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import checking_names, warning_payloads
-from agents_app.configuration.schema import validate_fields
+from agents_app.api.unknown_keys import check_names, checking_names, read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import created_body, experiment_body
 from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import paged
@@ -101,7 +101,8 @@ class DatasetExperimentsView(JSONView):
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)
         body = json_object_body(request)
-        with checking_names(request, body, ExperimentBody) as names:
+        inside = find_unknown_below(ExperimentBody, body)
+        with checking_names(request, body, ExperimentBody, inside=inside) as names:
             options = parse_experiment(body)
         experiment = create_experiment(dataset, options, request.user)
         return json_response(created_body(experiment) | warning_payloads(names.unknown), 201)
@@ -115,12 +116,12 @@ class DatasetExperimentView(JSONView):
 
     def patch(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
-        fields = validate_fields(ExperimentChange, json_object_body(request))
+        fields, unknown = read_named_fields(request, json_object_body(request), ExperimentChange)
         for name, value in fields.items():
             setattr(experiment, name, ({} if name == "metadata" else "") if value is None else value)
         experiment.updated_at = timezone.now()
         experiment.save(update_fields=[*fields, "updated_at"])
-        return json_response(experiment_body(experiment))
+        return json_response(experiment_body(experiment) | warning_payloads(unknown))
 
     def delete(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
         return delete(get_experiment(request, experiment_id, Role.PUBLISHER, dataset_id))
@@ -137,9 +138,9 @@ class CancelView(JSONView):
 
     def post(self, request: Request, experiment_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR)
-        json_object_body(request)
+        names = check_names(request, json_object_body(request))
         request_cancel(experiment)
-        return json_response(experiment_body(get_experiment(request, experiment_id)))
+        return json_response(experiment_body(get_experiment(request, experiment_id)) | warning_payloads(names.unknown))
 
 
 class FinalizeView(JSONView):
@@ -147,9 +148,9 @@ class FinalizeView(JSONView):
 
     def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
-        json_object_body(request)
+        names = check_names(request, json_object_body(request))
         finalize(experiment)
-        return json_response(experiment_body(experiment))
+        return json_response(experiment_body(experiment) | warning_payloads(names.unknown))
 
 
 class ReviewSummaryView(JSONView):

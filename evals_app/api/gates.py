@@ -15,12 +15,19 @@ from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
 from agents_app.api.lookups import agent_not_found
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.configuration.schema import JSONObject
 from agents_app.models import Agent
 from evals_app.gates.checking import GateState, check_gates, gates_for
-from evals_app.gates.schema import apply_gate
+from evals_app.gates.schema import GateBody, apply_gate
 from evals_app.models import Dataset, ReleaseGate
 from versions_app.models.version import get_head_version
+
+# In a response with a gate, which a caller may send back as it was read.
+READ_ONLY_KEYS = (
+    *("id", "agentId", "ownerId", "createdAt", "updatedAt", "warnings"),
+    *("met", "message", "warning", "value", "experimentId"),
+)
 
 
 def get_agent(request: Request, agent_id: str, role: Role = Role.VIEWER) -> Agent:
@@ -78,9 +85,11 @@ class GatesView(JSONView):
         agent = get_agent(request, agent_id, Role.MANAGER)
         user = request.user
         gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by_id=user.pk)
-        apply_gate(gate, json_object_body(request), agent, is_new=True, datasets=Dataset.objects.for_user(user))
+        body = json_object_body(request)
+        with checking_names(request, body, GateBody, silent=READ_ONLY_KEYS) as names:
+            apply_gate(gate, body, agent, is_new=True, datasets=Dataset.objects.for_user(user))
         gate.save()
-        return json_response(gate_body(gate), 201)
+        return json_response(gate_body(gate) | warning_payloads(names.unknown), 201)
 
 
 class GateView(JSONView):
@@ -88,13 +97,14 @@ class GateView(JSONView):
 
     def patch(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
         agent = get_agent(request, agent_id, Role.MANAGER)
-        datasets = Dataset.objects.for_user(request.user)
+        datasets, body = Dataset.objects.for_user(request.user), json_object_body(request)
         with transaction.atomic():
             gate = get_gate(agent, gate_id, locks=True)  # or a change at the same moment would be lost
-            apply_gate(gate, json_object_body(request), agent, is_new=False, datasets=datasets)
+            with checking_names(request, body, GateBody, silent=READ_ONLY_KEYS) as names:
+                apply_gate(gate, body, agent, is_new=False, datasets=datasets)
             gate.updated_at = timezone.now()
             gate.save()
-        return json_response(gate_body(gate))
+        return json_response(gate_body(gate) | warning_payloads(names.unknown))
 
     def delete(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
         get_gate(get_agent(request, agent_id, Role.MANAGER), gate_id).delete()

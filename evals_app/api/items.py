@@ -19,15 +19,16 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
-from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
+from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names, wire_names
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import checking_names, known_keys, warning_payloads
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from evals_app.api.lookups import get_dataset, get_item
 from evals_app.api.representation import item_body, item_history_body, paged
 from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found
 from evals_app.datasets.purging import purge_item
 from evals_app.datasets.schema import ItemBody, parse_item, parse_item_change, parse_items
+from evals_app.datasets.unknown_names import unknown_in_item
 from evals_app.models import Dataset, ItemVersion
 
 MAX_BATCH_ITEMS = 5000
@@ -58,7 +59,7 @@ class ItemsView(JSONView):
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)
         body = json_object_body(request)
-        with checking_names(request, body, ItemBody) as names:
+        with checking_names(request, body, ItemBody, inside=unknown_in_item(body)) as names:
             columns = parse_item(body)
         (version,) = add_items(dataset, [columns])
         return json_response(item_body(version) | warning_payloads(names.unknown), 201)
@@ -89,7 +90,9 @@ def unknown_in_items(bodies: Sequence[Any]) -> Iterator[UnknownName]:
     """Yield the names in items of a batch that nothing reads."""
     for number, body in enumerate(bodies):
         if isinstance(body, dict):
-            yield from find_unknown_names(body, known_keys(ItemBody), f"items[{number}]")
+            path = f"items[{number}]"
+            yield from find_unknown_names(body, wire_names(ItemBody), path)
+            yield from unknown_in_item(body, path)
 
 
 def get_list(request: Request, name: str) -> list[Any]:
@@ -112,7 +115,7 @@ class ItemView(JSONView):
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         item = get_item(dataset, item_id)
         body = json_object_body(request)
-        with checking_names(request, body, ItemBody) as names:
+        with checking_names(request, body, ItemBody, inside=unknown_in_item(body)) as names:
             columns = parse_item_change(body)
         version = change_item(dataset, item.pk, columns)
         return json_response(item_body(version) | warning_payloads(names.unknown))

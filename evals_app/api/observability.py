@@ -15,8 +15,8 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
 from agents_app.api.idempotency import idempotent
-from agents_app.api.unknown_keys import warning_payloads
-from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
+from agents_app.api.unknown_keys import read_named_fields, warning_payloads
+from agents_app.configuration.schema import WIRE_CONFIG, JSONObject
 from evals_app.api.representation import paged
 from evals_app.api.scores import create_score, list_scores, readable_scores
 from evals_app.scorers.results import ScoreValue
@@ -127,9 +127,10 @@ class ObservedScoresView(JSONView):
 
     @idempotent
     def post(self, request: Request) -> HttpResponse:
-        given = validate_fields(TraceScoreBody, json_object_body(request))["score"]
+        fields, unknown = read_named_fields(request, json_object_body(request), TraceScoreBody)
+        given = fields["score"]
         create_score(request, {**given, "runId": given["traceId"], "details": given.get("metadata")})
-        return json_response({"success": True, "message": "The score was added."}, 201)
+        return json_response({"success": True, "message": "The score was added."} | warning_payloads(unknown), 201)
 
 
 class LaterView(JSONView):

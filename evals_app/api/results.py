@@ -13,8 +13,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
-from agents_app.api.unknown_keys import warning_payloads
-from agents_app.configuration.schema import validate_fields
+from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import result_body, result_score_body
 from evals_app.api.experiments import get_experiment
 from evals_app.api.representation import paged
@@ -45,8 +44,9 @@ class ResultsView(JSONView):
 
     def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
-        result = submit_result(experiment, validate_fields(SubmittedResult, json_object_body(request)))
-        return json_response(result_body(result), 201)
+        fields, unknown = read_named_fields(request, json_object_body(request), SubmittedResult)
+        result = submit_result(experiment, fields)
+        return json_response(result_body(result) | warning_payloads(unknown), 201)
 
 
 class ResultView(JSONView):
@@ -59,12 +59,12 @@ class ResultView(JSONView):
         result: ExperimentResult | None = rows.filter(pk=result_uuid).first() if result_uuid else None
         if result is None:
             raise ApiError(404, f"Result with id {result_id} not found", "EXPERIMENT_RESULT_NOT_FOUND")
-        fields = validate_fields(ResultChange, json_object_body(request))
+        fields, unknown = read_named_fields(request, json_object_body(request), ResultChange)
         for name, value in fields.items():
             setattr(result, REVIEW_COLUMNS[name], value or ([] if name == "tags" else ""))
         if fields:  # those alone: somebody else may set the others at the same moment
             result.save(update_fields=[REVIEW_COLUMNS[name] for name in fields])
-        return json_response(result_body(result))
+        return json_response(result_body(result) | warning_payloads(unknown))
 
 
 class ItemRunView(JSONView):
@@ -72,7 +72,7 @@ class ItemRunView(JSONView):
 
     def post(self, request: Request, dataset_id: str, experiment_id: str, item_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
-        options = validate_fields(ItemRun, json_object_body(request))
+        options, unknown = read_named_fields(request, json_object_body(request), ItemRun)
         require_open(experiment)
         if not experiment.target_id:
             message = "The experiment has no target. Submit its results instead."
@@ -80,4 +80,4 @@ class ItemRunView(JSONView):
         with StreamSlot(request.user):  # the run of the item blocks a thread
             result = run_item(experiment, item_id, options, request.user)
         scores = [result_score_body(entry) for entry in result.scores]
-        return json_response({"result": result_body(result), "scores": scores})
+        return json_response({"result": result_body(result), "scores": scores} | warning_payloads(unknown))

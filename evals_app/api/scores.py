@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -16,8 +16,9 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
+from agentcms.wire.unknown_names import find_unknown_names, wire_names
 from agents_app.api.idempotency import idempotent
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
@@ -109,8 +110,13 @@ class ScoresView(JSONView):
     @idempotent
     def post(self, request: Request) -> HttpResponse:
         body = json_object_body(request)
-        given: Any = body.get("score") if isinstance(body.get("score"), dict) else body
-        return json_response({"score": score_body(create_score(request, given))}, 201)
+        nested = body.get("score")
+        given = nested if isinstance(nested, dict) else body
+        inside = find_unknown_names(given, wire_names(ScoreBody), "score" if given is nested else "")
+        with checking_names(request, {}, inside=inside) as names:
+            validate_fields(ScoreBody, given)
+        score = create_score(request, given)
+        return json_response({"score": score_body(score)} | warning_payloads(names.unknown), 201)
 
 
 def create_score(request: Request, given: JSONObject) -> Score:

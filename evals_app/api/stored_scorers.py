@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
+from pydantic import BaseModel
 from rest_framework.request import Request
 
 from access_app.permissions import require_granted_role
@@ -13,17 +14,30 @@ from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
+from agentcms.wire.unknown_names import UnknownName, find_unknown_below
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_keys import checking_names, read_named_fields, warning_payloads
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject
 from evals_app.api.lookups import owner_for_new_dataset
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer
 from evals_app.scorers import records
-from evals_app.scorers.schema import parse_scorer, parse_scorer_change
+from evals_app.scorers.schema import ChangeMessage, ScorerBody, parse_scorer, parse_scorer_change
+from evals_app.scorers.settings import find_unknown_settings
 from evals_app.scorers.table import scorer_table
 
+# In a response with a scorer, which a caller may send back as it was read.
+READ_ONLY_KEYS = ("status", "activeVersionId", "versionNumber", "authorId", "createdAt", "updatedAt", "warnings")
 SCORER_ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at"}
+
+
+class NewVersion(BaseModel):
+    """The description of a version."""
+
+    model_config = WIRE_CONFIG
+
+    change_message: ChangeMessage | None = None
 
 
 def get_scorer(request: Request, scorer_id: str, role: Role = Role.VIEWER) -> Scorer:
@@ -35,6 +49,22 @@ def get_scorer(request: Request, scorer_id: str, role: Role = Role.VIEWER) -> Sc
     if role != Role.VIEWER:
         require_granted_role(request.user, role, row)
     return row
+
+
+def reject_other_identity(row: Scorer, fields: JSONObject) -> None:
+    """Take the ID and the team out of the fields of a change. Raise ConfigError if they would change."""
+    issues = []
+    if (fields.pop("id", None) or row.pk) != row.pk:
+        issues.append(Issue("id", "The ID of a scorer cannot change. Create another scorer."))
+    if (fields.pop("owner_id", row.owner_id) or "") != row.owner_id:
+        issues.append(Issue("ownerId", "A scorer stays with its team. Create another one there."))
+    if issues:
+        raise ConfigError(issues)
+
+
+def unknown_in_scorer(body: JSONObject, kind: str = "") -> list[UnknownName]:
+    """Return the names in the settings and in the score range of a body that nothing reads. `kind` is that so far."""
+    return [*find_unknown_below(ScorerBody, body), *find_unknown_settings(body.get("type", kind), body)]
 
 
 def role_to_change(publishes: bool) -> Role:
@@ -60,11 +90,13 @@ class StoredScorersView(JSONView):
 
     @idempotent
     def post(self, request: Request) -> HttpResponse:
-        snapshot, fields = parse_scorer(json_object_body(request))
+        body = json_object_body(request)
+        with checking_names(request, body, ScorerBody, inside=unknown_in_scorer(body)) as names:
+            snapshot, fields = parse_scorer(body)
         owner_id = owner_for_new_dataset(request, fields.pop("owner_id", None))
         note_required_role(Role.EDITOR, owner_id)
         row = records.create_scorer(snapshot, owner_id=owner_id, author=request.user.get_username(), **fields)
-        return json_response(scorer_body(row), 201)
+        return json_response(scorer_body(row) | warning_payloads(names.unknown), 201)
 
 
 class StoredScorerView(JSONView):
@@ -77,11 +109,14 @@ class StoredScorerView(JSONView):
         return json_response(scorer_body(get_scorer(request, scorer_id), shows_draft) | warning_payloads(unknown))
 
     def patch(self, request: Request, scorer_id: str) -> HttpResponse:
-        change, fields = parse_scorer_change(json_object_body(request))
+        body, row = json_object_body(request), get_scorer(request, scorer_id)
+        inside = unknown_in_scorer(body, row.head.snapshot["type"] if row.head else "")
+        with checking_names(request, body, ScorerBody, silent=READ_ONLY_KEYS, inside=inside) as names:
+            change, fields = parse_scorer_change(body)
         get_scorer(request, scorer_id, role_to_change(fields.get("publish") is not False))
-        fields.pop("owner_id", None)
+        reject_other_identity(row, fields)
         row = records.change_scorer(scorer_id, change, author=request.user.get_username(), **fields)
-        return json_response(scorer_body(row, shows_draft=True))
+        return json_response(scorer_body(row, shows_draft=True) | warning_payloads(names.unknown))
 
     def delete(self, request: Request, scorer_id: str) -> HttpResponse:
         get_scorer(request, scorer_id, Role.PUBLISHER).delete()
@@ -105,9 +140,9 @@ class ScorerVersionsView(JSONView):
     @idempotent
     def post(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.EDITOR)
-        message = str(json_object_body(request).get("changeMessage") or "")[:500]
-        version = records.copy_head(row.pk, request.user.get_username(), message)
-        return json_response(scorer_version_body(version), 201)
+        fields, unknown = read_named_fields(request, json_object_body(request), NewVersion)
+        version = records.copy_head(row.pk, request.user.get_username(), fields.get("change_message") or "")
+        return json_response(scorer_version_body(version) | warning_payloads(unknown), 201)
 
 
 class ScorerVersionView(JSONView):

@@ -21,6 +21,7 @@ from agents_app.configuration.schema import (
     collecting_issues,
     validate_fields,
 )
+from evals_app.scorers.expectations import trajectory_issues
 
 MAX_ERRORS = 20  # of one item
 Text = Annotated[str, Field(max_length=10_000)]
@@ -145,6 +146,7 @@ def _item_columns(model: type[BaseModel], body: Any, path: str) -> JSONObject:
     try:
         fields = validate_fields(model, body)
         _reject_large(body)
+        _reject_wrong_trajectory(fields.get("expected_trajectory"))
     except ConfigError as error:
         raise ConfigError(Issue(_join(path, field), message) for field, message in error.issues) from None
     if "scorer_ids" in fields:
@@ -158,6 +160,11 @@ def _reject_large(body: Mapping[str, Any]) -> None:
     if len(json.dumps(body, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
         message = f"An item must not exceed {settings.RUN_MAX_INPUT // 1024} KB."
         raise ConfigError([Issue("input", message)])
+
+
+def _reject_wrong_trajectory(value: JSONObject | None) -> None:
+    if value is not None and (issues := trajectory_issues(value, "expectedTrajectory")):
+        raise ConfigError(issues)
 
 
 def _join(path: str, field: str) -> str:

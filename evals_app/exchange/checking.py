@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO
 
-from agentcms.wire.unknown_names import find_unknown_names
+from agentcms.wire.unknown_names import find_unknown_below, find_unknown_names
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.datasets.changes import MAX_ITEMS, validator_of
-from evals_app.datasets.schema import parse_item
+from evals_app.datasets.schema import ItemBody, parse_item
 from evals_app.exchange.columns import Columns, resolve_columns
 from evals_app.exchange.formats import ITEM_FIELDS, READ_ONLY_FIELDS, FileFormat
 from evals_app.exchange.reading import FileRow, UnreadableFile, read_header, read_rows
@@ -61,7 +61,7 @@ class ItemFile:
         if row.body is None:
             return RowFault(row.line, row.issues)
         body = {name: value for name, value in row.body.items() if name not in READ_ONLY_FIELDS}
-        if unknown := find_unknown_names(body, ITEM_FIELDS):
+        if unknown := [*find_unknown_names(body, ITEM_FIELDS), *find_unknown_below(ItemBody, body)]:
             return RowFault(row.line, [Issue(name.field, name.message) for name in unknown])
         try:
             item = parse_item(body)

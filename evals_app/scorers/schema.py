@@ -11,6 +11,7 @@ from agentcms.wire.names import to_wire
 from agentcms.wire.patterns import compile_pattern
 from agents_app.configuration.fields.types import Name, OwnerId
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
+from evals_app.scorers import expectations
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.judges import JUDGE, score_range
 from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS
@@ -47,6 +48,9 @@ REQUIRED_SETTING = {
 }
 
 
+ChangeMessage = Annotated[str, Field(max_length=500)]
+
+
 class Range(BaseModel):
     """The lowest and the highest score."""
 
@@ -75,7 +79,7 @@ class ScorerBody(BaseModel):
     default_sampling: JSONObject | None = None
     metadata: JSONObject | None = None
     publish: bool | None = None
-    change_message: Annotated[str, Field(max_length=500)] | None = None
+    change_message: ChangeMessage | None = None
 
 
 NOT_IN_SNAPSHOT = ("id", "owner_id", "metadata", "publish", "change_message")
@@ -172,10 +176,8 @@ def trajectory_issues(config: JSONObject) -> list[Issue]:
     issues = []
     if config.get("mode") not in (None, *MODES):
         issues.append(Issue("presetConfig.mode", f"Choose one of {', '.join(MODES)}."))
-    expected = config.get("expected")
-    steps = expected.get("steps") if isinstance(expected, dict) else expected
-    if expected is not None and not (isinstance(steps, list) and all(isinstance(step, str | dict) for step in steps)):
-        issues.append(Issue("presetConfig.expected", "Enter a list of names of tools or of steps."))
+    if (expected := config.get("expected")) is not None:
+        issues += expectations.trajectory_issues(expected, "presetConfig.expected")
     return issues
 
 

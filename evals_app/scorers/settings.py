@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject, validate_fields
 
 SETTINGS_CONFIG = ConfigDict(strict=True, extra="ignore")
@@ -72,6 +74,12 @@ class PipelineSettings(BaseModel):
     prepareRun: Preparation | None = None
 
 
+class NoSettings(BaseModel):
+    """The settings of a judge, whose configuration is the record itself."""
+
+    model_config = SETTINGS_CONFIG
+
+
 SETTINGS: dict[str, type[BaseModel]] = {
     "check": CheckSettings,
     "trajectory": TrajectorySettings,
@@ -86,3 +94,21 @@ def settings_issues(kind: str, config: JSONObject) -> list[Issue]:
     except ConfigError as error:
         return [Issue(f"presetConfig.{issue.field}", issue.message) for issue in error.issues]
     return []
+
+
+def find_unknown_settings(kind: object, body: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the names in the settings of a scorer that nothing reads. Judges have no settings there."""
+    config = body.get("presetConfig")
+    if not isinstance(config, dict) or not isinstance(kind, str):
+        return []
+    shape = SETTINGS.get(kind, NoSettings)
+    return [
+        *find_unknown_names(config, wire_names(shape), "presetConfig"),
+        *find_unknown_below(shape, config, "presetConfig"),
+    ]
+
+
+def settings_of(snapshot: Mapping[str, Any]) -> JSONObject:
+    """Return the settings of a scorer that its kind reads."""
+    known = wire_names(SETTINGS.get(snapshot["type"], NoSettings))
+    return {name: value for name, value in (snapshot.get("presetConfig") or {}).items() if name in known}

@@ -13,6 +13,7 @@ from evals_app.scorers.kinds.judges import score_by_judge
 from evals_app.scorers.kinds.pipelines import score_by_pipeline
 from evals_app.scorers.kinds.trajectory import score_trajectory
 from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
+from evals_app.scorers.settings import settings_of
 from evals_app.scorers.spending import Spending, current_spending
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ async def score_by_snapshot(
     snapshot: Mapping[str, Any], answer: Answer, version_number: int | None = None
 ) -> ScoreResult:
     """Return the score of an answer by a configuration."""
-    values = {**snapshot, **(snapshot.get("presetConfig") or {})}
+    values = {**snapshot, **settings_of(snapshot)}
     config = {name: value for name, value in values.items() if value is not None}
     spending = Spending()
     current_spending.set(spending)

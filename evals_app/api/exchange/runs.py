@@ -15,12 +15,14 @@ from agentcms.api.views import JSONView
 from agentcms.errors import Conflict
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import item_body
 from evals_app.datasets.changes import add_items
 from evals_app.datasets.from_runs import item_of_run
 from evals_app.datasets.schema import ItemChange, parse_item_change
+from evals_app.datasets.unknown_names import unknown_in_item
 from runs_app.api.lookups import get_readable_run
 
 
@@ -40,7 +42,8 @@ class AddRunView(JSONView):
     def post(self, request: Request, run_id: str) -> HttpResponse:
         run = get_readable_run(request, run_id)
         body = json_object_body(request)
-        options = validate_fields(RunItemBody, body)
+        with checking_names(request, body, RunItemBody, inside=unknown_in_item(body)) as names:
+            options = validate_fields(RunItemBody, body)
         dataset = get_dataset(request, options["dataset_id"], Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)
         if not run.is_finished:
@@ -55,4 +58,4 @@ class AddRunView(JSONView):
         if external_id := options.get("external_id"):
             changes |= {"external_id": external_id}
         (version,) = add_items(dataset, [{**item, **changes}])
-        return json_response(item_body(version), 201)
+        return json_response(item_body(version) | warning_payloads(names.unknown), 201)

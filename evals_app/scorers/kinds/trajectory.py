@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
+from evals_app.scorers.expectations import ARGUMENT_NAMES, RESULT_NAMES
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
 
 MODES = ("strict", "relaxed", "unordered", "subset", "superset")
@@ -14,9 +15,6 @@ MODES = ("strict", "relaxed", "unordered", "subset", "superset")
 # more calls than the expected ones.
 MODE_BY_ORDERING = {"strict": "strict", "relaxed": "relaxed", "unordered": "superset"}
 ANY = ""  # in place of arguments or a result that are not looked at
-# The last names are those of traces and of the published client.
-ARGUMENT_NAMES = ("args", "arguments", "toolArgs")
-RESULT_NAMES = ("result", "toolResult")
 CALL_TYPE = "tool_call"  # of a step
 # Of expected steps and calls. A comparison takes about a second, in which nothing else runs.
 MAX_STEP_PAIRS = 1_000_000
@@ -28,6 +26,7 @@ class ExpectedStep(NamedTuple):
     name: str
     arguments: str = ANY
     result: str = ANY
+    success: bool | None = None
     below: tuple[str, tuple[ExpectedStep, ...]] | None = None
 
 
@@ -37,7 +36,19 @@ class MadeStep(NamedTuple):
     name: str
     arguments: str
     result: str
+    success: bool
     below: tuple[ToolUse, ...] = ()
+
+
+class Limits(NamedTuple):
+    """The most calls, or None; tools that must not be called; and tools that must not be called one after another."""
+
+    most: int | None
+    tools: frozenset[str]
+    sequences: tuple[tuple[str, ...], ...]
+
+    def __bool__(self) -> bool:
+        return self.most is not None or bool(self.tools or self.sequences)
 
 
 class Difference(NamedTuple):
@@ -80,10 +91,11 @@ def parse_step(step: Any, with_values: bool) -> ExpectedStep:
         return ExpectedStep(str(step))
     name, below = str(step.get("toolName") or step.get("name") or ""), step.get("children")
     arguments, result = (value_under(step, names) if with_values else ANY for names in (ARGUMENT_NAMES, RESULT_NAMES))
+    success = step.get("success") if with_values and isinstance(step.get("success"), bool) else None
     if below is None:
-        return ExpectedStep(name, arguments, result)
+        return ExpectedStep(name, arguments, result, success)
     children = tuple(parse_steps(expected_steps(below), with_values))
-    return ExpectedStep(name, arguments, result, (mode_of({}, below), children))
+    return ExpectedStep(name, arguments, result, success, (mode_of({}, below), children))
 
 
 def count_steps(steps: Sequence[ExpectedStep]) -> int:
@@ -121,21 +133,23 @@ def made_steps(expected: Sequence[ExpectedStep], calls: Sequence[ToolUse]) -> li
 
 
 def made_step(call: ToolUse, has_result: bool, below: Sequence[ToolUse] = ()) -> MadeStep:
-    return MadeStep(call.name, canonical(call.arguments), canonical(call.result) if has_result else ANY, tuple(below))
+    result = canonical(call.result) if has_result else ANY
+    return MadeStep(call.name, canonical(call.arguments), result, not call.is_error, tuple(below))
 
 
 # --- Comparison
 
 
 def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
-    """Score the calls of an answer. Raise NotScorable without expected steps, unless only limits are set."""
+    """Score the calls of an answer. Raise NotScorable without expected steps, unless there are limits."""
     with_values = config.get("arguments", "ignore") == "compare"
     names = [call.name for call in answer.calls]
-    faults = limit_faults(config, names)
     expectation = config.get("expected", answer.expected_trajectory)
+    limits = limits_of(config, expectation)
+    faults = limit_faults(limits, names)
     difference: dict[str, Any] = {}
     part = 1.0
-    if expectation is not None or (config.get("maxSteps") is None and not config.get("forbiddenTools")):
+    if not limits or has_steps(expectation):
         expected = [*parse_steps(expected_steps(expectation), with_values)]
         mode = mode_of(config, expectation)
         reject_many_pairs(count_steps(expected), len(names))
@@ -149,11 +163,35 @@ def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
     return ScoreResult(score, " ".join(faults), {"calls": names, **difference}, FAILED if faults else PASSED)
 
 
-def limit_faults(config: dict[str, Any], names: list[str]) -> list[str]:
-    forbidden = sorted({*names} & {*config.get("forbiddenTools", [])})
+def has_steps(expectation: Any) -> bool:
+    return expectation is not None and not (isinstance(expectation, dict) and expectation.get("steps") is None)
+
+
+def limits_of(config: dict[str, Any], expectation: Any) -> Limits:
+    """Return the limits of a scorer and those of an expected trajectory, which hold both."""
+    own = expectation if isinstance(expectation, dict) else {}
+    most = [value for value in (config.get("maxSteps"), own.get("maxSteps")) if isinstance(value, int)]
+    tools = {*(config.get("forbiddenTools") or ()), *names_in(own.get("blacklistedTools"))}
+    sequences = own.get("blacklistedSequences")
+    parts = map(names_in, sequences if isinstance(sequences, list) else ())
+    return Limits(min(most, default=None), frozenset(tools), tuple(part for part in parts if part))
+
+
+def names_in(value: Any) -> tuple[str, ...]:
+    """Return the texts of a list; none for anything else, which items of earlier releases may have."""
+    return tuple(name for name in value if isinstance(name, str)) if isinstance(value, list) else ()
+
+
+def limit_faults(limits: Limits, names: list[str]) -> list[str]:
+    """Return which limits the calls with these names break."""
+    forbidden = sorted({*names} & limits.tools)
     faults = [f"A forbidden tool was called: {name}." for name in forbidden]
-    if (most := config.get("maxSteps")) is not None and len(names) > most:
-        faults.append(f"{len(names)} calls, at most {most} are allowed.")
+    for sequence in limits.sequences:
+        starts = range(len(names) - len(sequence) + 1)
+        if any(tuple(names[start : start + len(sequence)]) == sequence for start in starts):
+            faults.append(f"Forbidden calls one after another: {', '.join(sequence)}.")
+    if limits.most is not None and len(names) > limits.most:
+        faults.append(f"{len(names)} calls, at most {limits.most} are allowed.")
     return faults
 
 
@@ -188,7 +226,7 @@ def difference_of(
 def is_match(expected: ExpectedStep, call: MadeStep) -> bool:
     if expected.name != call.name or expected.arguments not in (ANY, call.arguments):
         return False
-    if expected.result not in (ANY, call.result):
+    if expected.result not in (ANY, call.result) or expected.success not in (None, call.success):
         return False
     if expected.below is None:
         return True

@@ -9,6 +9,7 @@ import pytest
 from evals_app.scorers.kinds.checks import score_by_check
 from evals_app.scorers.kinds.trajectory import score_trajectory
 from evals_app.scorers.results import Answer, NotScorable, ScorerError, ToolUse
+from evals_app.scorers.settings import settings_of
 from evals_app.scorers.snapshots import score_by_snapshot
 
 REFUND = ToolUse("refund", {"order": "A1", "amount": 5}, "Done")
@@ -236,6 +237,48 @@ def test_limits_and_forbidden_tools_fail_a_trajectory():
     assert score_trajectory({"maxSteps": 0}, Answer("", "")).score == 1
     result = score_trajectory({"forbiddenTools": ["refund"]}, ANSWER)
     assert (result.score, result.label, result.reason) == (0, "fail", "A forbidden tool was called: refund.")
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"maxSteps": 1}, "2 calls, at most 1 are allowed."),
+        ({"blacklistedTools": ["refund"]}, "A forbidden tool was called: refund."),
+        ({"blacklistedSequences": [["search", "refund"]]}, "Forbidden calls one after another: search, refund."),
+    ],
+)
+def test_limits_of_an_expected_trajectory_count_with_those_of_the_scorer(limits, reason):
+    allowed = {"maxSteps": 2, "blacklistedTools": ["pay"], "blacklistedSequences": [["refund", "search"], []]}
+    steps = {"steps": ["search", "refund"]}
+
+    for given in (limits, {**steps, **limits}):
+        result = score_trajectory({"maxSteps": 5}, replace(ANSWER, expected_trajectory=given))
+        assert (result.score, result.reason) == (0, reason)
+    assert score_trajectory({"maxSteps": 1}, replace(ANSWER, expected_trajectory=allowed)).score == 0
+    assert score_trajectory({}, replace(ANSWER, expected_trajectory={**steps, **allowed})).score == 1
+    assert score_trajectory({}, replace(ANSWER, expected_trajectory=allowed)).score == 1
+
+
+def test_an_expected_step_may_say_whether_its_call_succeeds():
+    failed = Answer("", "", calls=(ToolUse("search", {}, "No.", is_error=True),))
+
+    for success, score in ((True, 0), (False, 1), ("no", 1)):
+        config = {"expected": [{"name": "search", "success": success}]}
+        assert score_trajectory({**config, "arguments": "compare"}, failed).score == score
+        assert score_trajectory(config, failed).score == 1
+
+
+def test_settings_of_a_judge_do_not_replace_its_record():
+    judge = {
+        "type": "llm-judge",
+        "name": "J",
+        "instructions": "A",
+        "presetConfig": {"instructions": "B", "check": "x"},
+    }
+    check = {"type": "check", "name": "C", "presetConfig": {"check": "equals", "schema": {}, "instructions": "B"}}
+
+    assert settings_of(judge) == {}
+    assert settings_of(check) == {"check": "equals", "schema": {}}
 
 
 def test_expected_steps_come_from_the_item():
