@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory_app.views import live, message_form, permissions, threads, working
+from memory_app.views import live, message_form, participants, permissions, threads, working
 
 app_name = "threads"
 
@@ -14,6 +14,12 @@ urlpatterns = [
     path("threads/<str:key>/export", threads.export, name="export"),
     path("threads/<str:key>/working-memory", working.edit, name="working_memory"),
     path("threads/<str:key>/working-memory/<int:revision>/restore", working.restore, name="restore_working_memory"),
+    path("threads/<str:key>/participants", participants.edit_participants, name="participants"),
+    path(
+        "threads/<str:key>/participants/<int:user_id>/remove",
+        participants.remove_participant,
+        name="remove-participant",
+    ),
     path(
         "threads/<str:key>/permissions/<int:permission_id>/revoke",
         permissions.revoke_permission,

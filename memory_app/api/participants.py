@@ -6,22 +6,25 @@ import re
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.models import Membership
 from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, NotFound
 from memory_app.api.lookups import changed_thread, requested_thread
 from memory_app.api.representation import participant_body
-from memory_app.history.threads import thread_not_found
-from memory_app.models import Participant, Thread
+from memory_app.history.participants import (
+    MAX_FUNCTIONAL_ROLE,
+    MAX_PARTICIPANT_NAME,
+    add_participant,
+    possible_participants,
+)
+from memory_app.models import Thread
 
 MEMBER_MESSAGE = "Name an active member of the team of the thread's agent."
-MAX_LENGTHS = {"name": 150, "functionalRole": 100}
+MAX_LENGTHS = {"name": MAX_PARTICIPANT_NAME, "functionalRole": MAX_FUNCTIONAL_ROLE}
 
 
 class ParticipantsView(JSONView):
@@ -34,32 +37,29 @@ class ParticipantsView(JSONView):
     def post(self, request: Request, thread_id: str) -> HttpResponse:
         thread = changed_thread(request, thread_id)
         user, texts = read_participant(thread, json_object_body(request))
-        defaults = {"name": texts["name"] or user.get_username(), "functional_role": texts["functionalRole"]}
-        with transaction.atomic():
-            locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
-            if locked is None:
-                raise thread_not_found(thread_id)  # it was deleted meanwhile
-            participant, is_new = Participant.objects.get_or_create(thread=locked, user=user, defaults=defaults)
+        participant, is_new = add_participant(thread, user, texts["name"], texts["functionalRole"])
         return json_response(participant_body(participant), 201 if is_new else 200)
 
 
 def read_participant(thread: Thread, body: dict[str, Any]) -> tuple[User, dict[str, str]]:
     """Return the member that a body names, with name and role in the thread. Raise BadRequest."""
-    texts = {name: body.get(name) or "" for name in MAX_LENGTHS}
+    texts = {name: text_of(body.get(name)) for name in MAX_LENGTHS}
     faults = [
         (name, f"This must be a text of at most {MAX_LENGTHS[name]} characters.")
         for name, text in texts.items()
         if not isinstance(text, str) or len(text) > MAX_LENGTHS[name]
     ]
     username = body.get("username")
-    user = User.objects.filter(username=username, is_active=True).first() if isinstance(username, str) else None
-    owner_id = thread.agent.owner_id if thread.agent else None
-    is_member = owner_id is not None and Membership.objects.filter(user=user, owner_id=owner_id).exists()
-    if user is None or not is_member:
+    user = possible_participants(thread).filter(username=username).first() if isinstance(username, str) else None
+    if user is None:
         faults.append(("username", MEMBER_MESSAGE))
     if faults or user is None:
         raise BadRequest("request body", faults)
     return user, texts
+
+
+def text_of(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else "" if value is None else value
 
 
 class ParticipantView(JSONView):

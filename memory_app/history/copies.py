@@ -17,6 +17,7 @@ from memory_app.models import Message, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import MemoryCaller
 from memory_app.recall.indexing import index_if_recalled
+from memory_app.working.values import Origin, replace_text
 
 MAX_COPY_MB = 64  # of all messages: the response has them too
 LARGE_COPY_MESSAGE = f"The messages have more than {MAX_COPY_MB} MB. Copy fewer of them."
@@ -34,7 +35,7 @@ class CopiedMessages(NamedTuple):
 def copy_thread(
     caller: MemoryCaller, thread: Thread, key: str, resource: str, chosen: CopiedMessages, **columns: Any
 ) -> Thread:
-    """Create a thread with copies of the chosen messages, which get new IDs.
+    """Create a thread with copies of the chosen messages, which get new IDs, and with the notes of the conversation.
 
     Raise Conflict if the key is taken, and BadRequest for more than MAX_COPY_MB.
     """
@@ -43,6 +44,7 @@ def copy_thread(
         with transaction.atomic():
             copy = create_thread(caller, get_or_create_resource(caller, resource), key, **columns)
             copy_messages(thread, chosen_heads(thread, chosen), copy)
+            copy_working_memory(thread, copy, Origin(user_id=caller.user.pk))
     except IntegrityError:
         raise Conflict(f"Thread with id {key} already exists", "thread_exists") from None
     index_if_recalled(copy)
@@ -76,6 +78,13 @@ def copy_messages(thread: Thread, heads: Sequence[int], copy: Thread) -> None:
         if size > MAX_COPY_MB * 1024 * 1024:
             raise BadRequest("request body", [("options.messageLimit", LARGE_COPY_MESSAGE)])
         append_messages(copy, [*map(new_copy, rows)])
+
+
+def copy_working_memory(thread: Thread, copy: Thread, origin: Origin) -> None:
+    """Give a copy the working memory of its thread, unless its own metadata had one."""
+    copy.refresh_from_db(fields=["working_memory"])
+    if thread.working_memory is not None and copy.working_memory is None:
+        replace_text(copy, thread.working_memory, origin)
 
 
 def new_copy(row: Message) -> NewMessage:

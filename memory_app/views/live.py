@@ -1,4 +1,4 @@
-"""The messages of a thread as they come: the newest page, its runs that are not over, and whether anything changed."""
+"""A thread as it goes on: its newest messages, its active runs, its memory, and whether anything changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.db.models import F
+from django.db.models import Count, F, Max, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -16,8 +16,11 @@ from django.views.decorators.http import require_safe
 from memory_app.history.signals import waiting_signals
 from memory_app.models import Thread
 from memory_app.views.access import get_page_thread
-from memory_app.views.links import thread_url
+from memory_app.views.links import own_realm, thread_url
 from memory_app.views.messages import build_entries
+from memory_app.views.observations import observed_context
+from memory_app.views.window import find_window
+from memory_app.views.working_rail import rail_context
 from runs_app.display.answer import RunView, build_run_views
 from runs_app.models import AgentRun
 
@@ -27,11 +30,13 @@ MESSAGES_ON_PAGE = 50
 @require_safe
 @login_required
 def live(request: HttpRequest, key: str) -> HttpResponse:
-    """Return the newest messages of a thread, or 204 if nothing changed since the state in the query."""
+    """Return the newest messages and the memory of a thread, or 204 if its state is still that of the query."""
     thread = get_page_thread(request, key)
     if request.GET.get("state") == state_of(thread):
         return HttpResponse(status=204)
-    return render(request, "threads/_messages.html", messages_context(request, thread, 1))
+    return render(
+        request, "threads/_live.html", messages_context(request, thread, 1) | memory_context(request, thread)
+    )
 
 
 def state_of(thread: Thread) -> str:
@@ -39,7 +44,15 @@ def state_of(thread: Thread) -> str:
     open_runs = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("pk")
     runs = "_".join(f"{run_id}-{status}" for run_id, status in open_runs.values_list("pk", "status"))
     stamp = int(thread.updated_at.timestamp() * 1000)
-    return f"{thread.last_number}.{stamp}.{waiting_signals(thread.pk).count()}.{runs}"
+    return f"{thread.last_number}.{stamp}.{waiting_signals(thread.pk).count()}.{memory_state_of(thread)}.{runs}"
+
+
+def memory_state_of(thread: Thread) -> str:
+    """Return a text that changes with the working memory and the observations of a thread."""
+    noted = thread.resource.working_revision if thread.resource else 0
+    observed = thread.observations.aggregate(newest=Max("pk"), active=Count("pk", filter=Q(is_active=True)))
+    observing = int(thread.observing_until.timestamp()) if thread.observing_until else 0
+    return f"{thread.working_revision}-{noted}-{observed['newest'] or 0}-{observed['active']}-{observing}"
 
 
 def messages_context(request: HttpRequest, thread: Thread, page_number: str | int | None) -> dict[str, Any]:
@@ -57,6 +70,16 @@ def messages_context(request: HttpRequest, thread: Thread, page_number: str | in
         "live_url": thread_url(request, thread, "live") if is_newest else "",
         "state": state,
         "thread_page_url": reverse("threads:view", args=[thread.key]),
+    }
+
+
+def memory_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
+    """Return the context of what is remembered beside a thread: its window, working memory and observations."""
+    return {
+        "is_own": thread.realm == own_realm(request),
+        "window": find_window(thread),
+        **rail_context(request, thread),
+        **observed_context(request, thread),
     }
 
 

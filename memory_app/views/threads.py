@@ -26,12 +26,9 @@ from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
-from memory_app.views.live import MESSAGES_ON_PAGE, messages_context
+from memory_app.views.live import MESSAGES_ON_PAGE, memory_context, messages_context
 from memory_app.views.message_form import SendForm
-from memory_app.views.observations import observed_context
 from memory_app.views.recall import recall_context
-from memory_app.views.window import find_window
-from memory_app.views.working_rail import rail_context
 from runs_app.engine import leases
 from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun
@@ -99,22 +96,16 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         **messages_context(request, thread, page_number(request, thread)),
         "send_form": SendForm() if may_send(request, thread) else None,
         "send_url": thread_url(request, thread, "send"),
-        "window": find_window(thread),
         "runs": runs.order_by("-created_at")[:10],
         "participants": thread.participants.select_related("user"),
         **recall_context(request, thread),
         "permissions": thread_permissions(thread.pk),
-        "is_own": thread.realm == own_realm(request),
         "delete_url": thread_url(request, thread, "delete"),
+        "participants_url": thread_url(request, thread, "participants"),
         **memory_context(request, thread),
         "export_url": thread_url(request, thread, "export"),
     }
     return render(request, "threads/view.html", context)
-
-
-def memory_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
-    """Return the context of what is remembered beside a thread: its working memory and its observations."""
-    return {**rail_context(request, thread), **observed_context(request, thread)}
 
 
 @require_safe

@@ -1,5 +1,5 @@
-// The page of a thread: messages, signals and runs appear as they come. The server renders them, and this script adds what is
-// new, so that nothing that somebody reads or has opened is replaced.
+// The page of a thread: messages, signals and runs appear as they come, and what is remembered beside them changes. The
+// server renders them, and this script adds what is new, so that nothing that somebody reads or has opened is replaced.
 
 (() => {
   "use strict";
@@ -36,8 +36,10 @@
   }
 
   function merge(text) {
-    const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("thread-messages");
+    const received = new DOMParser().parseFromString(text, "text/html");
+    const fresh = received.getElementById("thread-messages");
     if (!fresh) return;
+    replaceMemory(received.getElementById("thread-memory"));
     page.dataset.state = fresh.dataset.state;
     const pages = find(".pagination", page);
     if (!pages.contains(document.activeElement)) pages.replaceWith(find(".pagination", fresh));
@@ -45,8 +47,16 @@
     if (!added.length) return;
     findAll(".empty", page).forEach((element) => element.remove());
     added.forEach((element) => htmx.process(element));
-    dispatchEvent(new Event("htmx:after:swap")); // sets up the streams of new answers
+    dispatchEvent(new CustomEvent("htmx:after:swap", { detail: {} })); // sets up the streams of new answers
     find("#run-announcement").textContent = `New: ${find("h2", added.at(-1)).textContent}.`;
+  }
+
+  // Replace what is remembered, unless the focus is there. What somebody has opened stays open.
+  function replaceMemory(fresh) {
+    const memory = find("#thread-memory");
+    if (memory.contains(document.activeElement) || memory.innerHTML === fresh.innerHTML) return;
+    findAll("details[open]", memory).forEach(({ id }) => fresh.querySelector(`#${id}`)?.setAttribute("open", ""));
+    memory.replaceWith(fresh);
   }
 
   // Add and replace the children that differ. Return those that were added or replaced.

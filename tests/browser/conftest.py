@@ -104,6 +104,7 @@ class Visitor:
         self.base_url = base_url
         self.runs_scripts = runs_scripts
         self.console: list[str] = []
+        self.errors: list[str] = []  # of scripts, which no page may have
         self.page = self.open()
 
     def open(self) -> Page:
@@ -111,7 +112,7 @@ class Visitor:
         page.on(
             "console", lambda message: message.text.startswith(AUTOFOCUS_MESSAGE) or self.console.append(message.text)
         )
-        page.on("pageerror", lambda error: self.console.append(str(error)))
+        page.on("pageerror", lambda error: (self.console.append(str(error)), self.errors.append(str(error))))
         page.on("dialog", lambda dialog: (self.console.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         return page
 
@@ -141,13 +142,13 @@ def visit(browser: Browser, served: Served) -> Iterator[Any]:
 
     Use `visit(own_session=True)` in tests that sign out.
     """
-    contexts = []
+    visitors: list[Visitor] = []
 
     def begin(name: str = "publisher", own_session: bool = False, **options: Any) -> Visitor:
         state = None if own_session else SIGNED_IN.get(name)
         context = browser.new_context(viewport={"width": 1280, "height": 900}, storage_state=state, **options)
-        contexts.append(context)
         visitor = Visitor(context, served.base_url, options.get("java_script_enabled", True))
+        visitors.append(visitor)
         if state is None:
             visitor.sign_in(name)
             if not own_session:
@@ -155,5 +156,6 @@ def visit(browser: Browser, served: Served) -> Iterator[Any]:
         return visitor
 
     yield begin
-    for context in contexts:
-        context.close()
+    for visitor in visitors:
+        visitor.context.close()
+    assert [error for visitor in visitors for error in visitor.errors] == []

@@ -15,7 +15,10 @@ from memory_app.history.messages import Author, load_messages
 from memory_app.history.messages_for_model import UNPROCESSED
 from memory_app.history.signal_markup import Signal
 from memory_app.history.signals import append_signal, claim_signals, refuse_signals, stored_signals, waiting_signals
-from memory_app.models import Thread
+from memory_app.models import Thread, WorkingRevision
+from memory_app.working import values
+from memory_app.working.values import Origin
+from tests.factories import AgentFactory
 from tests.memory_app.conftest import add_thread
 
 pytestmark = pytest.mark.django_db
@@ -128,6 +131,22 @@ def test_a_thread_is_copied_with_some_of_its_messages(caller, editor):
     assert one.body["clonedMessages"][0]["id"] != first["id"]
     assert taken.status_code == 409
     assert len(invalid.body["issues"]) == 2
+
+
+def test_a_copy_has_the_working_memory_of_the_thread_and_its_own_history(caller, editor):
+    memory = {"options": {"workingMemory": {"enabled": True, "scope": "thread"}}}
+    thread = add_thread(editor, agent=AgentFactory(id="noting", memory=memory))
+    values.replace_text(thread, "- Likes trams", Origin(user_id=editor.pk))
+
+    caller.post(f"{THREADS}/t/clone", {"newThreadId": "c"})
+    caller.post(f"{THREADS}/t/clone", {"newThreadId": "d", "metadata": {"workingMemory": "- Likes boats"}})
+    values.replace_text(thread, "- Likes trains", Origin(user_id=editor.pk))
+
+    stored = Thread.objects.filter(key__in="cd").order_by("key").values_list("working_memory", "working_revision")
+    assert [*stored] == [("- Likes trams", 1), ("- Likes boats", 1)]
+    assert [*WorkingRevision.objects.filter(thread__key="c").values_list("value", "user")] == [
+        ("- Likes trams", editor.pk)
+    ]
 
 
 def test_a_copy_that_would_be_too_large_is_refused(caller, editor, monkeypatch):

@@ -4,8 +4,10 @@ import pytest
 from django.urls import reverse
 
 from memory_app.history.signal_markup import Signal
-from memory_app.models import Message, Participant
+from memory_app.models import Message, Observation, Participant
 from memory_app.realms import user_realm
+from memory_app.working import values
+from memory_app.working.values import Origin
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from runs_app.thread_signals.sending import IfIdle, send_signal
@@ -70,6 +72,22 @@ def test_the_number_of_messages_comes_along(client, ann, thread):
 
     assert "2 messages" in page_text(page)
     assert "3 messages" in page_text(live)
+
+
+def test_what_is_remembered_comes_along(client, ann, thread):
+    state = client.get(address()).context["state"]
+    values.replace_text(thread.resource, "- Likes trams", Origin(user_id=ann.pk))
+
+    noted = client.get(address("live"), {"state": state})
+    Observation.objects.create(thread=thread, first=1, last=2, text="Said hello.", tokens=3, message_tokens=9)
+    observed = client.get(address("live"), {"state": noted.context["state"]})
+    Observation.objects.update(is_active=True)
+    active = client.get(address("live"), {"state": observed.context["state"]})
+
+    assert "- Likes trams" in page_text(noted)
+    assert "Messages 1 to 2 waits" in page_text(observed)
+    assert "Messages 1 to 2 active" in page_text(active)
+    assert client.get(address("live"), {"state": active.context["state"]}).status_code == 204
 
 
 def test_a_run_that_is_not_over_streams_its_answer(client, ann, thread):
@@ -165,5 +183,5 @@ def test_the_window_has_the_last_messages_and_their_tokens(client, ann, thread):
 def test_an_unchanged_thread_takes_few_queries(client, thread, django_assert_num_queries):
     state = client.get(address()).context["state"]
 
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         client.get(address("live"), {"state": state})

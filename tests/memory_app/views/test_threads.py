@@ -77,7 +77,7 @@ def test_the_own_resource_of_a_user_is_shown_by_name(client, ann, django_assert_
 
     assert listed.count('data-label="Resource" dir="auto">ann<') == 3
     assert f'<span dir="auto">ann</span> <code>u{ann.pk}</code>' in page
-    assert "Participants" not in page
+    assert "Add people" in page
     assert f'<h2 dir="auto">{agents[0].name}</h2>' in page
 
 

@@ -1,0 +1,37 @@
+"""The members of a team who take part in a thread of somebody else."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+
+from memory_app.history.threads import thread_not_found
+from memory_app.models import Participant, Thread
+
+MAX_PARTICIPANT_NAME = 150
+MAX_FUNCTIONAL_ROLE = 100
+
+
+def possible_participants(thread: Thread) -> QuerySet[User]:
+    """Return the active members of the team of the thread's agent. A thread without such an agent has none."""
+    if thread.agent is None:
+        return User.objects.none()
+    return User.objects.filter(memberships__owner_id=thread.agent.owner_id, is_active=True).order_by("username")
+
+
+def add_participant(thread: Thread, user: User, name: str, functional_role: str) -> tuple[Participant, bool]:
+    """Add a member to a thread, and return whether it is new. One who takes part already gets the name and the role.
+
+    A blank name is the username, and blank texts change nothing of a member who takes part. Raise NotFound if the
+    thread was deleted meanwhile.
+    """
+    texts = {"name": name, "functional_role": functional_role}
+    given = {column: text for column, text in texts.items() if text}
+    with transaction.atomic():
+        locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
+        if locked is None:
+            raise thread_not_found(thread.key)
+        return Participant.objects.update_or_create(
+            thread=locked, user=user, defaults=given, create_defaults={**texts, "name": name or user.get_username()}
+        )
