@@ -24,7 +24,7 @@ from evals_app.models import Dataset, ReleaseGate
 from versions_app.models.version import get_head_version
 
 # In a response with a gate, which a caller may send back as it was read.
-READ_ONLY_KEYS = (
+READ_ONLY_GATE_KEYS = (
     *("id", "agentId", "ownerId", "createdAt", "updatedAt", "warnings"),
     *("met", "message", "warning", "value", "experimentId"),
 )
@@ -86,7 +86,7 @@ class GatesView(JSONView):
         user = request.user
         gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by_id=user.pk)
         body = json_object_body(request)
-        with checking_names(request, body, GateBody, silent=READ_ONLY_KEYS) as names:
+        with checking_names(request, body, GateBody, silent=READ_ONLY_GATE_KEYS) as names:
             apply_gate(gate, body, agent, is_new=True, datasets=Dataset.objects.for_user(user))
         gate.save()
         return json_response(gate_body(gate) | warning_payloads(names.unknown), 201)
@@ -100,7 +100,7 @@ class GateView(JSONView):
         datasets, body = Dataset.objects.for_user(request.user), json_object_body(request)
         with transaction.atomic():
             gate = get_gate(agent, gate_id, locks=True)  # or a change at the same moment would be lost
-            with checking_names(request, body, GateBody, silent=READ_ONLY_KEYS) as names:
+            with checking_names(request, body, GateBody, silent=READ_ONLY_GATE_KEYS) as names:
                 apply_gate(gate, body, agent, is_new=False, datasets=datasets)
             gate.updated_at = timezone.now()
             gate.save()

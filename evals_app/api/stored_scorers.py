@@ -28,7 +28,15 @@ from evals_app.scorers.settings import find_unknown_settings
 from evals_app.scorers.table import scorer_table
 
 # In a response with a scorer, which a caller may send back as it was read.
-READ_ONLY_KEYS = ("status", "activeVersionId", "versionNumber", "authorId", "createdAt", "updatedAt", "warnings")
+READ_ONLY_SCORER_KEYS = (
+    "status",
+    "activeVersionId",
+    "versionNumber",
+    "authorId",
+    "createdAt",
+    "updatedAt",
+    "warnings",
+)
 SCORER_ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at"}
 
 
@@ -111,7 +119,7 @@ class StoredScorerView(JSONView):
     def patch(self, request: Request, scorer_id: str) -> HttpResponse:
         body, row = json_object_body(request), get_scorer(request, scorer_id)
         inside = unknown_in_scorer(body, row.head.snapshot["type"] if row.head else "")
-        with checking_names(request, body, ScorerBody, silent=READ_ONLY_KEYS, inside=inside) as names:
+        with checking_names(request, body, ScorerBody, silent=READ_ONLY_SCORER_KEYS, inside=inside) as names:
             change, fields = parse_scorer_change(body)
         get_scorer(request, scorer_id, role_to_change(fields.get("publish") is not False))
         reject_other_identity(row, fields)

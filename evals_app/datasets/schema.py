@@ -21,7 +21,7 @@ from agents_app.configuration.schema import (
     collecting_issues,
     validate_fields,
 )
-from evals_app.scorers.expectations import trajectory_issues
+from evals_app.scorers.expectations import expectation_issues
 
 MAX_ERRORS = 20  # of one item
 Text = Annotated[str, Field(max_length=10_000)]
@@ -163,7 +163,7 @@ def _reject_large(body: Mapping[str, Any]) -> None:
 
 
 def _reject_wrong_trajectory(value: JSONObject | None) -> None:
-    if value is not None and (issues := trajectory_issues(value, "expectedTrajectory")):
+    if value is not None and (issues := expectation_issues(value, "expectedTrajectory")):
         raise ConfigError(issues)
 
 

@@ -17,7 +17,7 @@ ToolNames = Annotated[list[str], Field(max_length=200)]
 # The last names are those of traces and of the published client.
 ARGUMENT_NAMES = ("args", "arguments", "toolArgs")
 RESULT_NAMES = ("result", "toolResult")
-MAX_ISSUES = 20
+MAX_STEP_ISSUES = 20
 STEP_NAMES = frozenset({"name", "toolName", "stepType", "success", "children", *ARGUMENT_NAMES, *RESULT_NAMES})
 
 
@@ -41,7 +41,7 @@ class Trajectory(StepTree):
 TREE_NAMES, TRAJECTORY_NAMES = wire_names(StepTree), wire_names(Trajectory)
 
 
-def trajectory_issues(value: Any, path: str) -> list[Issue]:
+def expectation_issues(value: Any, path: str) -> list[Issue]:
     """Return what is wrong with an expected trajectory: an object, or a list of steps."""
     body = {"steps": value} if isinstance(value, list) else value
     try:
@@ -51,5 +51,6 @@ def trajectory_issues(value: Any, path: str) -> list[Issue]:
     steps = enumerate(body.get("steps") or [])
     wrong = [number for number, step in steps if not isinstance(step, str | dict)]
     return [
-        Issue(f"{path}.steps[{number}]", "Enter the name of a tool, or an object.") for number in wrong[:MAX_ISSUES]
+        Issue(f"{path}.steps[{number}]", "Enter the name of a tool, or an object.")
+        for number in wrong[:MAX_STEP_ISSUES]
     ]

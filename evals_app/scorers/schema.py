@@ -11,7 +11,7 @@ from agentcms.wire.names import to_wire
 from agentcms.wire.patterns import compile_pattern
 from agents_app.configuration.fields.types import Name, OwnerId
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
-from evals_app.scorers import expectations
+from evals_app.scorers.expectations import expectation_issues
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.judges import JUDGE, score_range
 from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS
@@ -177,7 +177,7 @@ def trajectory_issues(config: JSONObject) -> list[Issue]:
     if config.get("mode") not in (None, *MODES):
         issues.append(Issue("presetConfig.mode", f"Choose one of {', '.join(MODES)}."))
     if (expected := config.get("expected")) is not None:
-        issues += expectations.trajectory_issues(expected, "presetConfig.expected")
+        issues += expectation_issues(expected, "presetConfig.expected")
     return issues
 
 
