@@ -13,6 +13,13 @@ FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 FULL_DISK_MESSAGE = "There is no space for the file. Try again later."
 
 
+class OutsideError(Exception):
+    """A failure of something outside of this application. The message is for users.
+
+    The log needs no traceback of it: it would only show where this application noticed it.
+    """
+
+
 class ApiError(Exception):
     """An error response: a status, a message, a stable code, and issues as (wire path, message)."""
 

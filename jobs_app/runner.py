@@ -159,9 +159,17 @@ def _execute(job: Job) -> Job:
         if is_transient(error):  # the lease expires and beat sends the job again
             log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
         else:
-            log.exception("Job %s (%s) failed.", job.pk, job.kind)
+            log_failure(job, error)
             job.fail(failure_message(error))
     return job
+
+
+def log_failure(job: Job, error: Exception) -> None:
+    """Log a traceback unless the reason is one of the user, such as a file that cannot be read."""
+    if isinstance(error, ApiError):
+        log.warning("Job %s (%s) failed: %s.", job.pk, job.kind, describe_exception(error))
+    else:
+        log.exception("Job %s (%s) failed.", job.pk, job.kind)
 
 
 def is_transient(error: Exception) -> bool:

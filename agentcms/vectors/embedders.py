@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from agentcms.errors import ApiError
+from agentcms.errors import ApiError, OutsideError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ class UnknownEmbedder(ApiError):
         super().__init__(400, message, "embedder_unknown")
 
 
-class EmbedderFailed(Exception):
+class EmbedderFailed(OutsideError):
     """An embedder that returned no vectors. The message is for users and contains no secrets."""
 
 

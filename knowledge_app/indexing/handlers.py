@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,8 @@ from knowledge_app.indexing.fill import DocumentFill, Superseded, document_fence
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, REINDEX_BASE
 from knowledge_app.indexing.rebuild import begin_rebuild, copy_sent_chunks, finish_rebuild
 from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
+
+log = logging.getLogger(__name__)
 
 places = JobPlaces(lambda: settings.KNOWLEDGE_JOBS_PER_WORKER)
 SUPERSEDED_RESULT = {"skipped": True}
@@ -55,9 +58,17 @@ def index_document(document: Document, job: Job, *, fetches: bool) -> dict[str, 
     except Exception as error:
         if is_transient(error):  # the job is repeated
             raise
-        message = str(error) if isinstance(error, ApiError | EmbedderFailed) else UNEXPECTED_MESSAGE
+        message = failure_message(document, error)
         rows.update(status=Document.Status.FAILED, error=message)
         raise DocumentError(message) from error
+
+
+def failure_message(document: Document, error: Exception) -> str:
+    """Return why a document could not be indexed. Log an error that is no fault of the document or of an embedder."""
+    if isinstance(error, ApiError | EmbedderFailed):
+        return str(error)
+    log.error("Document %s could not be indexed.", document.pk, exc_info=error)
+    return UNEXPECTED_MESSAGE
 
 
 def fill_live_index(document: Document, job: Job) -> dict[str, Any]:

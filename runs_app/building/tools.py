@@ -16,6 +16,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry, RunContext, Tool, ToolFailed
 
+from agentcms.errors import OutsideError
+from agentcms.logs import describe_exception
 from agents_app.registry import Entry, Kind
 from runs_app import calling
 from runs_app.approvals.lookup import CHILD_RUN_ID
@@ -210,6 +212,9 @@ def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
             raise CallDeferred({CHILD_RUN_ID: str(suspension.child_id)}) from None
         except ValidationError as error:
             raise ToolFailed(" ".join(error.messages)) from None
+        except OutsideError as error:
+            log.warning("The tool '%s' failed: %s.", name, describe_exception(error))
+            raise ToolFailed(error_message(error)) from None
         except (Exception, SystemExit) as error:  # SystemExit would end the event loop with all its runs
             log.warning("The tool '%s' failed.", name, exc_info=error)
             raise ToolFailed(error_message(error)) from None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from agentcms.errors import OutsideError
 
-class AcpError(Exception):
+
+class AcpError(OutsideError):
     """A failure of an ACP agent. The message contains no secrets."""
 
 

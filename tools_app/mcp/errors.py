@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentcms.errors import OutsideError
 from tools_app.mcp.headers import mask_headers
 from tools_app.reported_text import printable
 
@@ -27,7 +28,7 @@ INVALID_MESSAGE = "The MCP server '{title}' sent an invalid answer. Check that i
 PROGRAM_MESSAGE = "The program of the MCP server '{title}' could not be started, or it ended."
 
 
-class McpError(Exception):
+class McpError(OutsideError):
     """A failure of an MCP server. The message is for users and models."""
 
 

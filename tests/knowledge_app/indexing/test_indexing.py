@@ -8,7 +8,7 @@ from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from knowledge_app.documents.adding import add_content, add_text, delete_document
 from knowledge_app.indexing import embedding, limits
-from knowledge_app.indexing.handlers import places
+from knowledge_app.indexing.handlers import UNEXPECTED_MESSAGE, places
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, enqueue_indexing, enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeIndex
 from knowledge_app.sent_vectors import upsert
@@ -189,7 +189,7 @@ def test_a_base_that_is_deleted_while_it_is_indexed_ends_its_job_with_the_reason
     assert (job.state, job.error) == ("failed", "The knowledge base was deleted.")
 
 
-def test_an_embedder_that_fails_is_asked_again(base, embedder, monkeypatch):
+def test_an_embedder_that_fails_is_asked_again(base, embedder, monkeypatch, caplog):
     waits = []
     monkeypatch.setattr(embedding, "wait", waits.append)
     embedder.failures = [EmbedderFailed("Busy."), EmbedderFailed("Busy.")]
@@ -203,6 +203,17 @@ def test_an_embedder_that_fails_is_asked_again(base, embedder, monkeypatch):
     document.refresh_from_db()
     assert (document.status, document.error) == ("failed", "The provider has no key.")
     assert Job.objects.get(pk=document.job_id).error == "The provider has no key."
+    assert {(record.levelname, record.exc_info) for record in caplog.records} == {("WARNING", None)}
+
+
+def test_a_fault_of_ours_is_an_error_in_the_log_and_no_text_for_the_user(base, embedder, caplog):
+    embedder.failures = [RuntimeError("Secret.")]
+    document = add_text(base, "Install", "Short.")
+    run_jobs()
+
+    document.refresh_from_db()
+    assert (document.status, document.error) == ("failed", UNEXPECTED_MESSAGE)
+    assert [record.exc_info[0] for record in caplog.records if record.levelname == "ERROR"] == [RuntimeError]
 
 
 def test_another_embedder_builds_another_index_and_swaps_it(base, embedder, monkeypatch):

@@ -104,13 +104,16 @@ def test_a_run_without_a_call_connects_to_no_server(idle_engine, office):
             listener.accept()
 
 
-def test_a_server_that_is_down_is_a_failed_tool_and_no_failed_run(idle_engine, office, loopback):
+def test_a_server_that_is_down_is_a_failed_tool_and_no_failed_run(idle_engine, office, loopback, caplog):
     run = wait_for_end(start_run(agent_with({"office": {}}), member("editor"), "Use office_add with 2 and 40."))
 
     (result,) = chunks(run, "tool-result")
     assert run.status == run.Status.SUCCEEDED
     assert result["payload"]["isError"]
     assert "The MCP server 'Office' cannot be reached." in str(result["payload"]["result"])
+    assert [(record.getMessage(), record.exc_info) for record in caplog.records if "failed" in record.message] == [
+        ("The tool 'office_add' failed: McpError.", None)
+    ]
 
 
 def test_a_tool_that_the_server_does_not_have_any_more_is_a_failed_tool_and_lists_again(idle_engine, http_server):
