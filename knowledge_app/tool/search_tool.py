@@ -35,8 +35,7 @@ def search_tool(key: str, entry: Entry) -> AgentTool:
         except ApiError as error:
             raise ToolFailed(error.error) from None
 
-    origin = {"kind": entry.kind.value, "knowledgeBase": key}
-    return outside_tool(entry, call, at_most_once=False, origin=origin)
+    return outside_tool(entry, call, at_most_once=False, origin={"knowledgeBase": key})
 
 
 def search(key: str, options: Mapping[str, Any], arguments: Mapping[str, Any], deps: RunDeps) -> dict[str, Any]:

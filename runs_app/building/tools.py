@@ -18,6 +18,7 @@ from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry, RunContext, 
 
 from agentcms.errors import OutsideError
 from agentcms.logs import describe_exception
+from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.registry import Entry, Kind
 from runs_app import calling
 from runs_app.approvals.lookup import CHILD_RUN_ID
@@ -58,7 +59,7 @@ def outside_tool(entry: Entry, handler: ToolHandler, *, at_most_once: bool, orig
     """Build a tool from outside of this application, which has a JSON Schema and no function.
 
     Its failures are told to the model, its results are limited, and it has a timeout. `origin` is what the event of a
-    call says of it: strings under wire names.
+    call says of it, with the hash of the definition: strings under wire names.
     """
     tool = Tool.from_schema(
         with_arguments(report_failures_to_model(entry.tool_name, handler)),
@@ -68,9 +69,16 @@ def outside_tool(entry: Entry, handler: ToolHandler, *, at_most_once: bool, orig
         takes_ctx=True,
     )
     rules = {**call_rules(entry), "at_most_once": at_most_once}
-    tool.metadata = {"kind": entry.kind.value, "key": entry.key, **rules, "origin": dict(origin)}
+    origin = {"kind": entry.kind.value, **origin, "definitionHash": entry.definition_hash or hash_definition(entry)}
+    tool.metadata = {"kind": entry.kind.value, "key": entry.key, **rules, "origin": origin}
     tool.timeout = settings.RUN_TOOL_TIMEOUT
     return tool
+
+
+def hash_definition(entry: Entry) -> str:
+    """Return a hash of all that a model reads of a tool."""
+    definition = {"name": entry.tool_name, "description": entry.description, "schema": dict(entry.schema)}
+    return sha256_hex(canonical(definition))
 
 
 def with_arguments(handler: ToolHandler) -> Callable[..., Awaitable[Any]]:

@@ -26,8 +26,7 @@ def acp_tool(key: str, entry: Entry) -> AgentTool:
     async def call(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
         return await give_task(entry.target, str(arguments["task"]), context.deps)
 
-    origin = {"kind": entry.kind.value, "server": entry.target, "definitionHash": ""}
-    tool = outside_tool(entry, call, at_most_once=True, origin=origin)
+    tool = outside_tool(entry, call, at_most_once=True, origin={"server": entry.target})
     tool.timeout = None  # the limits of the agent have one
     return tool
 

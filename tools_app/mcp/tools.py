@@ -45,7 +45,7 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
         entry,
         call,
         at_most_once=not (hints.get("readOnlyHint") or hints.get("idempotentHint")),
-        origin={"kind": entry.kind.value, "server": server_key, "definitionHash": definition_hash},
+        origin={"server": server_key},
     )
 
 

@@ -43,7 +43,9 @@ def test_a_run_searches_and_answers_with_the_source(filled, idle_engine, client)
     (call,) = chunks(run, "tool-call")
     (result,) = chunks(run, "tool-result")
     assert call["payload"]["toolName"] == "search-handbook"
-    assert call["payload"]["origin"] == {"kind": "knowledge base", "knowledgeBase": "handbook"}
+    origin = call["payload"]["origin"]
+    assert (origin["kind"], origin["knowledgeBase"]) == ("knowledge base", "handbook")
+    assert len(origin["definitionHash"]) == 64
     (passage,) = result["payload"]["result"]["results"]
     assert (passage["document"], passage["place"]) == ("Router", "Ports")
     client.force_login(user)

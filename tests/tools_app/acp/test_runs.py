@@ -65,7 +65,8 @@ def test_a_tool_answers_and_its_events_say_what_the_agent_does(editor):
     (call,) = chunks(run, "tool-call")
     (plan,) = chunks(run, "acp-plan")
     assert results(run) == [{"output": "one two 1 hello"}]
-    assert call["payload"]["origin"]["kind"] == "ACP agent"
+    origin = call["payload"]["origin"]
+    assert (origin["kind"], origin["server"], len(origin["definitionHash"])) == ("ACP agent", "worker", 64)
     assert plan["payload"]["parentToolCallId"] == call["payload"]["toolCallId"]
     assert [chunk["payload"]["inputTokens"] for chunk in chunks(run, "acp-usage")] == [7]
 
