@@ -11,6 +11,7 @@ from django.core.files.base import File
 from django.core.files.storage import storages
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -247,11 +248,12 @@ class Heartbeat(models.Model):
 
     @classmethod
     def record(cls, name: str) -> None:
-        """Store the current time."""
-        cls.objects.update_or_create(name=name, defaults={"at": timezone.now()})
+        """Store the current time, by the clock of the database: those of two machines may differ."""
+        if not cls.objects.filter(name=name).update(at=Now()):
+            cls.objects.update_or_create(name=name, defaults={"at": Now()})
 
     @classmethod
     def age(cls, name: str) -> timedelta | None:
         """Return the time since the last heartbeat, or None without one."""
-        at = cls.objects.filter(name=name).values_list("at", flat=True).first()
-        return None if at is None else timezone.now() - at
+        times = cls.objects.filter(name=name).values_list("at", Now()).first()
+        return None if times is None else times[1] - times[0]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from threading import Lock
 
 from cachetools import TTLCache, cached
 
 from jobs_app.models import Heartbeat
+from runs_app.models.run import DURABLE_LEASE_DURATION
 
-HEARTBEAT_INTERVAL = 5.0  # seconds
-MAX_AGE = timedelta(seconds=15)
+HEARTBEAT_INTERVAL = 1.5  # seconds
+# As long as the lease of a run: once the runs of a dead worker are queued again, nobody leaves them to it any more.
+MAX_AGE = DURABLE_LEASE_DURATION
 LOOK_INTERVAL = 1.0  # seconds in which a process does not read the heartbeat again
 
 _written_at = float("-inf")

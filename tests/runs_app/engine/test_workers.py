@@ -43,7 +43,7 @@ def test_a_living_worker_gets_new_runs():
     assert (run.is_durable, run.status, run.holder) == (True, "queued", "")
 
 
-@pytest.mark.parametrize("age", [None, 20], ids=["never", "twenty seconds ago"])
+@pytest.mark.parametrize("age", [None, 7], ids=["never", "seven seconds ago"])
 def test_without_a_living_worker_the_process_that_starts_a_run_executes_it(age):
     if age is not None:
         Heartbeat.objects.create(name=Heartbeat.RUN_WORKER, at=timezone.now() - timedelta(seconds=age))
@@ -142,6 +142,15 @@ def real_now():
     from datetime import UTC, datetime
 
     return datetime.now(UTC)
+
+
+def test_the_age_of_a_heartbeat_is_by_the_clock_of_the_database(monkeypatch):
+    """A worker whose clock is wrong would get no runs, or would count as alive for long after its end."""
+    monkeypatch.setattr(timezone, "now", lambda: real_now() - timedelta(minutes=1))
+    Heartbeat.record(Heartbeat.RUN_WORKER)
+    monkeypatch.undo()
+
+    assert workers.is_any_alive()
 
 
 def test_a_worker_says_that_it_lives_until_it_stops(monkeypatch):
