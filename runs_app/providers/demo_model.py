@@ -25,6 +25,7 @@ DEMO_MODEL_NAMES = ("echo", "storyteller")
 DEFAULT_DELAY = 0.01  # seconds between two words, so that users see the answer stream
 MAX_DELAY = 2.0
 MAX_QUOTE_LENGTH = 120  # characters
+SIGNATURE = "I am the demo model"
 REMEMBERED_TAG = "<remembered_from_other_conversation"
 
 STORY = (
@@ -91,24 +92,28 @@ def result_text(part: ToolReturnPart | RetryPromptPart) -> str:
 def answer_text(name: str, prompts: Sequence[str], results: Sequence[str], instructions: str) -> str:
     """Return the answer. It names the demo model, so that nobody mistakes it for the answer of a real one."""
     if results:
-        return f"I am the demo model '{name}'. {'; '.join(results)}."
+        return f"{SIGNATURE} '{name}'. {'; '.join(results)}."
     prompt = prompts[-1] if prompts else ""
     if name == "storyteller":
         story = " ".join(STORY).format(subject=first_line(prompt, 60) or "nothing")
-        return f"I am the demo model 'storyteller'. {story}"
+        return f"{SIGNATURE} 'storyteller'. {story}"
     before = f" Before that: {first_line(prompts[-2])}" if len(prompts) > 1 else ""
     if remembered := remembered_line(instructions, prompt):
         before = f" I remember: {remembered}{before}"
         instructions = instructions.partition(REMEMBERED_TAG)[0]
     # Users compare versions side by side, so the answer depends on the instructions.
     quote = f"\n\nMy instructions begin: {first_line(instructions)}" if instructions.strip() else ""
-    return f"I am the demo model 'echo'. You said: {prompt}{before}{quote}"
+    return f"{SIGNATURE} 'echo'. You said: {prompt}{before}{quote}"
 
 
 def remembered_line(instructions: str, prompt: str) -> str:
-    """Return the line of another conversation that shares the most words with the prompt, or a blank text."""
+    """Return the line of another conversation that shares the most words with the prompt, or a blank text.
+
+    The same question of an earlier conversation and answers of this model count only if there is nothing else.
+    """
     block = instructions.partition(REMEMBERED_TAG)[2].splitlines()[1:]
     lines = [line for line in block if line and not line.startswith("<")]
+    lines = [line for line in lines if SIGNATURE not in line and prompt.strip() not in line] or lines
     words = {*prompt.lower().strip("?.! ").split()}
     return first_line(max(lines, key=lambda line: len(words & {*line.lower().split()}), default=""))
 

@@ -15,6 +15,7 @@ from runs_app.providers.demo_calls import (
     parse_arguments,
     requested_calls,
 )
+from runs_app.providers.demo_model import remembered_line
 from tests.runs_app.conftest import running
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +56,21 @@ def test_many_tools_are_found_in_a_long_message_at_once():
 
     assert calls == {}
     assert time.process_time() - started < 2
+
+
+def test_the_answer_to_a_repeated_question_is_remembered_and_not_the_question():
+    question = "Which colour do I like best?"
+    block = (
+        "<remembered_from_other_conversation>",
+        "user: My favourite colour is teal.",
+        f"user: {question}",
+        f"assistant: I am the demo model 'echo'. You said: {question}",
+        "</remembered_from_other_conversation>",
+    )
+
+    assert remembered_line("\n".join(block), question) == "user: My favourite colour is teal."
+    assert remembered_line("\n".join([*block[:1], *block[2:]]), question) == f"user: {question}"
+    assert remembered_line("", question) == ""
 
 
 @pytest.mark.parametrize("name", ["echo", "storyteller"])
