@@ -9,8 +9,12 @@ from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.contrib.auth.models import User
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
+from jobs_app.models import Job
 from memory_app.models import Resource
 from memory_app.realms import describe_realm
 from runs_app.privacy.jobs import start_export, start_forgetting
@@ -47,7 +51,7 @@ class ResourceAdmin(ReadOnlyAdmin):
         for resource in resources:
             job = start_export(request.user, str(resource.realm), str(resource.key))
             LogEntry.objects.log_actions(request.user.pk or 0, [resource], CHANGE, "Exported.", single_object=True)
-            messages.info(request, f"The export of {resource} is job {job.pk}. Its file is /api/jobs/{job.pk}/file.")
+            messages.info(request, export_message(resource, job))
 
     @admin.action(description="Delete all data of the selected resources")
     def forget_data(self, request: HttpRequest, resources: QuerySet[Resource]) -> HttpResponse | None:
@@ -59,3 +63,13 @@ class ResourceAdmin(ReadOnlyAdmin):
             LogEntry.objects.log_actions(request.user.pk or 0, [resource], DELETION, "Forgotten.", single_object=True)
         messages.success(request, "Jobs delete the data.")
         return None
+
+
+def export_message(resource: Resource, job: Job) -> SafeString:
+    """Return where the export of a resource is: the job that writes it, and its file."""
+    return format_html(
+        'The export of {} began. See its <a href="{}">job</a>. Once it is done, <a href="{}">download the file</a>.',
+        resource,
+        reverse("admin:jobs_app_job_change", args=[job.pk]),
+        reverse("api-job-file", args=[job.pk]),
+    )

@@ -39,10 +39,13 @@ def test_opening_the_texts_is_recorded(staff, thread):
 def test_a_resource_is_exported_and_forgotten_by_jobs(staff, thread):
     selected = {"_selected_action": [thread.resource_id]}
 
-    staff.post(RESOURCES, {**selected, "action": "export_data"})
+    exported = staff.post(RESOURCES, {**selected, "action": "export_data"}, follow=True)
     question = staff.post(RESOURCES, {**selected, "action": "forget_data"})
     staff.post(RESOURCES, {**selected, "action": "forget_data", "confirmed": "yes"})
 
+    job = Job.objects.get(kind="export_resource")
+    links = (reverse("admin:jobs_app_job_change", args=[job.pk]), f"/api/jobs/{job.pk}/file")
+    assert all(f'<a href="{link}">' in exported.content.decode() for link in links)
     assert "1 thread" in question.content.decode()
     assert {*Job.objects.values_list("kind", flat=True)} == {"export_resource", "forget_resource"}
     assert LogEntry.objects.count() == 2
