@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from versions_app.compare.diff import replaced_blocks
 
+WORD = re.compile(r"\w+")
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 MAX_LENGTH = 4000  # characters of an answer in a comparison
+MIN_SHARED = 0.3  # of the letters of two answers
 
 
 class WordSpan(NamedTuple):
@@ -26,6 +28,26 @@ def mark_words(before: str, after: str) -> tuple[list[WordSpan], list[WordSpan]]
     removed = {index for start, end, *_ in blocks for index in range(start, end)}
     added = {index for *_, start, end in blocks for index in range(start, end)}
     return _spans(old, removed), _spans(new, added)
+
+
+def mark_answers(before: str, after: str) -> tuple[list[WordSpan], list[WordSpan]]:
+    """Return two answers as `mark_words` does, without marks if they have few words in common.
+
+    Marks on nearly every word would say nothing, and a text that is struck out is hard to read.
+    """
+    old, new = mark_words(before, after)
+    same, most = _letters(span for span in old if not span.marked), max(_letters(old), _letters(new))
+    if same >= MIN_SHARED * most:
+        return old, new
+    return _unmarked(old), _unmarked(new)
+
+
+def _letters(spans: Iterable[WordSpan]) -> int:
+    return sum(len(word) for span in spans for word in WORD.findall(span.text))
+
+
+def _unmarked(spans: Sequence[WordSpan]) -> list[WordSpan]:
+    return [WordSpan("".join(span.text for span in spans), False)] if spans else []
 
 
 def _spans(tokens: Sequence[str], marked: set[int]) -> list[WordSpan]:

@@ -18,7 +18,7 @@ from agentcms.ids import parse_uuid
 from evals_app.compare.interval_plots import build_interval_plots
 from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
-from evals_app.compare.word_differences import mark_words
+from evals_app.compare.word_differences import mark_answers
 from evals_app.models import Comparison, Experiment, ExperimentResult
 from evals_app.views.experiments import ONLY_WORSE
 from evals_app.views.figures import MINUS, difference_text, duration_text, range_text
@@ -129,7 +129,7 @@ def cost_text(dollars: float) -> str:
 
 
 def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) -> list[dict[str, Any]]:
-    """Return the items of a page with both answers, whose differing words are marked."""
+    """Return the items of a page with both answers, whose differing words are marked if they have others in common."""
     ids = [row["itemId"] for row in page]
     attempts: dict[tuple[UUID, str], list[ExperimentResult]] = {}
     for one in (baseline, candidate):
@@ -142,7 +142,7 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
         if not all(pair):
             continue
         before, after = (results[0] for results in pair)
-        marked = mark_words(text_of_json(before.output), text_of_json(after.output))
+        marked = mark_answers(text_of_json(before.output), text_of_json(after.output))
         sides = [
             {"label": label, **describe_attempts(results), "spans": spans, "calls": calls.get(results[0].run_id, [])}
             for label, results, spans in zip(("Before", "After"), pair, marked, strict=True)

@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from evals_app.compare.jobs import compute_now
-from evals_app.compare.word_differences import mark_words
+from evals_app.compare.word_differences import mark_answers, mark_words
 from evals_app.models import Dataset, Experiment, ItemVersion, ReleaseGate
 from jobs_app.models import Job
 from tests.evals_app.compare.test_comparisons import ended
@@ -170,6 +170,15 @@ def test_words_that_differ_are_marked():
 
     assert [span.text for span in old if span.marked] == ["nine"]
     assert [span.text for span in new if span.marked] == ["ten"]
+
+
+def test_answers_with_few_words_in_common_are_shown_whole():
+    before, after = "We open at nine in the morning.", "Please ask at the desk, they know."
+
+    assert [len(side) for side in mark_answers(before, after)] == [1, 1]
+    assert [side[0] for side in mark_answers(before, after)] == [(before, False), (after, False)]
+    assert mark_answers(before, before.replace("nine", "ten")) == mark_words(before, before.replace("nine", "ten"))
+    assert mark_answers("", "Yes") == ([], [("Yes", False)])
 
 
 def test_quality_shows_points_with_a_table_and_what_a_gate_misses(client, editor):
