@@ -1,6 +1,8 @@
 """Pages of rows that have megabytes: they are read in parts, and refused before they fill the memory."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from agentcms.api import pagination
 from agents_app.api import representation_cache
@@ -79,3 +81,13 @@ def test_a_page_that_is_too_large_is_refused_with_the_way_out(scene, name, monke
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "perPage")
     assert "Send a smaller perPage." in answer.body["issues"][0]["message"]
     assert len(rows_of(caller.get(f"{path}{separator}perPage=1"))) == 1
+
+
+@pytest.mark.parametrize("name", ["items", "results", "spans"])
+def test_all_rows_are_sorted_once_for_a_page(scene, name):
+    caller, experiment = scene
+    with CaptureQueriesContext(connection) as queries:
+        rows_of(caller.get(f"{ROUTES[name].format(experiment=experiment.pk)}?perPage=100"))
+
+    assert len([query for query in queries if " LIMIT 100" in query["sql"]]) == 1
+    assert not [query for query in queries if " OFFSET " in query["sql"]]
