@@ -9,7 +9,8 @@ from celery.signals import setup_logging, worker_init
 from agents_app.editing.change_context import Source, change
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
-
+# Celery ignores the results of these checks, for which each worker would load all views: 23 MB.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "yes")
 
 PUBLISH_TIMEOUT = 1.0  # seconds that a web request may wait for a broker that hangs
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 import time
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
+from agentcms.server.processes import PROJECT
 from jobs_app.models import Heartbeat
 from runs_app.engine import engine, lifecycle, workers
 from runs_app.engine.engine import get_engine
@@ -117,6 +120,15 @@ def test_the_log_says_once_that_workers_are_away_and_once_that_they_are_back(cap
 
 def messages(caplog):
     return [record.getMessage() for record in caplog.records if record.name == "runs_app.engine.runners.messages"]
+
+
+def test_a_worker_loads_no_views():
+    script = "import sys; from agentcms.celery import app; app.loader.import_default_modules(); "
+    script += "print('agentcms.urls' in sys.modules, 'runs_app.tasks' in sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout.strip(), done.returncode) == ("False True", 0), done.stderr
 
 
 def test_a_full_process_leaves_new_runs_queued(settings):
