@@ -19,6 +19,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentcms.errors import ApiError
+from agents_app.configuration.schema import ConfigError
 from evals_app.experiments.creation import save_experiment
 from evals_app.experiments.jobs import is_outage
 from evals_app.experiments.options import parse_experiment
@@ -38,6 +39,16 @@ OUTAGE_MESSAGE = (
     "Run the command again once they respond."
 )
 TARGETS = ("agent", "workflow", "scorer")
+# The options by the path of their value in the body of a request.
+OPTIONS = {
+    "targetId": "--agent, --workflow or --scorer",
+    "agentVersion": "--version",
+    "scorerIds": "--scorers",
+    "repeats": "--repeats",
+    "seed": "--seed",
+    "maxConcurrency": "--concurrency",
+    "budget.maxCost": "--max-cost",
+}
 
 
 class Command(BaseCommand):
@@ -108,8 +119,7 @@ class Command(BaseCommand):
         try:
             experiment = save_experiment(dataset, parse_experiment(body), find_user(options["user"]))
         except (ApiError, ValidationError, PermissionDenied) as error:
-            messages = error.messages if isinstance(error, ValidationError) else [str(error)]
-            raise CommandError(" ".join(messages), returncode=ExitCode.WRONG_USE) from None
+            raise CommandError(describe_error(error), returncode=ExitCode.WRONG_USE) from None
         try:
             with interrupted_by_sigterm():
                 run_to_end(experiment)
@@ -166,6 +176,13 @@ def request_body(options: dict[str, Any], version: str) -> dict[str, Any]:
     }
     body |= {"scorerIds": keys} if keys else {}
     return body | ({"budget": {"maxCost": options["max_cost"]}} if options["max_cost"] is not None else {})
+
+
+def describe_error(error: Exception) -> str:
+    """Return what is wrong with the options, each error with the option that it is about."""
+    if not isinstance(error, ConfigError):
+        return " ".join(error.messages) if isinstance(error, ValidationError) else str(error)
+    return " ".join(f"{OPTIONS.get(issue.field, issue.field)}: {issue.message}" for issue in error.issues)
 
 
 def reject_unusable(options: dict[str, Any]) -> None:

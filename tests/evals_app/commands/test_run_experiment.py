@@ -101,6 +101,13 @@ def test_wrong_use_exits_with_2(agent, options):
     assert not Experiment.objects.exists()
 
 
+@pytest.mark.parametrize("option", ["--repeats", "--concurrency", "--seed", "--max-cost"])
+def test_an_error_names_its_option(agent, option):
+    code, text = run(option, "-1")
+
+    assert (code, text.partition(":")[0]) == (2, option)
+
+
 def test_a_cancelled_experiment_exits_with_3(agent):
     def cancel(answer):
         Experiment.objects.update(cancel_requested_at=timezone.now())
