@@ -93,6 +93,7 @@ LINKED_PAGES = {
 # Pages that only the person has whose conversation they show.
 PARTICIPANT = "tom"
 CONVERSATIONS = "/threads"
+PARTICIPANT_PAGES = {"conversations": CONVERSATIONS, "participants": f"{CONVERSATIONS}/team-meeting/participants"}
 CONVERSATION_PAGES = {
     "conversation": "main a[href*='/threads/lisbon']",
     "shared-conversation": "main a[href*='/threads/team-meeting']",

@@ -24,7 +24,7 @@ from urllib.request import urlopen
 from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 from screenshot_data import create_outside_tools, write_commands
-from screenshot_pages import CONVERSATION_PAGES, CONVERSATIONS, LINKED_PAGES, PAGES, PARTICIPANT
+from screenshot_pages import CONVERSATION_PAGES, CONVERSATIONS, LINKED_PAGES, PAGES, PARTICIPANT, PARTICIPANT_PAGES
 from screenshot_steps import PREPARED_PAGES, Step
 
 CHROMIUM = which("chromium") or which("google-chrome")
@@ -107,7 +107,8 @@ def find_pages(browser: Browser, base_url: str, passwords: dict[str, str]) -> li
     page = open_signed_in(browser, base_url, PARTICIPANT, passwords)
     for name, selector in CONVERSATION_PAGES.items():
         pages.append((PARTICIPANT, name, follow(page, base_url, CONVERSATIONS, selector)))
-    return [*pages, (PARTICIPANT, "conversations", CONVERSATIONS)]
+    pages += [(PARTICIPANT, name, path) for name, path in PARTICIPANT_PAGES.items()]
+    return pages
 
 
 def find_readme_pages(browser: Browser, base_url: str, passwords: dict[str, str]) -> list[tuple[str, str, str]]:

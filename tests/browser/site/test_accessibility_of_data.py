@@ -59,8 +59,9 @@ def conversation(api: httpx.Client) -> list[str]:
         f"/agents/{profiled}/generate",
         {"messages": "Hello", "memory": {"thread": profiled, "resource": profiled}},
     )
-    memories = [f"/threads/{thread}/working-memory" for thread in (agent, profiled)]
-    return ["/threads", f"/threads/{agent}", *memories, "/background-tasks", f"/runs/{run}"]
+    beside = [f"/threads/{thread}/working-memory" for thread in (agent, profiled)]
+    beside.append(f"/threads/{agent}/participants")
+    return ["/threads", f"/threads/{agent}", *beside, "/background-tasks", f"/runs/{run}"]
 
 
 def add_agent(api: httpx.Client, name: str, memory: dict[str, Any], **fields: Any) -> str:
