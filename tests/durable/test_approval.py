@@ -104,6 +104,16 @@ def test_edited_arguments_are_those_of_the_call(planned, is_durable):
     assert (json.loads(call.arguments), call.is_edited) == ({"order": "A-17", "amount": 50}, True)
 
 
+def test_the_warnings_of_an_agent_stand_once_in_a_run_with_several_segments():
+    run = wait_for_suspension(start(tools=("refund", "count", "no-such-tool")))
+    fields = [warning["field"] for warning in run.warnings]
+
+    settle(run, "approve")
+
+    done = wait_for_end(run)
+    assert [warning["field"] for warning in done.warnings].count("tools") == fields.count("tools") == 1
+
+
 def test_results_of_unchanged_calls_do_not_repeat_the_arguments():
     run = wait_for_suspension(start())
 

@@ -13,7 +13,7 @@ from runs_app.approvals.segments import Segment, changed_arguments, deferred_res
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.building.structured_output import output_types
 from runs_app.engine.context import RunDeps
-from runs_app.engine.execution.state import PreparedRun, RunExecution
+from runs_app.engine.execution.state import PreparedRun, RunExecution, joined_warnings
 from runs_app.engine.execution.steps import follow_steps, record_steps
 from runs_app.engine.sub_runs import RunTree
 from runs_app.engine.threads import run_blocking, run_db
@@ -36,7 +36,7 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     built: BuiltAgent = await run_db(ResolvedAgent.from_run(run).build)
     execution.model = built.model_name
     execution.recorder.tool_origins = built.tool_origins
-    warnings = [*run.warnings, *(warning._asdict() for warning in built.warnings)]
+    warnings = joined_warnings(run.warnings, built.warnings)
     execution.columns = {"warnings": warnings, "is_demo": built.is_demo}
     record_beginning(execution, run, warnings)
     client_tools = client_tool_definitions(run.input.get("clientTools") or [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic_ai.run import AgentRun as ModelRun
 
+from agents_app.configuration.references import MissingReference
 from runs_app.approvals.segments import Segment
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journal
@@ -91,7 +92,7 @@ class RunExecution:
         deps, warnings = self.prepared.deps, self.columns.get("warnings", [])
         return {
             "remembered": deps.remembered or None,
-            "warnings": [*warnings, *(warning._asdict() for warning in deps.warnings)],
+            "warnings": joined_warnings(warnings, deps.warnings),
         }
 
     def close(self, last: Chunk, **columns: Any) -> Awaitable[bool]:
@@ -101,3 +102,9 @@ class RunExecution:
         self.columns = {"output": text, **self.columns, **self.memory_columns, **figures, **columns}
         self.recorder.add(last)
         return asyncio.wrap_future(self.engine.writer.close(self.run_id, **self.columns))
+
+
+def joined_warnings(known: list[dict[str, str]], added: Iterable[MissingReference]) -> list[dict[str, str]]:
+    """Return warnings of a run with those that are new. Each segment of a run has the same ones of its agent."""
+    new = [warning._asdict() for warning in added]
+    return [*known, *(warning for warning in new if warning not in known)]
