@@ -41,7 +41,10 @@ def validate_url(url: str) -> None:
     if not host or parts.scheme not in {"http", "https"}:
         raise AddressRefused("The URL must begin with http:// or https:// and contain a host.", "url")
     if parts.username or parts.password:
-        raise AddressRefused("Remove the user name and password from the URL. Use the API key field instead.", "url")
+        raise AddressRefused("Remove the user name and password from the URL. Use a key or headers.", "url")
+    rest = parts.path + parts.query + parts.fragment
+    if not rest.isprintable() or " " in rest:  # pages would show another URL than the one that is requested
+        raise AddressRefused("The URL has a space or an invisible character. Remove it, or write it as %20.", "url")
     host = ascii_host(url, host)
     try:
         address = ip_address(host)

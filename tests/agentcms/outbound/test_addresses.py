@@ -76,6 +76,12 @@ def test_a_url_with_a_password_is_refused():
     assert "sesame" not in str(refused.value)
 
 
+@pytest.mark.parametrize("end", [" x", "\u202egpj.exe", "a\u200bb", "a\x7f", "?q=\u2066"])
+def test_a_url_that_looks_like_another_is_refused(end):
+    with pytest.raises(AddressRefused, match="invisible character"):
+        validate_url(f"https://models.example.org/{end}")
+
+
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://169.254.169.254/latest"])
 def test_a_private_ip_address_is_refused_when_stored(url):
     with pytest.raises(AddressRefused, match="OUTBOUND_NETWORKS"):
