@@ -135,6 +135,9 @@ def test_forms_that_open_or_answer_in_place_break_no_rule(visit: Any, rows: Eval
     page.get_by_role("button", name="Upload").click()
     page.wait_for_url("**/imports/*")
     violations["a preview"] = violations_of(page, axe, "a preview")
+    header, row = (page.locator(f".preview-table {part} tr").first.bounding_box() for part in ("thead", "tbody"))
+    cell = page.locator(".preview-table thead th").first.bounding_box()
+    assert header["y"] == cell["y"] <= row["y"] - cell["height"] + 1
     page.get_by_role("button", name="Import").click()
     expect(page.locator("#import").or_(page.get_by_text("Line"))).not_to_have_count(0)
 
