@@ -30,6 +30,17 @@ def filled(base):
     return base
 
 
+def test_the_list_of_documents_cuts_long_metadata(base):
+    add_text(base, "Router", "Text.", metadata={"k" * 3000: 1, "product": "v" * 500})
+
+    page = browser().get(PAGE).text
+
+    assert "k" * 39 + "…" in page
+    assert "k" * 41 not in page
+    assert "v" * 79 + "…" in page
+    assert "v" * 81 not in page
+
+
 def test_a_publisher_creates_changes_and_deletes_a_base(db):
     publisher = browser(Role.PUBLISHER)
     fields = {"key": "handbook", "name": "Handbook", "owner_id": "support", "embedder": "local/words"}
