@@ -19,7 +19,7 @@ from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import dependents_payload
-from agents_app.configuration.version_checks import MoveRefused
+from agents_app.configuration.version_checks import GateNotMet, MoveRefused
 from agents_app.editing.change_context import ChangeValues, change
 from agents_app.editing.editor_saves import publish_locked, save_draft_locked
 from agents_app.forms.editor import AgentEditForm
@@ -57,7 +57,7 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
     try:
         outcome = save_form(request, agent, form)
     except MoveRefused as refusal:
-        form.add_error("agents", refusal.summary)
+        form.add_error(None if isinstance(refusal, GateNotMet) else "agents", refusal.summary)
         return render_editor(request, agent, form, status=422)
     except schema.ConfigError as error:
         form.add_error(None, error.messages)

@@ -65,6 +65,7 @@ def test_the_editor_that_publishes(agent):
 
     assert live_number(agent) == 1
     assert "no experiment has tested it" in answer.content.decode()
+    assert "Not saved.</strong> Version " in answer.content.decode()  # not at the sub-agents
 
 
 @pytest.fixture
