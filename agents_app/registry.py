@@ -100,6 +100,7 @@ class Entry:
     owner_id: str = ""
     definition_hash: str = ""
     accepted_hash: str = ""
+    is_accepted_for_all: bool = False  # by a person; the first definition of a tool is accepted by nobody
     is_opt_in: bool = False
     differences: tuple[tuple[str, Any, Any], ...] = ()  # from the accepted definition: part, before and after
     unavailable_reason: str = ""  # a message for users if the entry cannot be used now

@@ -85,8 +85,18 @@ def find_problem(reference: str, owner_id: str) -> str:
         return NO_TOOL_MESSAGE.format(key=key)
     if entry.unavailable_reason:
         return entry.unavailable_reason
-    is_accepted = entry.definition_hash in (entry.accepted_hash, digest)
-    return "" if is_accepted else CHANGED_MESSAGE.format(key=key)
+    return "" if is_accepted(entry, digest) else CHANGED_MESSAGE.format(key=key)
+
+
+def is_accepted(entry: Entry, digest: str) -> bool:
+    """Return whether an agent that was saved with a definition of this hash may use the one that the server lists.
+
+    The first definition that a server lists counts for agents without a hash alone: a server that is deleted and added
+    again under its key has other first definitions.
+    """
+    if entry.definition_hash == digest:
+        return True
+    return entry.definition_hash == entry.accepted_hash and (not digest or entry.is_accepted_for_all)
 
 
 def complete(value: Any, owner_id: str) -> Any:

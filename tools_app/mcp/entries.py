@@ -43,6 +43,7 @@ def tool_entries(server: Server) -> Iterator[Entry]:
             tool_name=f"{server.prefix}_{name}",
             definition_hash=listed.hash if listed else "",
             accepted_hash=accepted.hash if accepted else "",
+            is_accepted_for_all=name in server.accepted_for_all,
             is_opt_in=definition.hash == RESOURCE_TOOL.hash,
             differences=differences_from(accepted, listed),
             unavailable_reason=server.reason or missing_reason(server, name),

@@ -18,6 +18,7 @@ from tools_app.mcp.accepted_definitions import Listing, without_surplus
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
+from tools_app.models.mcp_server import ACCEPTED_FOR_ALL
 
 LIST_TOOLS = "list_mcp_tools"
 SECONDS_BETWEEN_LISTINGS = 60  # that calls of unknown tools start
@@ -103,7 +104,7 @@ def store_listing(server_id: int, listing: Listing) -> dict[str, Any]:
 
 
 def accept_definition(server_id: int, name: str, definition_hash: str) -> None:
-    """Offer the changed definition of a tool to agents.
+    """Offer the definition of a tool to all agents, also to those that were saved with another one.
 
     Raise NotFound if the server does not list the tool, and Unprocessable if its definition is not the one of the
     hash: then it changed since somebody looked at it.
@@ -117,5 +118,5 @@ def accept_definition(server_id: int, name: str, definition_hash: str) -> None:
             raise Unprocessable(
                 "The definition changed again. Look at the new difference first.", "definition_changed"
             )
-        row.accepted = {**row.accepted, name: definition.to_json()}
+        row.accepted = {**row.accepted, name: {**definition.to_json(), ACCEPTED_FOR_ALL: True}}
         row.save(update_fields=["accepted", "updated_at"])

@@ -35,6 +35,7 @@ class Server:
     headers: Mapping[str, str] = field(repr=False, default_factory=dict)
     tools: Mapping[str, Definition] = field(repr=False, default_factory=dict)
     accepted: Mapping[str, Definition] = field(repr=False, default_factory=dict)
+    accepted_for_all: frozenset[str] = field(repr=False, default=frozenset())
 
     @property
     def is_available(self) -> bool:
@@ -47,10 +48,11 @@ class Definitions(NamedTuple):
     updated_at: datetime
     tools: Mapping[str, Definition]
     accepted: Mapping[str, Definition]
+    accepted_for_all: frozenset[str]
 
     @classmethod
     def from_row(cls, row: McpServer) -> Definitions:
-        return cls(row.updated_at, row.definitions, row.accepted_definitions)
+        return cls(row.updated_at, row.definitions, row.accepted_definitions, row.tools_accepted_for_all)
 
     @property
     def changed(self) -> list[str]:
@@ -81,6 +83,7 @@ def server_from_row(row: McpServer, definitions: Definitions | None = None) -> S
         headers or {},
         definitions.tools,
         definitions.accepted,
+        definitions.accepted_for_all,
     )
 
 
@@ -139,5 +142,5 @@ def definitions_of(row: McpServer) -> Definitions:
     """Return the definitions of a row. Lists leave them out of their query: this process usually has them."""
     server = server_table.find(row.key)
     if server is not None and server.revision == revision_of(row):
-        return Definitions(row.updated_at, server.tools, server.accepted)
+        return Definitions(row.updated_at, server.tools, server.accepted, server.accepted_for_all)
     return Definitions.from_row(row)

@@ -22,6 +22,7 @@ from tools_app.models.versioned import VersionedConfiguration
 from tools_app.programs.commands import MCP_COMMANDS
 
 HEADER_VALUES = "headers of MCP servers"  # the purpose of their encryption
+ACCEPTED_FOR_ALL = "acceptedForAll"  # beside a definition that a person accepted
 MAX_TIMEOUT = 600  # seconds
 
 _timeout_validators = [MinValueValidator(1), MaxValueValidator(MAX_TIMEOUT)]
@@ -175,6 +176,11 @@ class McpServer(VersionedConfiguration):
     @property
     def accepted_definitions(self) -> dict[str, Definition]:
         return {name: Definition.from_json(name, value) for name, value in self.accepted.items()}
+
+    @property
+    def tools_accepted_for_all(self) -> frozenset[str]:
+        """The names of the tools whose definition a person accepted for all agents."""
+        return frozenset(name for name, value in self.accepted.items() if value.get(ACCEPTED_FOR_ALL))
 
     @property
     def changed_tools(self) -> list[str]:
