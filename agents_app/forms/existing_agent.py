@@ -12,6 +12,7 @@ from access_app.caller import Caller
 from agentcms.ids import parse_uuid
 from agents_app.configuration import schema
 from agents_app.forms.editor import AgentEditForm
+from agents_app.forms.fields import BypassReasonField
 from agents_app.forms.pickers import KIND_BY_FIELD
 from agents_app.models import Agent
 from versions_app.compare.merge import Merge, merge_snapshots
@@ -24,6 +25,7 @@ class ExistingAgentForm(AgentEditForm):
 
     head = forms.UUIDField(required=False, widget=forms.HiddenInput)
     live = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    bypass_reason = BypassReasonField()
 
     @classmethod
     def for_agent(cls, agent: Agent, user: Caller) -> ExistingAgentForm:
@@ -39,7 +41,8 @@ class ExistingAgentForm(AgentEditForm):
 
     def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
         super().__init__(*args, agent=agent, **kwargs)
-        for name in ("version_name", "message"):  # in a dialog outside the form element, and not unsaved text
+        # These are in a dialog outside the form element, and no unsaved text.
+        for name in ("version_name", "message", "bypass_reason"):
             self.fields[name].widget.attrs |= {"form": "agent-form", "data-of-save": True}
         self.initial = {**self.initial, "head": agent.head_version_id, "live": agent.active_version_id}
 

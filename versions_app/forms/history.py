@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.forms.actions import SnapshotForm
-from agents_app.forms.fields import RawTextField
+from agents_app.forms.fields import BypassReasonField, RawTextField
 from agents_app.models import Agent
 from versions_app.history.timeline import filter_by_changed_field
 from versions_app.models import AgentVersion
@@ -48,14 +48,7 @@ class ActivateForm(PointersForm):
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="Shown in the live history.",
     )
-    bypass_reason = forms.CharField(
-        required=False,
-        min_length=10,
-        max_length=450,
-        label="Reason to publish without the gate",
-        widget=forms.Textarea(attrs={"rows": 2, "dir": "auto"}),
-        help_text="At least 10 characters. Shown in the live history. Without a reason, nothing is published.",
-    )
+    bypass_reason = BypassReasonField()
 
 
 class RestoreForm(ActivateForm):

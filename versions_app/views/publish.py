@@ -15,13 +15,13 @@ from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, has_role_for, lock_agent, missing_role_message
+from agents_app.views.access import GET_POST, lock_agent, missing_role_message
+from agents_app.views.gates import gate_context
 from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.compare.summary import summarize
 from versions_app.forms.history import ActivateForm, DiscardForm, PointersForm, RestoreForm
 from versions_app.models import Activation, AgentVersion, CannotUndo
 from versions_app.models.version import get_head_version, get_live_version
-from versions_app.publishing import refusal_of, warning_of
 from versions_app.views.lookups import (
     confirmation_context,
     failure_response,
@@ -83,15 +83,6 @@ def render_activate_dialog(
         },
         status,
     )
-
-
-def gate_context(request: HttpRequest, agent: Agent, version: AgentVersion) -> dict[str, object]:
-    """Return why gates refuse a version or warn of it, and whether the user may go around them."""
-    return {
-        "gate_refusal": refusal_of(agent, version),
-        "gate_warning": warning_of(agent, version),
-        "may_bypass": has_role_for(request, agent, Role.MANAGER),
-    }
 
 
 @require_http_methods(GET_POST)

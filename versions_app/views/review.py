@@ -19,6 +19,7 @@ from agents_app.models import Agent
 from agents_app.views.access import get_agent, has_role_for, role_requirement
 from agents_app.views.editor.rendering import render_editor
 from agents_app.views.editor.saving import conflict_sides
+from agents_app.views.gates import gate_context, unsaved_version
 from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.merge import Merge
 from versions_app.compare.sections import build_sections, count_changes
@@ -28,7 +29,7 @@ from versions_app.models.version import get_head_version
 from versions_app.views.lookups import get_versions
 
 # The page of a review has its own fields and buttons with these names.
-FIELDS_OF_THE_REVIEW = ("publish", "keep_on", "merge", "confirmed", "edit", "version_name", "message")
+FIELDS_OF_THE_REVIEW = ("publish", "keep_on", "merge", "confirmed", "edit", "version_name", "message", "bypass_reason")
 
 
 @require_POST
@@ -56,6 +57,7 @@ def review_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm) 
     return {
         "agent": agent,
         **save_context(request, agent, form, merge),
+        **gate_context(request, agent, unsaved_version(agent, next_number(agent, form), unsaved)),
         "against": against,
         "version": version,
         "has_changes": has_changes,
@@ -79,7 +81,6 @@ def save_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm, me
     """Return the template context of the fields and buttons by which a review saves."""
     has_changes = bool(form.changed_fields())
     draft = find_draft_versions(agent)
-    number = agent.last_version_number + 1 if has_changes else get_head_version(agent).version_number
     touching = ", ".join(merge.touching_labels) if merge else ""
     may_edit = has_role_for(request, agent, Role.EDITOR) and agent.archived_at is None
     may_publish = has_role_for(request, agent, Role.PUBLISHER)
@@ -93,8 +94,13 @@ def save_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm, me
         "can_save": has_changes,
         "can_publish": has_changes or agent.has_draft,
         "why_not": "" if may_publish else f"Publishing {role_requirement(agent, Role.PUBLISHER)}",
-        "publish_label": publish_label(number, versions_of_others(draft, request.user)),
+        "publish_label": publish_label(next_number(agent, form), versions_of_others(draft, request.user)),
     }
+
+
+def next_number(agent: Agent, form: ExistingAgentForm) -> int:
+    """Return the number of the version that publishing the form makes live: a new one, or the draft."""
+    return agent.last_version_number + 1 if form.changed_fields() else get_head_version(agent).version_number
 
 
 @require_POST

@@ -28,6 +28,7 @@ from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 from agents_app.views.access import get_agent, lock_agent
 from agents_app.views.editor.rendering import render_editor
+from agents_app.views.gates import gate_context, unsaved_version
 from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.sections import Section, build_sections
 from versions_app.compare.summary import summarize
@@ -35,7 +36,8 @@ from versions_app.history.draft import DraftVersion, find_draft_versions, publis
 from versions_app.models import Activation
 from versions_app.models.version import get_head_version, get_live_version
 
-QUESTION_FIELDS = ("publish", "keep_on", "confirmed", "version_name", "message")  # which the question posts itself
+# The question posts these itself.
+QUESTION_FIELDS = ("publish", "keep_on", "confirmed", "version_name", "message", "bypass_reason")
 
 
 class SaveOutcome(NamedTuple):
@@ -57,7 +59,7 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
     try:
         outcome = save_form(request, agent, form)
     except MoveRefused as refusal:
-        form.add_error(None if isinstance(refusal, GateNotMet) else "agents", refusal.summary)
+        form.add_error(*error_of_refusal(refusal))
         return render_editor(request, agent, form, status=422)
     except schema.ConfigError as error:
         form.add_error(None, error.messages)
@@ -68,6 +70,13 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
     if outcome.others:
         return render_question(request, get_agent(request, agent.pk), form, outcome.others)
     return render_saved(request, get_agent(request, agent.pk), outcome.version, form)
+
+
+def error_of_refusal(refusal: MoveRefused) -> tuple[str | None, str]:
+    """Return the field of the form that a refused version is about, or None, and the message with the way out."""
+    if isinstance(refusal, GateNotMet):
+        return None, f"{refusal.summary} Save a draft, and run the experiment on the page Quality."
+    return "agents", refusal.summary
 
 
 def save_form(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> SaveOutcome:
@@ -142,7 +151,7 @@ def render_question(
     snapshot = schema.to_snapshot(form.fields_to_save(agent), head.snapshot)
     is_new = agent.has_changes(form.fields_to_save(agent))
     number = agent.last_version_number + 1 if is_new else head.version_number
-    context = {
+    context = gate_context(request, agent, unsaved_version(agent, number, snapshot)) | {
         "agent": agent,
         "form": form,
         "live": live,
@@ -203,4 +212,6 @@ def changes_as_text(fields: dict[str, Any]) -> str:
 
 
 def change_from_form(form: AgentEditForm) -> ChangeValues:
-    return {"name": form.cleaned_data["version_name"], "message": form.cleaned_data["message"]}
+    cleaned = form.cleaned_data
+    reason = cleaned.get("bypass_reason", "")  # nobody goes around a gate when an agent is created
+    return {"name": cleaned["version_name"], "message": cleaned["message"], "bypass_reason": reason}

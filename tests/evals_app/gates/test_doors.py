@@ -66,6 +66,22 @@ def test_the_editor_that_publishes(agent):
     assert live_number(agent) == 1
     assert "no experiment has tested it" in answer.content.decode()
     assert "Not saved.</strong> Version " in answer.content.decode()  # not at the sub-agents
+    assert "Save a draft, and run the experiment on the page Quality." in answer.content.decode()
+
+
+@pytest.mark.parametrize("role", ["publisher", "manager"])
+def test_the_review_of_the_editor_tells_of_the_gate_and_lets_managers_go_around_it(agent, role):
+    page = browser(member(role))
+    form = editor_form(agent, instructions="Three")
+    headers = {"HX-Request": "true"}
+
+    review = page.post(reverse("versions:review", args=["concierge"]), form, headers=headers).content.decode()
+    sent = {**form, "publish": "yes", "bypass_reason": "Urgent: the old text is wrong."}
+    page.post(reverse("agents:edit", args=["concierge"]), sent)
+
+    assert "A release gate is not met." in review
+    assert ('name="bypass_reason"' in review) is (role == "manager")
+    assert live_number(agent) == (3 if role == "manager" else 1)
 
 
 @pytest.fixture

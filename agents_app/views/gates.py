@@ -1,0 +1,29 @@
+"""Notes of release gates on a version that somebody is about to publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest
+
+from access_app.role import Role
+from agentcms.wire.canonical import canonical, sha256_hex
+from agents_app.models import Agent
+from agents_app.views.access import has_role_for
+from versions_app.models import AgentVersion
+from versions_app.publishing import refusal_of, warning_of
+
+
+def gate_context(request: HttpRequest, agent: Agent, version: AgentVersion) -> dict[str, object]:
+    """Return why gates refuse a version or warn of it, and whether the user may go around them."""
+    return {
+        "gate_refusal": refusal_of(agent, version),
+        "gate_warning": warning_of(agent, version),
+        "may_bypass": has_role_for(request, agent, Role.MANAGER),
+    }
+
+
+def unsaved_version(agent: Agent, number: int, snapshot: Mapping[str, Any]) -> AgentVersion:
+    """Return the version that publishing a snapshot would make, without saving it."""
+    return AgentVersion(agent=agent, version_number=number, snapshot_hash=sha256_hex(canonical(snapshot)))
