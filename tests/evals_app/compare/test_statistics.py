@@ -80,6 +80,42 @@ def test_equal_differences_have_an_interval_without_width():
     assert (entry["low"], entry["high"], entry["isDifferent"]) == (0.25, 0.25, True)
 
 
+def test_each_score_higher_by_the_same_has_an_interval_without_width():
+    before, after = [number / 10 for number in range(11)], [(number + 1) / 10 for number in range(11)]
+
+    entry = compared(before, after)
+
+    assert len({b - a for a, b in zip(before, after, strict=True)}) > 1
+    assert (entry["low"], entry["high"]) == pytest.approx((0.1, 0.1), abs=1e-9)
+    assert entry["isDifferent"]
+
+
+def test_scores_that_differ_by_rounding_alone_are_the_same():
+    entry = compared([0.1 + 0.2] * 12, [0.3] * 12)
+
+    assert (entry["better"], entry["worse"], entry["same"]) == (0, 0, 12)
+
+
+@pytest.mark.parametrize("count", [10, 13, 14, 60])
+@pytest.mark.parametrize("digits", [1, 15], ids=["ties", "no ties"])
+def test_few_pairs_and_ties_have_the_interval_and_the_test_of_scipy(count, digits):
+    from scipy import stats
+
+    random = np.random.default_rng(count)
+    before, after = np.round(random.uniform(0, 1, (2, count)), digits)
+    interval = stats.bootstrap(
+        (after - before,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(SEED)
+    ).confidence_interval
+    test = stats.permutation_test(
+        (after - before,), np.mean, permutation_type="samples", n_resamples=9999, rng=np.random.default_rng(SEED)
+    )
+
+    entry = compared(before.tolist(), after.tolist())
+
+    assert (entry["low"], entry["high"]) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    assert entry["pValue"] == pytest.approx(test.pvalue, abs=1e-9)
+
+
 def test_few_pairs_have_no_interval():
     entry = compared([0.0] * 9, [1.0] * 9)
 
