@@ -61,6 +61,7 @@ def recall_for_run(scope: RecallScope, options: RecallOptions, queries: Rows, kn
         after=options.after,
         threshold=options.threshold,
         is_known=lambda row: window_form(row, turns) in known,
+        distinct=True,
     )
     return as_json(recalled, scope.thread_id)
 

@@ -111,11 +111,17 @@ def recall_messages(
     after: int = 0,
     threshold: float | None = None,
     is_known: Callable[[Message], bool] = lambda message: False,
+    distinct: bool = False,
 ) -> list[RecalledMessage]:
-    """Return the most similar messages, each with those around it. Leave out those that are known already."""
+    """Return the most similar messages, each with those around it. Leave out those that are known already.
+
+    With `distinct`, a message that somebody repeats takes one place: without it, a question that was asked often
+    leaves no room for its answer.
+    """
     hits = rank_messages(vectors, queries)
     similar = takewhile(lambda hit: threshold is None or hit.score >= threshold, hits)
-    chosen = islice(((row, hit) for row, hit in with_messages(similar) if not is_known(row)), top_k)
+    found = ((row, hit) for row, hit in with_messages(similar) if not is_known(row))
+    chosen = islice(without_repeats(found) if distinct else found, top_k)
     return [
         RecalledMessage(
             row,
@@ -134,6 +140,15 @@ def with_messages(hits: Iterable[Hit]) -> Iterator[tuple[Message, Hit]]:
     while batch := [*islice(remaining, ROWS_PER_LOOKUP)]:
         rows = Message.objects.select_related("thread").in_bulk([hit.message_id for hit in batch])
         yield from ((rows[hit.message_id], hit) for hit in batch if hit.message_id in rows)
+
+
+def without_repeats(found: Iterable[tuple[Message, Hit]]) -> Iterator[tuple[Message, Hit]]:
+    """Yield the first of the messages that have the same role and text."""
+    seen: set[tuple[str, str]] = set()
+    for row, hit in found:
+        if (row.role, row.text) not in seen:
+            seen.add((row.role, row.text))
+            yield row, hit
 
 
 def messages_before(row: Message, count: int) -> list[Message]:

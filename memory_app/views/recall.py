@@ -40,6 +40,7 @@ def find_recalled(request: HttpRequest, thread: Thread, options: RecallOptions, 
         options.top_k,
         threshold=options.threshold,
         is_known=lambda row: row.thread_id not in threads,
+        distinct=True,
     )
     return [recalled_row(request, item.message, item.part, item.score) for item in recalled]
 

@@ -26,6 +26,7 @@ DEFAULT_DELAY = 0.01  # seconds between two words, so that users see the answer 
 MAX_DELAY = 2.0
 MAX_QUOTE_LENGTH = 120  # characters
 SIGNATURE = "I am the demo model"
+QUOTE_OF_INSTRUCTIONS = "My instructions begin:"
 REMEMBERED_TAG = "<remembered_from_other_conversation"
 
 STORY = (
@@ -102,7 +103,7 @@ def answer_text(name: str, prompts: Sequence[str], results: Sequence[str], instr
         before = f" I remember: {remembered}{before}"
         instructions = instructions.partition(REMEMBERED_TAG)[0]
     # Users compare versions side by side, so the answer depends on the instructions.
-    quote = f"\n\nMy instructions begin: {first_line(instructions)}" if instructions.strip() else ""
+    quote = f"\n\n{QUOTE_OF_INSTRUCTIONS} {first_line(instructions)}" if instructions.strip() else ""
     return f"{SIGNATURE} 'echo'. You said: {prompt}{before}{quote}"
 
 
@@ -112,7 +113,7 @@ def remembered_line(instructions: str, prompt: str) -> str:
     The same question of an earlier conversation and answers of this model count only if there is nothing else.
     """
     block = instructions.partition(REMEMBERED_TAG)[2].splitlines()[1:]
-    lines = [line for line in block if line and not line.startswith("<")]
+    lines = [line for line in block if line and not line.startswith(("<", QUOTE_OF_INSTRUCTIONS))]
     lines = [line for line in lines if SIGNATURE not in line and prompt.strip() not in line] or lines
     words = {*prompt.lower().strip("?.! ").split()}
     return first_line(max(lines, key=lambda line: len(words & {*line.lower().split()}), default=""))

@@ -92,6 +92,18 @@ def test_a_message_of_another_conversation_is_part_of_the_instructions(earlier, 
     assert 0.4 < item["score"] <= 1
 
 
+def test_a_question_that_was_asked_often_leaves_room_for_its_answer(user, earlier, new):
+    echo = ("assistant", f"You said: {QUESTION}")
+    for number in range(4):
+        indexed_thread(user, f"asked-{number}", [("user", QUESTION), echo])
+
+    result, remembered = run_in(new, recaller(topK=2, messageRange=0))
+
+    assert COLOUR in instructions(result)
+    assert instructions(result).count(echo[1]) == 1
+    assert len(remembered) == 2
+
+
 def test_the_messages_around_it_come_along(earlier, new):
     result, remembered = run_in(new, recaller(topK=1, messageRange={"before": 1, "after": 2}))
 

@@ -65,6 +65,7 @@ def test_the_answer_to_a_repeated_question_is_remembered_and_not_the_question():
         "user: My favourite colour is teal.",
         f"user: {question}",
         f"assistant: I am the demo model 'echo'. You said: {question}",
+        "My instructions begin: Say which colour it is.",
         "</remembered_from_other_conversation>",
     )
 
