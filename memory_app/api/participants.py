@@ -59,7 +59,10 @@ def read_participant(thread: Thread, body: dict[str, Any]) -> tuple[User, dict[s
 
 
 def text_of(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else "" if value is None else value
+    """Return a text without the space around it, blank for a missing one. Another value stays, to be reported."""
+    if value is None:
+        return ""
+    return value.strip() if isinstance(value, str) else value
 
 
 class ParticipantView(JSONView):

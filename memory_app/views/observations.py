@@ -51,8 +51,8 @@ def log_entries(request: HttpRequest, thread: Thread, log: ObservationLog) -> li
     """Return the observations, the latest first."""
     waiting = [log.reflection] if log.reflection is not None else []
     rows = [
-        *((row, "waits") for row in waiting),
-        *((row, "waits") for row in reversed(log.buffered)),
+        *((row, "waiting") for row in waiting),
+        *((row, "waiting") for row in reversed(log.buffered)),
         *((row, "active") for row in reversed(log.active)),
     ]
     return [ObservationEntry(row, state, message_url(request, thread, row.last)) for row, state in rows]

@@ -85,7 +85,7 @@ def test_what_is_remembered_comes_along(client, ann, thread):
     active = client.get(address("live"), {"state": observed.context["state"]})
 
     assert "- Likes trams" in page_text(noted)
-    assert "Messages 1 to 2 waits" in page_text(observed)
+    assert "Messages 1 to 2 waiting" in page_text(observed)
     assert "Messages 1 to 2 active" in page_text(active)
     assert client.get(address("live"), {"state": active.context["state"]}).status_code == 204
 

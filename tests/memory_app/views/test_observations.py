@@ -40,7 +40,7 @@ def test_the_page_of_a_thread_shows_its_window_and_what_each_observation_covers(
     page = open_page(client, user, reverse("threads:view", args=["t"])).content.decode()
 
     assert "Messages 1 to 2" in page
-    assert "waits" in page
+    assert "waiting" in page
     assert NOTES in page
     assert "of 400 tokens" in page
     assert 'id="window-title"' not in page  # the gauges beside the observations show it
