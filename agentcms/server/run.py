@@ -227,7 +227,9 @@ def wait_for_first_page(config: ServerConfig, supervisor: Supervisor, timeout: f
             raise CannotStart("The web server stopped three times before it served a page: see above.")
         if time.monotonic() > deadline:
             answer = "no answer" if status is None else f"status {status}"
-            supervisor.log.line("agentcms", f"{config.address} is not ready yet ({answer}). Wait a little, then open it.")
+            supervisor.log.line(
+                "agentcms", f"{config.address} is not ready yet ({answer}). Wait a little, then open it."
+            )
             return False
     return True
 

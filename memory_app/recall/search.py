@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ROWS_PER_RANKING = 100  # that PostgreSQL returns at once
 ROWS_PER_LOOKUP = 8  # few of the ranked messages are known already
+MAX_ROWS_PER_LOOKUP = 256
+MAX_CANDIDATES = 1000  # that are loaded to find distinct ones, where a thread repeats one message again and again
 
 
 class Hit(NamedTuple):
@@ -120,8 +122,8 @@ def recall_messages(
     """
     hits = rank_messages(vectors, queries)
     similar = takewhile(lambda hit: threshold is None or hit.score >= threshold, hits)
-    found = ((row, hit) for row, hit in with_messages(similar) if not is_known(row))
-    chosen = islice(without_repeats(found) if distinct else found, top_k)
+    candidates = ((row, hit) for row, hit in with_messages(similar) if not is_known(row))
+    chosen = islice(without_repeats(candidates) if distinct else candidates, top_k)
     return [
         RecalledMessage(
             row,
@@ -135,17 +137,18 @@ def recall_messages(
 
 
 def with_messages(hits: Iterable[Hit]) -> Iterator[tuple[Message, Hit]]:
-    """Yield each hit with its message and thread. They are loaded in small batches, because few are needed."""
-    remaining = iter(hits)
-    while batch := [*islice(remaining, ROWS_PER_LOOKUP)]:
+    """Yield each hit with its message and thread. Mostly few are needed, so that the first batches are small."""
+    remaining, size = iter(hits), ROWS_PER_LOOKUP
+    while batch := [*islice(remaining, size)]:
+        size = min(size * 2, MAX_ROWS_PER_LOOKUP)
         rows = Message.objects.select_related("thread").in_bulk([hit.message_id for hit in batch])
         yield from ((rows[hit.message_id], hit) for hit in batch if hit.message_id in rows)
 
 
-def without_repeats(found: Iterable[tuple[Message, Hit]]) -> Iterator[tuple[Message, Hit]]:
+def without_repeats(candidates: Iterable[tuple[Message, Hit]]) -> Iterator[tuple[Message, Hit]]:
     """Yield the first of the messages that have the same role and text."""
     seen: set[tuple[str, str]] = set()
-    for row, hit in found:
+    for row, hit in islice(candidates, MAX_CANDIDATES):
         if (row.role, row.text) not in seen:
             seen.add((row.role, row.text))
             yield row, hit

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agentcms.vectors.quantize import pack
 from memory_app.models import Message, Vector
-from memory_app.recall.search import rank_messages, vectors_of_resource
+from memory_app.recall.search import rank_messages, recall_messages, vectors_of_resource
 from tests.memory_app.conftest import add_thread
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +70,15 @@ def test_vectors_of_another_length_are_left_out(thread):
     add_vectors(thread, rows)
 
     assert sorted(ranked_numbers(thread, rows[0])) == [1, 2, 3, 4, 5]
+
+
+def test_a_message_that_a_thread_repeats_takes_one_place_and_few_queries(editor, django_assert_max_num_queries):
+    texts = [("assistant", "Done.")] * 500 + [("user", "Book the boat.")]
+    thread = add_thread(editor, texts=texts)
+    add_vectors(thread, [np.array([1, 0.1, 0, 0], np.float32)] * 500 + [np.array([0.1, 1, 0, 0], np.float32)])
+    query = np.array([[1, 0, 0, 0]], np.float32)
+
+    with django_assert_max_num_queries(12):
+        recalled = recall_messages(vectors_of_resource(thread.resource_id, EMBEDDER), query, 4, distinct=True)
+
+    assert [item.message.text for item in recalled] == ["Done.", "Book the boat."]
