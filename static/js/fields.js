@@ -131,7 +131,8 @@
   }
 
   function findSummary(form, isNeeded) {
-    const place = form.id && find(`[data-reason-of="${CSS.escape(form.id)}"]`);
+    const id = form.getAttribute("id"); // form.id would be a field of the name "id"
+    const place = id && find(`[data-reason-of="${CSS.escape(id)}"]`);
     const own = place || find(":scope [data-reason-of='']", form);
     if (own || !isNeeded) return own;
     const button = [...form.elements].find((element) => element.type === "submit");

@@ -34,7 +34,7 @@
   function showChanged(form) {
     const changed = isChanged(form);
     form.toggleAttribute("data-dirty", changed);
-    findAll(`[data-dirty-of="${CSS.escape(form.id)}"]`).forEach((note) => (note.hidden = !changed));
+    findAll(`[data-dirty-of="${CSS.escape(form.getAttribute("id"))}"]`).forEach((note) => (note.hidden = !changed));
   }
 
   onAdded("form[data-guard], form[data-recover]", (form) => markSaved(form));

@@ -42,7 +42,7 @@
   onAdded("form[data-recover]", offerRecovery);
 
   function offerRecovery(form) {
-    const banner = find("[data-recovery]", form) || find(`[data-recovery-of="${CSS.escape(form.id)}"]`);
+    const banner = find("[data-recovery]", form) || find(`[data-recovery-of="${CSS.escape(form.getAttribute("id"))}"]`);
     const key = banner && findRecoverableKey(form);
     if (!key) return;
     const text = readText(key);

@@ -136,7 +136,10 @@ def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
 
     visitor.page = visitor.open()
     page = visitor.goto(f"/agents/{fresh}")
-    expect(page.locator("[data-recovery]")).to_have_text(re.compile(r"Unsaved changes from \d\d:\d\d( [AP]M)?\."))
+    banner = page.locator("[data-recovery]")
+    expect(banner).to_have_text(re.compile(r"Unsaved changes from \d\d:\d\d( [AP]M)?\."))
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")  # as after a reload of a page that was scrolled
+    expect(banner).to_be_in_viewport()
     page.get_by_role("button", name="Restore").click()
 
     expect(instructions(page)).to_contain_text("Not saved yet.")

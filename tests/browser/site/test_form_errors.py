@@ -63,6 +63,17 @@ def test_a_form_without_htmx_has_its_errors_at_the_fields(visit: Any):
     assert page.evaluate("document.activeElement.matches('main input[aria-invalid=true]')")
 
 
+def test_a_new_agent_lists_its_errors_once(visit: Any):
+    page = visit().goto("/new-agent")  # its form has a field with the name "id"
+    page.get_by_label("Name", exact=True).fill("Greeter")
+    page.get_by_label("Temperature").first.fill("hot")
+
+    page.get_by_role("button", name="Create and publish v1").click()
+
+    expect(page.locator("[data-reason-of=agent-form]")).to_have_text("1 error: Temperature")
+    expect(page.locator("[data-reason-of='']")).to_have_count(0)
+
+
 def test_the_error_of_a_variant_stands_at_its_input(visit: Any, agent: str):
     page = visit().goto(f"/agents/{agent}")
     page.locator("#variants > summary").click()
