@@ -87,24 +87,24 @@ def compared_items(baseline: Experiment, candidate: Experiment, item_ids: list[U
     return rows
 
 
-ANSWER_COLUMNS = ("item_id", "item_version__input", "item_version__ground_truth", "output", "scores")
+ANSWER_COLUMNS = ("experiment_id", "item_id", "item_version__input", "item_version__ground_truth", "output", "scores")
 
 
 def compared_part(baseline: Experiment, candidate: Experiment, item_ids: list[UUID]) -> list[JSONObject]:
     """Return items with both answers. Of several answers to an item: the first one, and the means of the scores."""
     rows: dict[UUID, JSONObject] = {}
-    for experiment in (baseline, candidate):
-        repeats: dict[UUID, list[list[JSONObject]]] = {}
-        results = experiment.results.filter(state=ExperimentResult.State.DONE, item_id__in=item_ids)
-        for item_id, given, truth, output, scores in results.order_by("attempt").values_list(*ANSWER_COLUMNS):
-            row = rows.setdefault(item_id, empty_row(item_id, given, truth, baseline, candidate))
-            attempts = repeats.setdefault(item_id, [])
-            if not attempts:
-                row["results"][str(experiment.pk)] = {"output": output}
-            attempts.append(scores)
-        for item_id, attempts in repeats.items():
-            means = {entry["scorerId"]: entry["score"] for entry in mean_scores(attempts)}
-            rows[item_id]["results"][str(experiment.pk)]["scores"] = means
+    repeats: dict[tuple[UUID, str], list[list[JSONObject]]] = {}
+    done = ExperimentResult.objects.filter(state=ExperimentResult.State.DONE)
+    results = done.filter(experiment__in=[baseline, candidate], item_id__in=item_ids).order_by("attempt")
+    ordered = sorted(results.values_list(*ANSWER_COLUMNS), key=lambda row: row[0] != baseline.pk)
+    for experiment_id, item_id, given, truth, output, scores in ordered:
+        row = rows.setdefault(item_id, empty_row(item_id, given, truth, baseline, candidate))
+        side = str(experiment_id)
+        row["results"][side] = row["results"][side] or {"output": output}
+        repeats.setdefault((item_id, side), []).append(scores)
+    for (item_id, side), attempts in repeats.items():
+        means = {entry["scorerId"]: entry["score"] for entry in mean_scores(attempts)}
+        rows[item_id]["results"][side]["scores"] = means
     return [rows[item_id] for item_id in item_ids if item_id in rows]
 
 

@@ -38,7 +38,7 @@ class ResultsView(JSONView):
         rows = experiment.results.select_related("item_version")
         rows = rows.order_by(("-" if order.direction == "DESC" else "") + RESULT_ORDERS[order.field], "pk")
         if tags := set(query.values.get("tags", [])):
-            rows = rows.filter(pk__in=[pk for pk, given in rows.values_list("pk", "tags") if tags.issubset(given)])
+            rows = rows.with_tags(tags)
         payload = paged("results", read_page(rows, paging, result_body), rows.count(), paging)
         return json_response(payload | warning_payloads(unknown))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, ClassVar, Self
 
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -161,6 +163,21 @@ class Experiment(models.Model):
         return (self.completed_at or timezone.now()) - self.started_at if self.started_at else None
 
 
+class ExperimentResultQuerySet(models.QuerySet["ExperimentResult"]):
+    """Results of experiments."""
+
+    def with_tags(self, tags: Iterable[str]) -> Self:
+        """Return the results that have all these tags."""
+        if connection.vendor == "postgresql":
+            return self.filter(tags__contains=[*tags])
+        rows = self
+        for tag in tags:
+            table = self.model._meta.db_table
+            tagged = f"SELECT r.id FROM {table} r, json_each(r.tags) e WHERE e.value = %s"  # noqa: S608  no input in it
+            rows = rows.filter(pk__in=RawSQL(tagged, [tag]))  # noqa: S611  no input in it
+        return rows
+
+
 class ExperimentResult(models.Model):
     """The answer of the target to one item, in one attempt, with its scores."""
 
@@ -211,6 +228,8 @@ class ExperimentResult(models.Model):
     started_at = models.DateTimeField(default=timezone.now, editable=False)
     completed_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ExperimentResultQuerySet.as_manager()
 
     class Meta:
         ordering: ClassVar = ["id"]

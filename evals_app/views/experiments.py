@@ -25,11 +25,12 @@ from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
+from evals_app.models.experiment import ExperimentResultQuerySet
 from evals_app.views.figures import duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 
 ONLY_FAILED, ONLY_WORSE, ONLY_UNREVIEWED = "failed", "worse", "needs-review"
-Results = QuerySet[ExperimentResult]
+Results = ExperimentResultQuerySet
 
 
 @require_safe
@@ -68,7 +69,7 @@ def chosen_results(
     """Return the results that the filters of the page leave, in their order."""
     results, position = filter_results(row, only, baseline)
     if tag:
-        results = results.filter(pk__in=[key for key, tags in row.results.values_list("pk", "tags") if tag in tags])
+        results = results.with_tags([tag])
     return sorted(results, key=lambda result: position[result.item_id]) if position else results
 
 

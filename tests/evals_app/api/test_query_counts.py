@@ -204,3 +204,21 @@ def test_publishing_asks_all_gates_by_the_same_number_of_queries(gated, user, ca
 
     assert answer.body["error"].count("needs 0.90") == LARGE
     assert many == few
+
+
+def test_results_with_tags(caller):
+    experiment = ended(make_dataset("One", "Two", "Three", owner_id="support"), [1.0] * 3)
+    results = experiment.results.order_by("item_id")
+    for result, tags in zip(results, (["odd", "1"], ["odd"], ["even", 'a "b"']), strict=True):
+        result.tags = tags
+        result.save()
+    path = f"/api/datasets/{experiment.dataset_id}/experiments/{experiment.pk}/results?"
+
+    found = {query: caller.get(path + query).body["results"] for query in ("tags=odd", "tags=odd&tags=1", "tags=od")}
+    quoted = caller.get(path + "tags=a%20%22b%22").body["results"]
+    all_of_them, _ = count_queries(lambda: caller.get(path))
+    with_tags, _ = count_queries(lambda: caller.get(path + "tags=odd"))
+
+    assert [len(rows) for rows in found.values()] == [2, 1, 0]
+    assert [result["input"] for result in quoted] == ["Three"]
+    assert with_tags == all_of_them
