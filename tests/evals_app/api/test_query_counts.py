@@ -214,11 +214,11 @@ def test_results_with_tags(caller):
         result.save()
     path = f"/api/datasets/{experiment.dataset_id}/experiments/{experiment.pk}/results?"
 
-    found = {query: caller.get(path + query).body["results"] for query in ("tags=odd", "tags=odd&tags=1", "tags=od")}
+    answers = {query: caller.get(path + query).body["results"] for query in ("tags=odd", "tags=odd&tags=1", "tags=od")}
     quoted = caller.get(path + "tags=a%20%22b%22").body["results"]
     all_of_them, _ = count_queries(lambda: caller.get(path))
     with_tags, _ = count_queries(lambda: caller.get(path + "tags=odd"))
 
-    assert [len(rows) for rows in found.values()] == [2, 1, 0]
+    assert [len(rows) for rows in answers.values()] == [2, 1, 0]
     assert [result["input"] for result in quoted] == ["Three"]
     assert with_tags == all_of_them
