@@ -163,7 +163,7 @@ class Experiment(models.Model):
 
 
 class ListHasText(Func):
-    """Whether a list of texts in JSON has a text, on SQLite, where Django has no `contains` for JSON."""
+    """Condition that a list of texts in JSON has a text, for SQLite, where Django has no `contains` for JSON."""
 
     arg_joiner = ") WHERE value = "
     template = "EXISTS (SELECT 1 FROM json_each(%(expressions)s)"
