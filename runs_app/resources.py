@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +12,13 @@ from memory_app.realms import resource_digest, user_realm
 from runs_app.models import AgentRun, PendingCall
 from runs_app.models.run import AgentRunQuerySet
 
+OWN_REALM = re.compile("u([0-9]{1,18})")
+
 
 def user_of(realm: str, key: str) -> int | None:
     """Return the user whose own resource this is, or None."""
-    return int(realm[1:]) if realm == key and realm.startswith("u") and realm[1:].isdigit() else None
+    match = OWN_REALM.fullmatch(realm) if realm == key else None
+    return int(match[1]) if match is not None else None
 
 
 def run_queries(realm: str, key: str) -> Iterator[QuerySet[AgentRun]]:

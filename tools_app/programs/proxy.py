@@ -64,7 +64,7 @@ class AddressProxy:
             head = await reader.readuntil(b"\r\n\r\n")
         method, target, *_ = [*head.split(b"\r\n", 1)[0].decode("latin-1").split(" "), "", ""]
         host, _, port = target.rpartition(":")
-        if method != "CONNECT" or not port.isdigit() or len(self.connections) > MAX_CONNECTIONS:
+        if method != "CONNECT" or not port.isdecimal() or len(self.connections) > MAX_CONNECTIONS:
             return await answer(writer, INVALID)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):

@@ -10,7 +10,7 @@ from jobs_app.runner import run_claimed
 from memory_app.models import Participant, Thread
 from runs_app import tasks  # noqa: F401  registers the handlers
 from runs_app.models import AgentRun, PendingCall
-from runs_app.resources import runs_of
+from runs_app.resources import runs_of, user_of
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread
@@ -47,6 +47,14 @@ def runs_seen_by(caller):
     body = caller.get("/api/runs?children=true").body
     assert body["total"] == len(body["runs"])
     return {run["id"] for run in body["runs"]}
+
+
+@pytest.mark.parametrize(
+    ("realm", "key", "user"),
+    [("u12", "u12", 12), ("u12", "u13", None), ("osupport", "osupport", None), ("u²", "u²", None)],
+)
+def test_the_resource_of_a_user_has_the_name_of_the_realm(realm, key, user):
+    assert user_of(realm, key) == user
 
 
 def test_runs_of_a_service_and_of_its_user_are_apart(service, user):
