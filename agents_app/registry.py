@@ -120,6 +120,7 @@ class Registry:
         # Entries added by staff, by every name of each; a function, because they change while the server runs.
         self.staff_entries: dict[Kind, Callable[[], Mapping[str, Entry]]] = {}
         self.staff_revisions: dict[Kind, Callable[[], str]] = {}  # texts that change with the entries
+        self.staff_reloads: dict[Kind, Callable[[], None]] = {}  # read entries that another process stored just now
 
     def add(self, entry: Entry) -> Entry:
         """Register an entry. Raises ImproperlyConfigured if its key belongs to another entry."""
@@ -167,6 +168,11 @@ class Registry:
     def staff_revision(self, kind: Kind) -> str:
         """Return a text that changes with the entries of staff of a kind."""
         return self.staff_revisions[kind]() if kind in self.staff_revisions else ""
+
+    def reload_staff_entries(self, kind: Kind) -> None:
+        """Read what staff added anew. Entries are otherwise up to a second old."""
+        if kind in self.staff_reloads:
+            self.staff_reloads[kind]()
 
     @property
     def fingerprint(self) -> str:

@@ -20,5 +20,6 @@ class ToolsConfig(AppConfig):
         export_acp_rows()
         registry.staff_entries[Kind.MCP_TOOL] = mcp_entries
         registry.staff_revisions[Kind.MCP_TOOL] = server_table.revision
+        registry.staff_reloads[Kind.MCP_TOOL] = server_table.reload
         registry.staff_entries[Kind.ACP_AGENT] = acp_entries
         registry.staff_revisions[Kind.ACP_AGENT] = acp_table.revision

@@ -46,6 +46,10 @@ class CachedTable(Generic[Record]):
     def revision(self) -> str:
         return self.get().revision
 
+    def reload(self) -> None:
+        """Read the table now, for those who need what another process stored within the last second."""
+        self._cache.set("table", self._read())
+
     def invalidate(self) -> None:
         """Remove the table from the cache of this process."""
         self._cache.clear()

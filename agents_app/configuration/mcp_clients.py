@@ -106,6 +106,8 @@ def complete(value: Any, owner_id: str) -> Any:
     """
     if not value:
         return value
+    if any(not tool.hash for tool in selected_tools(value)):
+        registry.reload_staff_entries(Kind.MCP_TOOL)  # a server may have been listed just now
     return {server: _complete_server(server, choice, owner_id) for server, choice in value.items()}
 
 

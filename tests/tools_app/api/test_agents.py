@@ -1,6 +1,7 @@
 """The field of an agent with the tools of MCP servers, in the API."""
 
 import pytest
+from django.utils import timezone
 
 from agents_app.models import Agent
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
@@ -8,6 +9,7 @@ from tests.exchange import import_file, record
 from tests.factories import api_key, member
 from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
+from tools_app.mcp.table import server_table
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +36,20 @@ def test_a_server_without_tools_is_stored_with_all_of_them(caller, office):
     tools = created.body["mcpClients"]["office"]["tools"]
     assert created.status_code == 201
     assert tools == {name: {"hash": item.hash} for name, item in office.definitions.items()}
+    assert created.body["warnings"] == []
+
+
+def test_a_list_that_another_process_stored_just_now_is_used(caller, office):
+    tools = office.tools
+    store_listing(office.pk, Listing({}, []))
+    server_table.get()  # which this process keeps for a second
+    McpServer.objects.filter(pk=office.pk).update(tools=tools, updated_at=timezone.now())  # without a signal
+
+    created = caller.create(mcpClients={"office": {}})
+    edited = caller.patch(AGENT, {"mcpClients": {"office": {"tools": {"add": {}}}}})
+
+    assert set(created.body["mcpClients"]["office"]["tools"]) == {"add", "send"}
+    assert edited.body["mcpClients"]["office"]["tools"]["add"]["hash"] == office.definitions["add"].hash
     assert created.body["warnings"] == []
 
 
