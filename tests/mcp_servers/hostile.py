@@ -7,6 +7,7 @@ At the path `/chosen`, the arguments of each call choose how it is answered: wit
 after a `pause`. There the server has sessions, too.
 """
 
+import itertools
 import json
 import sys
 import time
@@ -73,6 +74,7 @@ ATTACKS = {
     "endless": lambda m: ("x" * 100_000 for _ in iter(int, 1)),
     "drip": lambda m: (time.sleep(0.2) or " " for _ in range(3000)),
     "silent": lambda m: (time.sleep(1) or "" for _ in range(600)),
+    "pings": lambda m: (f'{{"jsonrpc": "2.0", "id": "p{number}", "method": "ping"}}\n' for number in itertools.count()),
     "half": lambda m: json.dumps(honest(m))[:20],
     "not-utf8": lambda m: b'{"jsonrpc": "\xff\xfe"}',
     # Lists
@@ -142,12 +144,17 @@ def pieces_of(attack, message):
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "method" not in message:  # the answer to a request of an attack
+            self.send_response(202)
+            self.end_headers()
+            return
         self.server.methods.append(message["method"])
         choice = choice_of(message) if self.path == f"/{CHOSEN}" else {}
         time.sleep(choice.get("pause", 0))
         status = choice.get("status", 200 if "id" in message else 202)
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        is_stream = self.path.endswith("-pings") and message["method"] == METHODS[self.path[1:].partition("-")[0]]
+        self.send_header("Content-Type", "text/event-stream" if is_stream else "application/json")
         for name, value in (choice.get("headers") or {}).items():
             self.send_header(name, value)
         if self.path == f"/{CHOSEN}" and message["method"] == "initialize":
@@ -157,7 +164,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         try:
             for piece in pieces_of(self.path.strip("/"), message):
-                self.wfile.write(piece)
+                self.wfile.write(b"data: " + piece + b"\n" if is_stream else piece)
                 self.wfile.flush()
         except OSError:
             pass

@@ -18,6 +18,7 @@ import httpx2
 from fastmcp.client.logging import LogMessage
 from fastmcp.client.transports import StreamableHttpTransport
 from mcp import ClientSession, MCPError
+from mcp.shared import jsonrpc_dispatcher
 from mcp_types import CONNECTION_CLOSED, CallToolResult
 from pydantic_ai.mcp import MCPError as ResourceError
 from pydantic_ai.mcp import MCPToolset
@@ -80,6 +81,10 @@ async def accept_result(session: ClientSession, name: str, result: CallToolResul
 
 
 ClientSession.validate_tool_result = accept_result  # type: ignore[assignment,method-assign]
+
+# A call that ends without an answer tells the server so, and waits until that is sent. A server that keeps us busy
+# with requests of its own would prolong each call by the five seconds of the library.
+jsonrpc_dispatcher._ABANDON_WRITE_TIMEOUT = 0.5
 
 
 class Toolset(MCPToolset[None]):

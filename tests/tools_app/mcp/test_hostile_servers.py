@@ -6,6 +6,7 @@ import json
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ LATE = "The MCP server 'Office' did not answer within 1 seconds."
 INVALID = "The MCP server 'Office' sent an invalid answer. Check that it is an MCP server, and its address."
 LARGE = "The answer of the MCP server 'Office' is too large. Ask for less data."
 # Otherwise a client cannot know which answer belongs to which request.
-LATE_ATTACKS = {"other-id", "text-id", "drip", "silent"}
+LATE_ATTACKS = {"other-id", "text-id", "drip", "silent", "pings"}
 INVALID_ATTACKS = {"no-json", "empty", "null", "deep", "half", "not-utf8", "wrong-result"}
 LARGE_ATTACKS = {"big-line", "endless"}
 
@@ -117,6 +118,20 @@ def test_a_program_that_breaks_the_protocol_ends_with_its_call(loopback, setting
     assert {results[name] for name in late} == {LATE}
     assert results["call-big-line"] == results["call-endless"] == LARGE
     assert results["init-error-huge"].startswith("The MCP server 'Office' reported an error: xxx")
+
+
+def test_a_server_that_floods_us_with_requests_prolongs_no_call(hostile_url, loopback):
+    row = McpServer(key="pings", title="Office", url=f"{hostile_url}/call-pings", call_timeout=1)
+
+    async def run():
+        started = time.monotonic()
+        with pytest.raises(McpError, match=LATE):
+            await call_tool(server_from_row(row), "echo", {}, CallerNames())
+        seconds = time.monotonic() - started
+        await session_pool().close_all()
+        return seconds
+
+    assert asyncio.run(run()) < 5
 
 
 def reject_constant(name):
