@@ -39,6 +39,10 @@ def text(message, value):
     return reply(message, {"content": [{"type": "text", "text": value}]})
 
 
+def ping(number):
+    return {"jsonrpc": "2.0", "id": f"p{number}", "method": "ping"}
+
+
 def tools(message, *items, **more):
     return reply(message, {"tools": [{**TOOL, **item} for item in items], **more})
 
@@ -74,7 +78,7 @@ ATTACKS = {
     "endless": lambda m: ("x" * 100_000 for _ in iter(int, 1)),
     "drip": lambda m: (time.sleep(0.2) or " " for _ in range(3000)),
     "silent": lambda m: (time.sleep(1) or "" for _ in range(600)),
-    "pings": lambda m: (f'{{"jsonrpc": "2.0", "id": "p{number}", "method": "ping"}}\n' for number in itertools.count()),
+    "pings": lambda m: (json.dumps(ping(number)) + "\n" for number in itertools.count()),
     "half": lambda m: json.dumps(honest(m))[:20],
     "not-utf8": lambda m: b'{"jsonrpc": "\xff\xfe"}',
     # Lists

@@ -55,6 +55,7 @@ MAX_LISTING_SECONDS = 60  # for the connection and the list: a worker waits for 
 MAX_LISTING_BYTES = 16 * 1024 * 1024  # of all pages of a list: a server could send pages without end
 MAX_RESULT_BYTES = 256 * 1024  # of the images and files of a result
 
+LATE_CODES = (REQUEST_TIMEOUT, httpx2.codes.REQUEST_TIMEOUT)  # of a request, and of a connection
 # What the client library says of a first answer that did not come in time, and of a list without end. Neither has a
 # type of its own.
 LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
@@ -177,7 +178,7 @@ def answer_error(server: Server, error: BaseException) -> McpError | None:
     """Return the error of a server that is there but answers late, with an error, or with what is no answer."""
     for inner in causes(error):
         code = inner.code if isinstance(inner, MCPError) else None
-        is_late = isinstance(inner, TimeoutError | httpx2.TimeoutException) or code == REQUEST_TIMEOUT
+        is_late = isinstance(inner, TimeoutError | httpx2.TimeoutException) or code in LATE_CODES
         if is_late or is_runtime_error(inner, LATE):
             return McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=server.connect_timeout))
         if is_runtime_error(inner, ENDLESS):

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from mcp import MCPError
 
 from tests import mcp_servers
 from tests.api_client import Caller
@@ -17,7 +18,7 @@ from tests.factories import AgentFactory, api_key, member
 from tests.mcp_servers.hostile import ATTACKS, METHODS, TOOL, serve_over_http
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tools_app.mcp.accepted_definitions import Listing, parse_listing
-from tools_app.mcp.calls import call_tool, list_tools
+from tools_app.mcp.calls import call_tool, connection_error, list_tools
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import store_listing
@@ -99,6 +100,14 @@ def test_a_server_that_is_too_busy_to_accept_a_connection_is_late(loopback):
         results = attack_all(["busy", "call-busy"], lambda name: McpServer(key=name, url=url, **fields))
 
     assert {str(result) for result in results.values()} == {LATE}
+
+
+def test_a_connection_that_the_library_gives_up_first_is_late():
+    server = server_from_row(McpServer(key="office", title="Office", connect_timeout=1))
+
+    error = connection_error(server, MCPError(code=408, message="Timed out while waiting for response."))
+
+    assert str(error) == LATE
 
 
 def test_a_program_that_breaks_the_protocol_ends_with_its_call(loopback, settings):
