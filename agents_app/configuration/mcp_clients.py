@@ -8,7 +8,7 @@ which are listed by name when the agent is saved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,6 +18,9 @@ MCP_CLIENTS = "mcpClients"
 ALL_TOOLS = "*"
 NO_TOOL_MESSAGE = "No MCP tool is registered as '{key}'."
 CHANGED_MESSAGE = "The MCP tool '{key}' changed on its server. Accept the change to use it."
+SAME_NAME_MESSAGE = (
+    "The MCP tool '{key}' has the same name for models as '{other}'. Change the prefix of one of their servers."
+)
 
 
 class SelectedTool(NamedTuple):
@@ -88,6 +91,24 @@ def find_problem(reference: str, owner_id: str) -> str:
     return "" if is_accepted(entry, digest) else CHANGED_MESSAGE.format(key=key)
 
 
+def find_same_names(references: Iterable[str], owner_id: str) -> dict[str, str]:
+    """Return a message for each tool that has the name of another, by key: servers may share a prefix.
+
+    An agent gets the first of them by key, as `usable_entries` has them.
+    """
+    key_by_name: dict[str, str] = {}
+    messages = {}
+    for reference in sorted(references):
+        key = split_reference(reference)[0]
+        entry = find_tool(key, owner_id)
+        if entry is None or find_problem(reference, owner_id):
+            continue
+        other = key_by_name.setdefault(entry.tool_name, key)
+        if other != key:
+            messages[key] = SAME_NAME_MESSAGE.format(key=key, other=other)
+    return messages
+
+
 def is_accepted(entry: Entry, digest: str) -> bool:
     """Return whether an agent that was saved with a definition of this hash may use the one that the server lists.
 
@@ -128,8 +149,11 @@ def _with_hash(options: dict[str, Any], entry: Entry | None) -> dict[str, Any]:
 
 
 def usable_entries(value: Any, owner_id: str) -> Iterator[tuple[str, Entry | str]]:
-    """Yield the key of each selected tool with its entry, or with the reason why the agent runs without it."""
-    for tool in selected_tools(value):
+    """Yield the key of each selected tool with its entry, or with the reason why the agent runs without it.
+
+    They are sorted, because not all databases keep the order of the stored value.
+    """
+    for tool in sorted(selected_tools(value), key=lambda tool: tool.key):
         if tool.name == ALL_TOOLS:
             entries = [entry for entry in server_tools(tool.server, owner_id).values() if not entry.is_opt_in]
             yield from ((entry.key, find_problem(entry.key, owner_id) or entry) for entry in entries)

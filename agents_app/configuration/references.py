@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 
 from agents_app.configuration.acp_agents import acp_problem, find_acp_entry
 from agents_app.configuration.knowledge import KNOWLEDGE, find_base_problem
-from agents_app.configuration.mcp_clients import ALL_TOOLS, MCP_CLIENTS, find_problem, selected_tools, split_reference
+from agents_app.configuration.mcp_clients import (
+    ALL_TOOLS,
+    MCP_CLIENTS,
+    find_problem,
+    find_same_names,
+    selected_tools,
+    split_reference,
+)
 from agents_app.configuration.memory_options import model_paths
 from agents_app.registry import Entry, Kind, registry
 
@@ -136,7 +143,7 @@ def find_missing_references(
     `stored` are the agents of the owner and the shared ones. An agent of another owner gets the same warning as one
     that does not exist.
     """
-    selected = references.get(MCP_CLIENTS, ())
+    selected = [*references.get(MCP_CLIENTS, ())]
     others = {field: keys for field, keys in references.items() if field not in OWNED_FIELDS}
     unregistered = find_unregistered_references(others, stored)
     missing = [warning for warning in map(_with_staff_entry, unregistered) if warning is not None]
@@ -146,6 +153,8 @@ def find_missing_references(
         for reference, problem in problems
         if problem
     ]
+    same_names = find_same_names(selected, stored.owner_id)
+    missing += [MissingReference(MCP_CLIENTS, key, message) for key, message in same_names.items()]
     bases = ((key, find_base_problem(key, stored.owner_id)) for key in references.get(KNOWLEDGE, ()))
     return missing + [MissingReference(KNOWLEDGE, key, problem) for key, problem in bases if problem]
 

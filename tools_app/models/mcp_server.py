@@ -46,6 +46,12 @@ class McpServerQuerySet(models.QuerySet["McpServer"]):
         """Filter to the servers that agents of this owner may use."""
         return self.filter(owner_id__in={SHARED_OWNER, owner_id})
 
+    def with_prefix_of(self, server: McpServer) -> Self:
+        """Filter to the other servers that begin the names of their tools like this one, for the same agents."""
+        prefix = server.prefix or server.key
+        others = self.exclude(pk=server.pk).filter(Q(prefix=prefix) | Q(prefix="", key=prefix))
+        return others if server.owner_id == SHARED_OWNER else others.usable_by(server.owner_id)
+
 
 def validate_server_url(url: str) -> None:
     """Raise AddressRefused for a URL that is invalid, names a private address or has a query."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_problem, selected_tools
+from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_problem, find_same_names, selected_tools
 from agents_app.forms.objects.field import get_list
 from agents_app.forms.tools.definition_difference import PartDifference, part_differences
 from agents_app.registry import Entry, Kind, registry
@@ -37,6 +37,7 @@ class ToolRow:
     is_selected: bool
     needs_approval: bool
     problem: str
+    same_name: str = ""  # a message if another selected tool has its name
 
     @property
     def is_changed(self) -> bool:
@@ -85,7 +86,7 @@ class ServerRows:
 
     @property
     def has_problem(self) -> bool:
-        return any(tool.is_selected and tool.problem for tool in self.tools)
+        return any(tool.is_selected and (tool.problem or tool.same_name) for tool in self.tools)
 
 
 def server_rows(value: Any, owner_id: str) -> list[ServerRows]:
@@ -96,10 +97,12 @@ def server_rows(value: Any, owner_id: str) -> list[ServerRows]:
         for key, entry in registry.staff_entries_of(Kind.MCP_TOOL).items()
         if entry.owner_id in ("", owner_id) and (key in selected or not entry.unavailable_reason)
     }
+    same_names = find_same_names((tool.reference for tool in selected.values()), owner_id)
     servers: dict[str, list[ToolRow]] = {}
     for key in sorted({*entries, *selected}):
         server = key.partition("_")[0]
-        servers.setdefault(server, []).append(tool_row(key, entries.get(key), selected.get(key), owner_id))
+        row = tool_row(key, entries.get(key), selected.get(key), owner_id)
+        servers.setdefault(server, []).append(replace(row, same_name=same_names.get(key, "")))
     return [ServerRows(server, tools) for server, tools in servers.items()]
 
 

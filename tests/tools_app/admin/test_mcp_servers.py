@@ -56,6 +56,19 @@ def test_a_server_is_added_with_headers_that_no_page_shows(staff):
     assert Job.objects.get().kind == "list_mcp_tools"
 
 
+def test_a_server_with_the_prefix_of_another_is_told_of(staff):
+    McpServer.objects.create(key="desk", title="Front desk", url="https://mcp.example.org/desk", prefix="office")
+    McpServer.objects.create(key="other", title="Unrelated", url="https://mcp.example.org/other")
+
+    answer = staff.post(ADD, FIELDS, follow=True)
+
+    texts = [str(message) for message in answer.context["messages"]]
+    assert [text for text in texts if "has the same prefix" in text] == [
+        "Front desk has the same prefix. Of two tools with the same name, an agent gets the one of the server "
+        "whose ID comes first."
+    ]
+
+
 def test_headers_are_kept_replaced_and_deleted(staff):
     staff.post(ADD, FIELDS)
     row = McpServer.objects.get()

@@ -83,6 +83,19 @@ def test_missing_changed_and_disabled_tools_are_warned_of(caller, office):
     assert "The MCP server 'Office' is disabled." in messages
 
 
+def test_a_tool_with_the_name_of_another_is_warned_of(caller, office):
+    McpServer.objects.filter(pk=office.pk).update(prefix="desk")
+    desk = McpServer.objects.create(key="desk", title="Desk", url="https://mcp.example.org/desk")
+    store_listing(desk.pk, Listing({"add": Definition("add", "", {"type": "object"})}, []))
+
+    warnings = caller.create(mcpClients={"office": {}, "desk": {}}).body["warnings"]
+
+    message = "The MCP tool 'office_add' has the same name for models as 'desk_add'."
+    assert [(warning["key"], warning["message"]) for warning in warnings] == [
+        ("office_add", f"{message} Change the prefix of one of their servers.")
+    ]
+
+
 def test_a_strict_write_refuses_a_missing_tool_at_its_path(caller, office):
     body = {"id": "concierge", "name": "Concierge", "instructions": "", "model": MODEL}
     body["mcpClients"] = {"office": {"tools": {"copy": {}}}}

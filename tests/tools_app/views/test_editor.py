@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from agents_app.models import Agent
-from tests.factories import AgentFactory, member
+from tests.factories import AgentFactory, UserFactory, member
 from tests.form_submission import form_data
 from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
@@ -140,3 +140,16 @@ def test_a_page_of_an_earlier_release_changes_nothing(publisher, office):
     publisher.post(reverse("agents:edit", args=[agent.pk]), dict(data.lists()))
 
     assert Agent.objects.get().mcp_clients == agent.mcp_clients
+
+
+def test_a_tool_with_the_name_of_another_is_marked(client, office):
+    desk = McpServer.objects.create(key="desk", title="Desk", url="https://mcp.example.org/desk", prefix="office")
+    store_listing(desk.pk, listing(add="Add."))
+    agent = AgentFactory(mcp_clients={"desk": {}, "office": {}})
+    client.force_login(UserFactory(is_superuser=True))
+
+    page = client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+    group = page[page.index('value="office_add"') : page.index('value="office_send"')]
+    assert "has the same name for models as &#x27;desk_add&#x27;" in group
+    assert ">Changed<" not in group
