@@ -77,7 +77,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         if obj.is_enabled and (not change or {"url", "headers", "transport", "command_key"} & {*form.changed_data}):
             enqueue_listing(obj, request.user)
             messages.info(request, "The tools are being listed. Reload this page in a moment.")
-        for other in self.get_queryset(request).with_prefix_of(obj):
+        for other in McpServer.objects.for_user(request.user).with_prefix_of(obj):
             messages.warning(
                 request,
                 f"{other} has the same prefix. Of two tools with the same name, an agent gets the one "
