@@ -182,9 +182,12 @@ class AgentEditForm(EditorSections):
             except ValidationError as error:
                 self.add_error("memory_options", error)
                 return self.base["memory"]
-        if cleaned.get("memory_kind") == "registered" and cleaned["memory"] is None:
-            self.add_error("memory", "Choose a registered memory.")
-        return cleaned["memory"] if cleaned.get("memory_kind") == "registered" else None
+        if cleaned.get("memory_kind") != "registered":
+            return None
+        if cleaned["memory"] is None:
+            self.add_error("memory", "Choose a registered memory.")  # removes the value
+            return self.base["memory"]
+        return cleaned["memory"]
 
     def validate_config(self, cleaned: dict[str, Any]) -> None:
         """Validate with the schema of agents, and add each issue to its field."""

@@ -159,6 +159,12 @@ def test_an_option_of_the_memory_has_its_error_at_its_input_alone(editor):
     assert visible_items(html, "memory_options") == []
 
 
+def test_a_registered_memory_must_be_chosen(editor):
+    html = post(editor, AgentFactory(memory="last-messages"), {"memory_kind": ["registered"], "memory": [""]})
+
+    assert visible_items(html, "memory") == ["Choose a registered memory."]
+
+
 def test_a_limit_of_a_background_task_is_told_at_its_input(publisher):
     agent = AgentFactory(tools=["calculator"])
     sent = {"background-use-calculator": ["deferred"], "background-retries-calculator": ["101"]}
