@@ -34,6 +34,11 @@ class Trajectory(StepTree):
     """The steps that are expected of an agent, and the limits that hold for all of its calls."""
 
     max_steps: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    max_total_tokens: Annotated[int, Field(ge=0)] | None = None
+    max_total_duration_ms: Annotated[float, Field(ge=0)] | None = None
+    max_retries_per_tool: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    no_redundant_calls: bool | None = None
+    allow_repeated_steps: bool | None = None
     blacklisted_tools: ToolNames | None = None
     blacklisted_sequences: Annotated[list[ToolNames], Field(max_length=200)] | None = None
 

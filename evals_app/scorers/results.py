@@ -65,9 +65,10 @@ class Answer:
     ground_truth: Any = None
     expected_trajectory: Any = None
     calls: tuple[ToolUse, ...] = ()
-    steps: int = 0
+    steps: int | None = None
     seconds: float | None = None
     cost: float | None = None
+    tokens: int | None = None
     instructions: str = ""
     run: AgentRun | None = None
 
@@ -83,10 +84,18 @@ def answer_of_run(run: AgentRun, **fields: Any) -> Answer:
         "steps": steps,
         "seconds": run.duration.total_seconds() if run.duration else None,
         "cost": float(run.cost) if run.cost is not None else None,
+        "tokens": tokens_of_run(run),
         "instructions": run.filled_instructions,
         "run": run,
     }
     return Answer(**{**values, **fields})
+
+
+def tokens_of_run(run: AgentRun) -> int | None:
+    """Return the tokens of a run and those of its sub-agents, or None if they are not known."""
+    below = AgentRun.objects.filter(root_id=run.pk).exclude(pk=run.pk).values_list("usage", flat=True)
+    counts = [usage["totalTokens"] for usage in (run.usage, *below) if usage.get("totalTokens") is not None]
+    return sum(counts) if counts else None
 
 
 def calls_of_run(run: AgentRun, depth: int = 0) -> tuple[tuple[ToolUse, ...], int]:

@@ -87,7 +87,7 @@ def at_most(name: str) -> Check:
     def check(config: Config, answer: Answer) -> tuple[float, str]:
         value = getattr(answer, name)
         if value is None:
-            raise NotScorable(f"The {name} of this answer are not known.")
+            raise NotScorable(f"The {name} of this answer {'is' if name == 'cost' else 'are'} not known.")
         return float(value <= config["max"]), f"{value:g} of at most {config['max']:g}."
 
     return check

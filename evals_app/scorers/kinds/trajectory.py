@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
 from evals_app.scorers.expectations import ARGUMENT_NAMES, RESULT_NAMES
+from evals_app.scorers.kinds.limits import limit_faults, limits_of
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
 
 MODES = ("strict", "relaxed", "unordered", "subset", "superset")
@@ -38,17 +39,6 @@ class MadeStep(NamedTuple):
     result: str
     success: bool
     below: tuple[ToolUse, ...] = ()
-
-
-class Limits(NamedTuple):
-    """The most calls, or None; tools that must not be called; and tools that must not be called one after another."""
-
-    most: int | None
-    tools: frozenset[str]
-    sequences: tuple[tuple[str, ...], ...]
-
-    def __bool__(self) -> bool:
-        return self.most is not None or bool(self.tools or self.sequences)
 
 
 class Difference(NamedTuple):
@@ -146,7 +136,7 @@ def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
     names = [call.name for call in answer.calls]
     expectation = config.get("expected", answer.expected_trajectory)
     limits = limits_of(config, expectation)
-    faults = limit_faults(limits, names)
+    faults = limit_faults(limits, answer)
     difference: dict[str, Any] = {}
     part = 1.0
     if not limits or has_steps(expectation):
@@ -165,34 +155,6 @@ def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
 
 def has_steps(expectation: Any) -> bool:
     return expectation is not None and not (isinstance(expectation, dict) and expectation.get("steps") is None)
-
-
-def limits_of(config: dict[str, Any], expectation: Any) -> Limits:
-    """Return the limits of a scorer and those of an expected trajectory, which hold both."""
-    own = expectation if isinstance(expectation, dict) else {}
-    most = [value for value in (config.get("maxSteps"), own.get("maxSteps")) if isinstance(value, int)]
-    tools = {*(config.get("forbiddenTools") or ()), *names_in(own.get("blacklistedTools"))}
-    sequences = own.get("blacklistedSequences")
-    parts = map(names_in, sequences if isinstance(sequences, list) else ())
-    return Limits(min(most, default=None), frozenset(tools), tuple(part for part in parts if part))
-
-
-def names_in(value: Any) -> tuple[str, ...]:
-    """Return the texts of a list; none for anything else, which items of earlier releases may have."""
-    return tuple(name for name in value if isinstance(name, str)) if isinstance(value, list) else ()
-
-
-def limit_faults(limits: Limits, names: list[str]) -> list[str]:
-    """Return which limits the calls with these names break."""
-    forbidden = sorted({*names} & limits.tools)
-    faults = [f"A forbidden tool was called: {name}." for name in forbidden]
-    for sequence in limits.sequences:
-        starts = range(len(names) - len(sequence) + 1)
-        if any(tuple(names[start : start + len(sequence)]) == sequence for start in starts):
-            faults.append(f"Forbidden calls one after another: {', '.join(sequence)}.")
-    if limits.most is not None and len(names) > limits.most:
-        faults.append(f"{len(names)} calls, at most {limits.most} are allowed.")
-    return faults
 
 
 def compare_steps(

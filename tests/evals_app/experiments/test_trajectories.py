@@ -6,6 +6,7 @@ from copy import deepcopy
 import pytest
 
 from evals_app.scorers.records import create_scorer
+from evals_app.scorers.results import answer_of_run
 from evals_app.traces import spans_of_run, trajectory_of
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.factories import AgentFactory, member
@@ -62,6 +63,7 @@ def test_the_calls_of_sub_agents_are_part_of_a_trajectory(agent, config, expecte
     result = experiment.results.get()
     assert result.run.children.get().children.count() == 1
     assert result.score_of("path") == score, result.scores
+    assert answer_of_run(result.run).tokens == result.tokens > 0
 
 
 def test_the_trajectory_of_a_trace_is_one_to_expect(agent):

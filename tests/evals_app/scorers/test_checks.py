@@ -239,6 +239,38 @@ def test_limits_and_forbidden_tools_fail_a_trajectory():
     assert (result.score, result.label, result.reason) == (0, "fail", "A forbidden tool was called: refund.")
 
 
+FAILED_CALL = ToolUse("search", {"q": "a"}, is_error=True)
+TWICE = ToolUse("search", {"q": "b"})
+
+
+@pytest.mark.parametrize(
+    ("limits", "calls", "reason"),
+    [
+        ({"noRedundantCalls": True}, [TWICE, TWICE], "Called again with the same arguments: search."),
+        ({"noRedundantCalls": True}, [TWICE, FAILED_CALL, TWICE], ""),
+        ({"allowRepeatedSteps": False}, [TWICE, ToolUse("refund", {}), TWICE], "Called more than once: search."),
+        ({"maxRetriesPerTool": 1}, [FAILED_CALL, FAILED_CALL, TWICE], "Retried too often: search."),
+        ({"maxRetriesPerTool": 2}, [FAILED_CALL, FAILED_CALL, TWICE], ""),
+        ({"maxRetriesPerTool": 0}, [TWICE, TWICE], ""),
+        ({"maxTotalTokens": 99}, [], "100 tokens, at most 99 are allowed."),
+        ({"maxTotalTokens": 100}, [], ""),
+        ({"maxTotalDurationMs": 1400}, [], "1500 milliseconds, at most 1400 are allowed."),
+        ({"maxTotalDurationMs": 1500}, [], ""),
+    ],
+)
+def test_the_limits_of_an_expected_trajectory_hold(limits, calls, reason):
+    answer = Answer("", "", expected_trajectory=limits, calls=tuple(calls), seconds=1.5, tokens=100)
+
+    result = score_trajectory({}, answer)
+
+    assert (result.score, result.reason) == (float(not reason), reason)
+
+
+def test_a_limit_of_unknown_tokens_is_not_scorable():
+    with pytest.raises(NotScorable, match="The tokens of this answer are not known"):
+        score_trajectory({}, Answer("", "", expected_trajectory={"maxTotalTokens": 5}))
+
+
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
