@@ -42,7 +42,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Render a 500 for a bug, or a 503 where a middleware could not reach the database."""
     error = api_error(sys.exception() or Exception())
     error = error or ApiError(500, "The server could not process the request. The error was logged.", "server_error")
-    return render_error(request, error, lambda: defaults.server_error(request))
+    template = "503.html" if error.status == HTTPStatus.SERVICE_UNAVAILABLE else "500.html"
+    return render_error(request, error, lambda: defaults.server_error(request, template))
 
 
 def render_error(request: HttpRequest, error: ApiError, page: Callable[[], HttpResponse]) -> HttpResponse:

@@ -9,7 +9,10 @@ def http(settings):
     """Return a client of the routes in `tests/agentcms/urls.py` that does not raise exceptions."""
     settings.ROOT_URLCONF = "tests.agentcms.urls"
     settings.MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
-    settings.TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]
+    # Not the templates of the project, whose URLs do not exist here. Django has its own for the other errors.
+    loader = ("django.template.loaders.locmem.Loader", {"503.html": "<h1>Unavailable</h1>"})
+    backend = "django.template.backends.django.DjangoTemplates"
+    settings.TEMPLATES = [{"BACKEND": backend, "OPTIONS": {"loaders": [loader]}}]
     settings.ALLOWED_HOSTS = ["testserver"]
     return Client(raise_request_exception=False)
 

@@ -75,6 +75,11 @@ class Activation(models.Model):
                 f"Version {self.from_version_number} was live before, but was deleted. Publish another version.",
                 code="pruned",
             )
-        with change(message=current_change().message or f"Rolled back to v{version.version_number}"):
+        with change(message=current_change().message or self.undo_summary(version)):
             version.activate_locked(row)
         return version
+
+    def undo_summary(self, version: AgentVersion) -> str:
+        """Return a sentence without its full stop. The undo of a roll-back leads to a newer version."""
+        number = version.version_number
+        return f"v{number} is live again" if number > self.to_version_number else f"Rolled back to v{number}"

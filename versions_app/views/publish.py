@@ -238,7 +238,7 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
         return failure_response(request, agent, error.messages[0])
     except MoveRefused as error:
         return failure_response(request, agent, error.summary)
-    message = f"Rolled back to v{version.version_number}."
+    message = f"{activation.undo_summary(version)}."
     return success_response(request, agent, message, undo=undo_url(agent), activated=True)
 
 

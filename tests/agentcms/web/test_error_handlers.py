@@ -3,6 +3,8 @@ from django.core import exceptions as django
 from django.db import DataError, OperationalError
 from django.http import Http404
 
+from agentcms import settings as project_settings
+
 CASES = [
     (Http404(), 404, "not_found"),
     (django.PermissionDenied("No."), 403, "forbidden"),
@@ -55,6 +57,18 @@ def test_an_unknown_page_is_an_html_404(http):
 
 def test_a_503_page_names_the_seconds_to_wait(raised):
     assert raised(OperationalError("connection refused"), "/plain")["Retry-After"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("exception", "number", "heading"),
+    [(OperationalError("connection refused"), 503, "Temporarily unavailable"), (ValueError(), 500, "Server error")],
+)
+def test_the_page_of_a_server_error_shows_its_status(raised, settings, exception, number, heading):
+    settings.TEMPLATES = project_settings.TEMPLATES
+    html = raised(exception, "/plain").content.decode()
+
+    assert f'<p class="error-number">{number}</p>' in html
+    assert f"<h1>{heading}</h1>" in html
 
 
 def test_an_unknown_host_is_refused_in_json(http):

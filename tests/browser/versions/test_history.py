@@ -27,7 +27,7 @@ def test_comparing_publishing_and_undo_need_no_reload(visit, agent, api):
 
     page.locator(".toast", has_text="v1 is live").get_by_role("button", name="Undo").click()
     expect(page.locator("#version-3 .chip-live")).to_be_visible()
-    expect(page.locator(".toast", has_text="Rolled back to v3")).to_be_visible()
+    expect(page.locator(".toast", has_text="v3 is live again")).to_be_visible()
     assert live_number(api, agent) == 3
     assert page.evaluate("window.notReloaded")
     assert visitor.console == []
@@ -221,7 +221,7 @@ def test_the_history_works_without_javascript(visit, agent, api):
     page.get_by_role("button", name="Publish v4 (replaces v5)").click()
     expect(page.locator(".toast")).to_contain_text("v4 is live.")
     page.locator(".toast").get_by_role("button", name="Undo").click()
-    expect(page.locator(".toast")).to_contain_text("Rolled back to v5.")
+    expect(page.locator(".toast")).to_contain_text("v5 is live again.")
 
     page.click("#restore-1")
     page.get_by_role("button", name="Restore and publish (replaces v5)").click()

@@ -127,4 +127,5 @@ def test_undo_publishes_the_previous_live_version(publisher, story):
     again = publisher.post(message.extra_tags)
 
     assert agent_state(story) == (3, 3, [1, 2, 3])
-    assert messages(again)[-1] == "Rolled back to v3."
+    assert messages(again)[-1] == "v3 is live again."
+    assert story.activations.first().reason == "v3 is live again"
