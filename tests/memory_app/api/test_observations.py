@@ -1,5 +1,6 @@
 """The routes of observational memory."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -101,7 +102,8 @@ def test_the_buffer_status_waits_for_the_job_of_the_thread(caller, thread, monke
         observed(thread, 1, 2, "done")
         Job.objects.filter(pk=job.pk).update(state=Job.State.DONE)
 
-    monkeypatch.setattr(observations.time, "sleep", finish)
+    # Not the function of the module itself, with which other threads wait too.
+    monkeypatch.setattr(observations, "time", SimpleNamespace(monotonic=time.monotonic, sleep=finish))
 
     answer = caller.post(f"{ROUTE}/buffer-status", {"agentId": "concierge", "threadId": "t", "resourceId": "alice"})
 

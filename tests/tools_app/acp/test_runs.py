@@ -200,10 +200,9 @@ def test_a_sub_agent_streams_while_it_works_until_its_run_is_cancelled(editor, s
     (delta,) = chunks(child, "text-delta")
     was_running = processes("sleep\x003007")
     stop(run, editor, client, patience)
-    child.refresh_from_db()
 
     assert (delta["payload"]["text"], bool(was_running)) == ("hanging", True)
-    assert child.status == AgentRun.Status.CANCELLED
+    assert wait_for_end(child, patience).status == AgentRun.Status.CANCELLED
     wait_until(lambda: not processes("sleep\x003007"), patience, "the end of all processes")
     wait_until(file_of(settings, run, "cancelled").exists, patience, "the end of the prompt")
 
