@@ -21,3 +21,4 @@ class EvalsConfig(AppConfig):
         trash.row_checks.append(reject_gate_without_dataset)
         registry.staff_entries[Kind.SCORER] = scorer_entries
         registry.staff_revisions[Kind.SCORER] = scorer_table.revision
+        registry.staff_reloads[Kind.SCORER] = scorer_table.reload

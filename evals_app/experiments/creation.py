@@ -19,7 +19,7 @@ from evals_app.experiments import targets
 from evals_app.experiments.direct.targets import find_callee, state_of
 from evals_app.experiments.jobs import enqueue_walk
 from evals_app.experiments.memory import shares_thread
-from evals_app.experiments.scoring import find_scorer, live_scorer_versions
+from evals_app.experiments.scoring import live_scorer_versions, missing_scorers
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.models.item import ItemVersionQuerySet
 from jobs_app.limits import JOB_RETRY_AFTER, lock_jobs_of
@@ -155,6 +155,5 @@ def set_callee(experiment: Experiment, kind: str, key: str, version: str, user: 
 
 def reject_unknown_scorers(keys: list[str], owner_id: str) -> None:
     """Raise ApiError, which names the first unknown scorer."""
-    for key in keys:
-        if find_scorer(key, owner_id) is None:
-            raise ApiError(404, f"Scorer with id {key} not found", "EXPERIMENT_SCORER_NOT_FOUND")
+    if missing := missing_scorers(keys, owner_id):
+        raise ApiError(404, f"Scorer with id {missing[0]} not found", "EXPERIMENT_SCORER_NOT_FOUND")

@@ -18,7 +18,7 @@ from agents_app.models import Agent
 from evals_app.datasets.changes import reject_purged
 from evals_app.experiments.memory import ThreadRequired, mark_thread, thread_for
 from evals_app.experiments.results import store_result
-from evals_app.experiments.scoring import find_scorer, scorer_keys
+from evals_app.experiments.scoring import missing_scorers, scorer_keys
 from evals_app.experiments.spending import add_earlier_spending, run_tree, spent_by_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from runs_app.engine.start.memory import ThreadActive
@@ -118,9 +118,8 @@ def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request
 def require_runnable(experiment: Experiment, version: ItemVersion) -> None:
     """Raise ApiError for a purged item, and for the first unknown scorer of an item."""
     reject_purged(version.item)
-    for key in scorer_keys(experiment, version):
-        if find_scorer(key, experiment.dataset.owner_id) is None:
-            raise ApiError(404, f"Scorer with id {key} not found", SCORER_NOT_FOUND)
+    if missing := missing_scorers(scorer_keys(experiment, version), experiment.dataset.owner_id):
+        raise ApiError(404, f"Scorer with id {missing[0]} not found", SCORER_NOT_FOUND)
 
 
 def seed_options(experiment: Experiment, attempt: int) -> JSONObject:

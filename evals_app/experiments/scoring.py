@@ -23,6 +23,17 @@ def find_scorer(key: str, owner_id: str) -> Entry | None:
     return entry if entry is not None and entry.owner_id in ("", owner_id) else None
 
 
+def missing_scorers(keys: Iterable[str], owner_id: str) -> list[str]:
+    """Return the keys of scorers that an owner may not use, or that do not exist.
+
+    A process reads the table of scorers once a second. One that another process stored just now is not missing.
+    """
+    missing = [key for key in keys if find_scorer(key, owner_id) is None]
+    if missing:
+        registry.reload_staff_entries(Kind.SCORER)
+    return [key for key in missing if find_scorer(key, owner_id) is None]
+
+
 def scorer_title(key: str, owner_id: str) -> str:
     """Return the name of a scorer, or its key if nothing registers it."""
     entry = find_scorer(key, owner_id)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
 from agents_app.models import Agent
+from evals_app.experiments.scoring import missing_scorers
 from evals_app.models import Dataset, ReleaseGate
 
 GATE_COLUMNS = {"min": "minimum", "max": "maximum", "dataset_id": "dataset_id"}
@@ -41,12 +42,23 @@ def apply_gate(
     fields: JSONObject = validate_fields(GateBody if is_new else as_partial(GateBody), body)
     if (all_agents := fields.pop("all_agents", None)) is not None:
         gate.agent, gate.owner_id = None if all_agents else agent, agent.owner_id
+    issues = scorer_issues(gate, fields.get("scorer", gate.scorer))
     defaults = {"statistic": "mean", "max_failed": 0, "mode": "enforce"}
     for name, value in fields.items():
         setattr(gate, GATE_COLUMNS.get(name, name), defaults.get(name) if value is None else value)
-    dataset: Dataset | None = datasets.filter(pk=gate.dataset_id).first()
-    issues = [] if dataset is not None else [Issue("datasetId", f"Dataset with id {gate.dataset_id} not found.")]
+    if not datasets.filter(pk=gate.dataset_id).exists():
+        issues.append(Issue("datasetId", f"Dataset with id {gate.dataset_id} not found."))
     if gate.minimum is None and gate.maximum is None:
         issues.append(Issue("min", "Set a minimum, a maximum or both."))
     if issues:
         raise ConfigError(issues)
+
+
+def scorer_issues(gate: ReleaseGate, scorer: str) -> list[Issue]:
+    """Return an issue if a gate is to get a scorer that does not exist: no experiment could ever meet it.
+
+    A gate keeps a scorer that was deleted meanwhile, so that its other fields can be changed.
+    """
+    if scorer == gate.scorer or not missing_scorers([scorer], gate.owner_id):
+        return []
+    return [Issue("scorer", f"Scorer with id {scorer} not found.")]

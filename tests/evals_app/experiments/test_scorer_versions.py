@@ -2,7 +2,10 @@
 
 import pytest
 
+from evals_app.gates.schema import scorer_issues
+from evals_app.models import ReleaseGate
 from evals_app.scorers.records import change_scorer, create_scorer
+from evals_app.scorers.table import scorer_table
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO
@@ -52,3 +55,28 @@ def test_an_experiment_with_scorers_of_its_own_pins_only_those():
     )
 
     assert experiment.scorer_versions == {"ends": 1}
+
+
+@pytest.fixture
+def stored_elsewhere():
+    """Store a scorer as another process does, whose change this one sees up to a second later."""
+    content = scorer_table.get()
+    snapshot = {"name": "New", "type": "check", "presetConfig": {"check": "includes", "value": "You said"}}
+    create_scorer(snapshot, owner_id="", author="ann", id="new")
+    scorer_table._cache.set("table", content)
+    return content
+
+
+def test_a_scorer_that_another_process_stored_just_now_scores(stored_elsewhere):
+    experiment = new_experiment(
+        make_dataset("One"), member("editor"), AgentFactory(model=DEMO, instructions=""), scorerIds=["new"]
+    )
+    scorer_table._cache.set("table", stored_elsewhere)
+    work()
+
+    (result,) = experiment.results.all()
+    assert [(entry["scorerId"], entry["score"]) for entry in result.scores] == [("new", 1.0)]
+
+
+def test_a_gate_may_name_a_scorer_that_another_process_stored_just_now(stored_elsewhere):
+    assert scorer_issues(ReleaseGate(), "new") == []

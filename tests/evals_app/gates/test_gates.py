@@ -239,7 +239,14 @@ def test_gates_are_kept_by_managers_over_http(agent):
         "Version 1 needs 0.80 on 'Equals the ground truth' over 'Support'; no experiment has tested it.",
     )
     assert manager.post(path, {"datasetId": "support", "scorer": "exact"}).body["issues"][0]["field"] == "min"
-    assert manager.post(path, {"datasetId": "none", "scorer": "x", "min": 1}).body["issues"][0]["field"] == "datasetId"
+    assert (
+        manager.post(path, {"datasetId": "none", "scorer": "exact", "min": 1}).body["issues"][0]["field"]
+        == "datasetId"
+    )
+    # No experiment could score with it, so that the gate could never be met.
+    assert manager.post(path, {"datasetId": "support", "scorer": "exakt", "min": 1}).body["issues"] == [
+        {"field": "scorer", "message": "Scorer with id exakt not found."}
+    ]
     assert [caller("publisher").patch(one, {"min": 0.1}).status_code, viewer.delete(one).status_code] == [403, 403]
     assert manager.patch(one, {"min": 0.5}).body["min"] == 0.5
     stranger = Caller(api_key(member("manager", "elsewhere")))
