@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agents_app.configuration.schema import JSONObject
+from evals_app.experiments.spending import run_tree, spent_by_runs
 from runs_app.models import AgentRun
 
 MAX_DEPTH = 5  # of sub-agents whose calls are counted
@@ -84,18 +85,11 @@ def answer_of_run(run: AgentRun, **fields: Any) -> Answer:
         "steps": steps,
         "seconds": run.duration.total_seconds() if run.duration else None,
         "cost": float(run.cost) if run.cost is not None else None,
-        "tokens": tokens_of_run(run),
+        "tokens": spent_by_runs(run_tree(run)).tokens,
         "instructions": run.filled_instructions,
         "run": run,
     }
     return Answer(**{**values, **fields})
-
-
-def tokens_of_run(run: AgentRun) -> int | None:
-    """Return the tokens of a run and those of its sub-agents, or None if they are not known."""
-    below = AgentRun.objects.filter(root_id=run.pk).exclude(pk=run.pk).values_list("usage", flat=True)
-    counts = [usage["totalTokens"] for usage in (run.usage, *below) if usage.get("totalTokens") is not None]
-    return sum(counts) if counts else None
 
 
 def calls_of_run(run: AgentRun, depth: int = 0) -> tuple[tuple[ToolUse, ...], int]:
