@@ -18,6 +18,7 @@ from access_app.permissions import has_role, require_role
 from access_app.role import Role
 from agentcms.tracing.spans import trace_url
 from agentcms.web.list_state import parse_number
+from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
@@ -31,6 +32,7 @@ from runs_app.display.memory_of_run import build_memory
 from runs_app.display.remembered import recalled_messages
 from runs_app.forms.score import SCORER, ScoreForm
 from runs_app.models import AgentRun, Score
+from runs_app.requests.facts import VARIANTS
 from runs_app.views.approval_cards import add_cards
 from runs_app.views.list_filters import RunListState
 from runs_app.views.lookups import find_agent, get_run, readable_runs
@@ -145,9 +147,15 @@ def find_version(agent: Agent | None, run: AgentRun) -> AgentVersion | None:
 
 
 def replaced_model(version: AgentVersion | None, run_view: RunView) -> str:
-    """Return the model of the version if the demo model replaced it, or a blank text."""
-    model = version.snapshot["model"] if version else {}
-    if not run_view.uses_demo_model or not model or model == run_view.run.configuration.get("model"):
+    """Return the model of the version, or of its chosen variant, if the demo model replaced it, or a blank text."""
+    run = run_view.run
+    index = (run.input.get(VARIANTS) or {}).get("model")
+    if index is not None:
+        variants = (run.configuration.get(CONDITIONAL) or {}).get("model") or []
+        model = variants[index]["value"] if index < len(variants) else {}
+    else:
+        model = version.snapshot["model"] if version else {}
+    if not run_view.uses_demo_model or not model or model == run.configuration.get("model"):
         return ""
     return model_name(model)
 
@@ -159,7 +167,7 @@ def input_context(run: AgentRun, *, shows_configuration: bool) -> dict[str, Any]
         "options": format_options(run),
         "variables": [(name, to_text(value)) for name, value in sorted(run.request_context.items())],
         "facts": [(name, to_text(value)) for name, value in sorted(run.facts.items())] if shows_configuration else [],
-        "variants": (run.input.get("variants") or {}).items() if shows_configuration else [],
+        "variants": (run.input.get(VARIANTS) or {}).items() if shows_configuration else [],
         "sent_instructions": run.input.get("instructions", "") if shows_configuration else "",
     }
 

@@ -212,6 +212,7 @@ def test_it_shows_facts_claims_and_the_variants_that_they_chose(idle_engine):
     assert "tier pro" in facts
     assert f"userId u{user.pk}" in facts
     assert "Model Variant 1" in variants
+    assert "which was not available" not in whole
     assert "name <b>Ann</b> tier basic" in claims
     assert "For <b>Ann</b>." in claims
     assert not any(word in outside for word in ("Facts about the caller", "Variants"))
