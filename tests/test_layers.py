@@ -85,8 +85,11 @@ LATE = {
 DOTTED_NAME = re.compile(r"(agentcms|\w+_app)(\.\w+)+")
 # Ways to reach a model of an app above without importing it: the type checker and the tests above would not see them.
 MODEL_LOOKUPS = {"get_model", "get_models", "import_string"}
-# Those that take no name of ours: the class of a runner is a setting.
-ALLOWED_LOOKUPS = {"runs_app.engine.runners calls import_string"}
+# Those that take no name of ours: the class of a runner is a setting, and a migration names the model of an operation.
+ALLOWED_LOOKUPS = {
+    "runs_app.engine.runners calls import_string",
+    "agentcms.db.migration_operations calls get_model",
+}
 
 
 def module_files(app: str) -> list[Path]:

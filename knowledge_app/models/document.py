@@ -48,14 +48,11 @@ class Document(models.Model):
     source = models.CharField(max_length=8, choices=Source, editable=False)
     url = models.CharField("URL", max_length=2000, blank=True, default="", editable=False)
     media_type = models.CharField(max_length=100, editable=False)
-    content = models.BinaryField(default=b"", editable=False)
     content_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
     size = models.PositiveIntegerField(default=0, editable=False, help_text="Of the content, in bytes.")
-    text = models.TextField(blank=True, default="", editable=False)
     text_hash = models.CharField(
         max_length=64, blank=True, default="", editable=False, help_text="The content from which the text comes."
     )
-    sections = models.JSONField(default=list, editable=False)
     metadata = models.JSONField(default=dict, blank=True)
     status = models.CharField(max_length=8, choices=Status, default=Status.QUEUED, editable=False)
     error = models.TextField(blank=True, default="", editable=False)
@@ -65,6 +62,10 @@ class Document(models.Model):
     created_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     indexed_at = models.DateTimeField(null=True, editable=False)
+    # The last columns, because SQLite reads long values to reach the columns behind them.
+    sections = models.JSONField(default=list, editable=False)
+    text = models.TextField(blank=True, default="", editable=False)
+    content = models.BinaryField(default=b"", editable=False)
 
     objects = DocumentQuerySet.as_manager()
 

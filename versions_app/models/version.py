@@ -160,8 +160,6 @@ class AgentVersion(models.Model):
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="versions", editable=False, db_index=False)
     version_number = models.PositiveIntegerField(editable=False)
     name = models.CharField(max_length=100, blank=True, default="")
-    # Canonical JSON as text: a read passes it through, and PostgreSQL does not rewrite its numbers.
-    snapshot_text = models.TextField("snapshot", db_column="snapshot", editable=False)
     snapshot_hash = models.CharField(max_length=64, editable=False)
     references = models.JSONField(default=dict, editable=False)
     changed_fields = models.JSONField(default=list, editable=False)
@@ -172,6 +170,9 @@ class AgentVersion(models.Model):
     author_name = models.CharField(max_length=150, blank=True, default="", editable=False)
     source = models.CharField(max_length=16, choices=Source, default=Source.CODE, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # Canonical JSON as text: a read passes it through, and PostgreSQL does not rewrite its numbers. It is the last
+    # column, because SQLite reads long values to reach the columns behind them.
+    snapshot_text = models.TextField("snapshot", db_column="snapshot", editable=False)
 
     objects = AgentVersionQuerySet.as_manager()
 
