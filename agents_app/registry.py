@@ -9,7 +9,7 @@ A module `agent_tools.py` in any installed app is imported at start-up. Its deco
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -173,6 +173,11 @@ class Registry:
         """Read what staff added anew. Entries are otherwise up to a second old."""
         if kind in self.staff_reloads:
             self.staff_reloads[kind]()
+
+    def reload_if_missing(self, kind: Kind, keys: Iterable[str]) -> None:
+        """Read what staff added anew if it lacks one of these keys: another process may have stored it just now."""
+        if not self.staff_entries_of(kind).keys() >= {*keys}:
+            self.reload_staff_entries(kind)
 
     @property
     def fingerprint(self) -> str:

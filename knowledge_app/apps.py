@@ -16,3 +16,4 @@ class KnowledgeConfig(AppConfig):
 
         registry.staff_entries[Kind.KNOWLEDGE] = knowledge_entries
         registry.staff_revisions[Kind.KNOWLEDGE] = base_table.revision
+        registry.staff_reloads[Kind.KNOWLEDGE] = base_table.reload

@@ -16,3 +16,4 @@ class RunsConfig(AppConfig):
 
         register_resolver(provider_embedders.find_provider_embedder)
         registry.staff_entries[Kind.MODEL_PROVIDER] = table.staff_entries
+        registry.staff_reloads[Kind.MODEL_PROVIDER] = table.reload

@@ -22,6 +22,7 @@ from agents_app.configuration.references import (
     find_entry,
     find_missing_references,
     referenced_keys,
+    reload_missing_entries,
 )
 from agents_app.configuration.schema import to_wire_dict
 from agents_app.editing.archived import reject_archived
@@ -115,6 +116,7 @@ class ResolvedAgent:
 
         Live and draft agents are cached. The key contains all that they are built from, so no entry becomes stale.
         """
+        reload_missing_entries(referenced_keys(self.configuration))
         if self.target == Target.CODE and (entry := find_acp_entry(Kind.AGENT, self.id)) and entry.make_agent:
             built: BuiltAgent = entry.make_agent(entry)
             return built

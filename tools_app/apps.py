@@ -23,3 +23,4 @@ class ToolsConfig(AppConfig):
         registry.staff_reloads[Kind.MCP_TOOL] = server_table.reload
         registry.staff_entries[Kind.ACP_AGENT] = acp_entries
         registry.staff_revisions[Kind.ACP_AGENT] = acp_table.revision
+        registry.staff_reloads[Kind.ACP_AGENT] = acp_table.reload

@@ -33,8 +33,9 @@ from agents_app.models.version_protocol import Version
 from agents_app.registry import registry
 from versions_app.models.version import get_head_version, get_live_version
 
-# Staff may have added or removed the provider, an MCP server, a knowledge base or an ACP agent.
-CHANGING_NAMES = (*(f'"field":"{field}"' for field in ("model", MEMORY_MODELS, *OWNED_FIELDS)), f'"key":"{ACP_PREFIX}')
+# Staff may have added or removed the provider, a scorer, an MCP server, a knowledge base or an ACP agent.
+CHANGING_FIELDS = ("model", MEMORY_MODELS, "scorers", *OWNED_FIELDS)
+CHANGING_NAMES = (*(f'"field":"{field}"' for field in CHANGING_FIELDS), f'"key":"{ACP_PREFIX}')
 STORED_NAMES = tuple(f'"{field}"' for field in ("agents", *OWNED_FIELDS))
 
 

@@ -10,13 +10,19 @@ from agentcms.api.responses import json_text_response
 from agentcms.errors import BadRequest
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api import representation
-from agents_app.configuration.references import NO_AGENTS, find_missing_references, reference_path
+from agents_app.configuration.references import (
+    NO_AGENTS,
+    find_missing_references,
+    reference_path,
+    reload_missing_entries,
+)
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 
 
 def reject_warnings(agent: Agent, version: Version) -> None:
     """Raise BadRequest with an issue for each missing reference of a version."""
+    reload_missing_entries(version.references)
     row = representation.AgentRow.of(agent, version)
     known = representation.known_agents([row]).get(row.id, NO_AGENTS)
     if missing := find_missing_references(version.references, known):
@@ -33,5 +39,6 @@ def agent_response(
     agent: Agent, version: Version, status: int = 200, unknown: Sequence[UnknownName] = ()
 ) -> HttpResponse:
     """Return an agent with the configuration of one of its versions, and warnings about unknown names."""
+    reload_missing_entries(version.references)
     row = representation.AgentRow.of(agent, version)
     return json_text_response(representation.agent_json(row, unknown), status, row.etag)

@@ -13,9 +13,12 @@ ACP_KINDS = (Kind.TOOL, Kind.AGENT)  # the kinds of the fields that may name one
 
 def find_acp_entry(kind: Kind, key: str) -> Entry | None:
     """Return the entry of the ACP agent that a field of this kind names, or None."""
-    if kind not in ACP_KINDS or not key.startswith(ACP_PREFIX):
-        return None
-    return registry.find_staff_entry(Kind.ACP_AGENT, key)
+    return registry.find_staff_entry(Kind.ACP_AGENT, key) if is_acp_key(kind, key) else None
+
+
+def is_acp_key(kind: Kind, key: str) -> bool:
+    """Return whether a key in a field of this kind names an ACP agent, unless code registers it."""
+    return kind in ACP_KINDS and key.startswith(ACP_PREFIX)
 
 
 def acp_problem(kind: Kind, key: str) -> str:

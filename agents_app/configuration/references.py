@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agents_app.configuration.acp_agents import acp_problem, find_acp_entry
+from agents_app.configuration.acp_agents import acp_problem, find_acp_entry, is_acp_key
 from agents_app.configuration.knowledge import KNOWLEDGE, find_base_problem
 from agents_app.configuration.mcp_clients import (
     ALL_TOOLS,
@@ -133,6 +133,23 @@ def reference_path(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
         return field if field == "memory" else f"{field}.{key}"
     keys = [processor_key(item) if isinstance(item, dict) else item for item in value]
     return f"{field}[{keys.index(key)}]"
+
+
+def reload_missing_entries(references: Mapping[str, Iterable[str]]) -> None:
+    """Read anew what staff and teams added if references name something else. Takes a query for each such kind.
+
+    A process reads these tables once a second. What another one stored just now is not missing where an agent is saved
+    or run.
+    """
+    added: dict[Kind, set[str]] = {}
+    for field, keys in references.items():
+        kind = FIELD_KINDS[field]
+        for key in keys:
+            if find_code_entry(kind, key) is None:
+                name = split_reference(key)[0] if field == MCP_CLIENTS else key
+                added.setdefault(Kind.ACP_AGENT if is_acp_key(kind, key) else kind, set()).add(name)
+    for kind, names in added.items():
+        registry.reload_if_missing(kind, names)
 
 
 def find_missing_references(

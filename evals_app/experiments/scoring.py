@@ -29,8 +29,7 @@ def missing_scorers(keys: Iterable[str], owner_id: str) -> list[str]:
     A process reads the table of scorers once a second. One that another process stored just now is not missing.
     """
     missing = [key for key in keys if find_scorer(key, owner_id) is None]
-    if missing:
-        registry.reload_staff_entries(Kind.SCORER)
+    registry.reload_if_missing(Kind.SCORER, missing)
     return [key for key in missing if find_scorer(key, owner_id) is None]
 
 

@@ -179,6 +179,11 @@ def get_table() -> ProviderTable:
     return _tables.get_or_create("table", load_table)
 
 
+def reload() -> None:
+    """Read the table now, for those who need what another process stored within the last second."""
+    _tables.set("table", load_table())
+
+
 def model_unavailable_reason(name: str) -> str:
     """Return why a provider is not available, or a blank text."""
     provider = get_table().find(name)

@@ -16,7 +16,13 @@ from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import MAX_DEPTH
-from agents_app.configuration.references import FIELD_KINDS, find_missing_references, reference_path, referenced_keys
+from agents_app.configuration.references import (
+    FIELD_KINDS,
+    find_missing_references,
+    reference_path,
+    referenced_keys,
+    reload_missing_entries,
+)
 from agents_app.configuration.schema import (
     WIRE_NAMES,
     ConfigError,
@@ -246,6 +252,7 @@ def find_reference_issues(state: dict[str, Any], owner_id: str, file_ids: Contai
     """Return an issue for each missing reference. A sub-agent may be stored, or in the same file."""
     body = to_wire_dict(state)
     keys_by_field = referenced_keys(body)
+    reload_missing_entries(keys_by_field)
     keys = keys_by_field.get("agents", [])
     stored = Agent.objects.stored_among({"": (owner_id, keys)})[""]
     in_file = [key for key in keys if hash_id(key) in file_ids and key not in stored.archived]
@@ -259,4 +266,5 @@ def missing_reference_warnings(live: dict[str, Any], draft: dict[str, Any] | Non
     """Return warnings about missing references, including all stored sub-agents: these are checked later."""
     states = [referenced_keys(to_wire_dict(fields)) for fields in (live, draft) if fields is not None]
     keys = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}
+    reload_missing_entries(keys)
     return [warning._asdict() for warning in find_missing_references(keys)][:MAX_WARNINGS]
