@@ -38,6 +38,7 @@ READ_ONLY_SCORER_KEYS = (
     "warnings",
 )
 SCORER_ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at"}
+VERSION_ORDERS = {"versionNumber": "version_number", "createdAt": "created_at"}
 
 
 class NewVersion(BaseModel):
@@ -139,8 +140,9 @@ class ScorerVersionsView(JSONView):
         row = get_scorer(request, scorer_id)
         with QueryParams(request) as query:
             paging = query.paging(20)
-            unknown = query.check_unknown_names("orderBy", "sortDirection")
-        versions = row.versions.all()
+            order = query.order_by(tuple(VERSION_ORDERS), OrderBy("versionNumber"))
+            unknown = query.check_unknown_names()
+        versions = row.versions.order_by(("-" if order.direction == "DESC" else "") + VERSION_ORDERS[order.field])
         bodies = [scorer_version_body(version) for version in versions[paging.start : paging.stop]]
         payload = page_payload("versions", bodies, versions.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))

@@ -10,7 +10,7 @@ from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.experiments.memory import PER_ITEM
 from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS, MAX_SEED, ONLY_AGENTS_MESSAGE
-from evals_app.models import Dataset, Experiment, ExperimentResult
+from evals_app.models import Dataset, Experiment, ExperimentResult, Scorer
 
 SHARED_THREAD = "shared"
 MEMORY_CHOICES = (
@@ -100,7 +100,7 @@ def target_choices(agents: list[tuple[str, str]], owner_id: str) -> list[tuple[s
     groups = {
         ("Agents", Experiment.Target.AGENT): agents,
         ("Workflows", Experiment.Target.WORKFLOW): sorted(workflows, key=lambda choice: choice[1].casefold()),
-        ("Scorers", Experiment.Target.SCORER): scorer_choices(owner_id),
+        ("Scorers", Experiment.Target.SCORER): [*scorer_choices(owner_id), *unpublished_scorers(owner_id)],
     }
     return [
         (label, [(f"{kind}:{key}", f"{name} ({key})") for key, name in choices])
@@ -113,6 +113,12 @@ def scorer_choices(owner_id: str) -> list[tuple[str, str]]:
     """Return the scorers that an owner may use, by title."""
     entries = [entry for entry in registry.selectable(Kind.SCORER) if entry.owner_id in ("", owner_id)]
     return sorted(((entry.key, entry.title) for entry in entries), key=lambda choice: choice[1].casefold())
+
+
+def unpublished_scorers(owner_id: str) -> list[tuple[str, str]]:
+    """Return the scorers of an owner of which no version is live. Experiments can test their drafts."""
+    rows = Scorer.objects.filter(owner_id__in=("", owner_id), live=None).select_related("head")
+    return sorted(((row.pk, row.name) for row in rows), key=lambda choice: choice[1].casefold())
 
 
 class ReviewForm(forms.Form):

@@ -28,6 +28,8 @@ TYPE_CHOICES = [
 # The fields of the form for the names of the configuration, so that an error stands at its field.
 FIELD_BY_WIRE_NAME = {
     "model": "model_name",
+    "model.provider": "model_provider",
+    "model.name": "model_name",
     "scoreRange": "highest",
     "passThreshold": "pass_threshold",
     "outputSchema": "output_schema",
@@ -127,12 +129,13 @@ class ScorerForm(forms.Form):
         """Show the faults of a configuration at their fields."""
         for issue in issues:
             wire, _, path = issue.field.partition(".")
-            field = FIELD_BY_WIRE_NAME.get(wire, wire)
+            is_own_field = issue.field in FIELD_BY_WIRE_NAME
+            field = FIELD_BY_WIRE_NAME.get(issue.field if is_own_field else wire, wire)
             inputs = self["settings"].data if field == "settings" else None
             if isinstance(inputs, SettingsInputs) and (error := inputs.input_error("settings", path, issue.message)):
                 self.add_error(field, error)
                 continue
-            text = f"{issue.field}: {issue.message}" if "." in issue.field else issue.message
+            text = f"{issue.field}: {issue.message}" if path and not is_own_field else issue.message
             self.add_error(field if field in self.fields else None, text)
 
 

@@ -94,7 +94,8 @@ def progress(request: HttpRequest, dataset_id: str, job_id: UUID) -> HttpRespons
     context = {**import_context(request, dataset, job), "preview": preview_of(job)}
     response = render(request, "evals/_import.html", context)
     if job.is_finished:
-        trigger_client_event(response, "job-finished", {"target": "body", "message": summary_of(job)})
+        kind = "fault" if context["is_import"] and not context["result"].get("stored") else ""
+        trigger_client_event(response, "job-finished", {"target": "body", "message": summary_of(job), "kind": kind})
     return response
 
 

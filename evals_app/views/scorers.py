@@ -32,6 +32,8 @@ from runs_app.events.streams import StreamSlot, TooManyStreams
 from runs_app.models import AgentRun
 
 MAX_TRY_SECONDS = 60.0
+SAVED_MESSAGE = "Draft saved. The live version still scores."
+SAVED_UNPUBLISHED_MESSAGE = "Draft saved. No version is live yet: publish one, so that it can score."
 
 
 def get_page_scorer(request: HttpRequest, scorer_id: str, role: Role = Role.VIEWER) -> Scorer:
@@ -97,7 +99,8 @@ def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
         except ConfigError as error:
             form.add_issues(error.issues)
         else:
-            messages.success(request, "Published." if publish else "Draft saved. The live version still scores.")
+            saved = SAVED_MESSAGE if row.live_id else SAVED_UNPUBLISHED_MESSAGE
+            messages.success(request, "Published." if publish else saved)
             return redirect("evals:scorer", row.pk)
     context = {"nav": "evals", "form": form, "scorer": row}
     return render(request, "evals/scorer_form.html", context, status=422 if form.errors else 200)

@@ -49,7 +49,7 @@ SCORER_OPERATIONS = (
         "listScorerVersions",
         "List the versions of a scorer",
         "ScorerVersionPage",
-        query=PAGING,
+        query=(*PAGING, "versionOrder"),
     ),
     Operation(
         "post",
@@ -134,7 +134,7 @@ SCORER_DESCRIPTIONS: dict[str, str] = {
     "getScorer": "With its live configuration, or the newest one with status=draft.",
     "updateScorer": "Makes a version. It is published unless publish is false; publishing needs the publisher role.",
     "deleteScorer": "Needs the publisher role. Its scores stay.",
-    "listScorerVersions": "The newest first.",
+    "listScorerVersions": "The newest first, unless orderBy says otherwise.",
     "createScorerVersion": "Marks the newest configuration in the history.",
     "compareScorerVersions": "The fields that differ.",
     "getScorerVersion": "By its ID or number.",

@@ -58,6 +58,22 @@ def test_a_scorer_is_created_changed_and_deleted(publisher):
     assert publisher.get(f"{SCORERS}/polite").status_code == 404
 
 
+@pytest.mark.parametrize("field", ["versionNumber", "createdAt"])
+def test_versions_are_listed_in_the_order_that_the_request_names(publisher, field):
+    create(publisher)
+    publisher.patch(f"{SCORERS}/polite", {"name": "Kind"})
+    path = f"{SCORERS}/polite/versions?orderBy[field]={field}&orderBy[direction]"
+
+    listed = {
+        direction: [row["versionNumber"] for row in publisher.get(f"{path}={direction}").body["versions"]]
+        for direction in ("ASC", "DESC")
+    }
+
+    assert listed == {"ASC": [1, 2], "DESC": [2, 1]}
+    refused = publisher.get(f"{SCORERS}/polite/versions?orderBy[field]=name")
+    assert refused.body["issues"][0]["field"] == "orderBy.field"
+
+
 def test_versions_are_compared_published_restored_and_deleted(publisher):
     create(publisher)
     publisher.patch(f"{SCORERS}/polite", {"name": "Kind"})

@@ -1,5 +1,7 @@
 """The pages that import a file: upload, preview with a mapping of columns, progress, and faults by line."""
 
+import json
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
@@ -67,7 +69,8 @@ def test_faults_are_listed_by_line_and_the_columns_mapped_again(client, editor):
     assert "Nothing was imported: 1 of 2 rows has errors." in page
     assert '<th scope="row" class="align-right">2</th>' in page
     assert "The input is blank." in page
-    assert "Nothing was imported" in fragment.headers["HX-Trigger"]
+    toast = json.loads(fragment.headers["HX-Trigger"])["job-finished"]
+    assert (toast["kind"], "Nothing was imported" in toast["message"]) == ("fault", True)
     assert "line" in text(client.get(again)).lower()
     assert not ItemVersion.objects.exists()
 

@@ -7,6 +7,7 @@ import pytest
 from evals_app.models import Scorer
 from evals_app.scorers.records import create_scorer
 from runs_app.events.streams import StreamSlot
+from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, member
 from tests.runs_app.factories import RunFactory
 
@@ -93,6 +94,31 @@ def test_a_draft_is_tried_on_any_run_that_the_user_may_read(client, publisher, r
     assert "Missing: back." in page
     for key in (secret.pk, "nonsense"):
         assert "This run was not found." in text(client.post("/scorers/refunds/try", {"run": key}))
+
+
+def test_a_judge_without_a_model_is_told_at_both_fields_in_words(client, publisher):
+    fields = {"name": "Manners", "type": "tone", "owner_id": "support"}
+
+    page = text(client.post("/new-scorer", fields), 422)
+
+    assert page.count("A judge needs a model.") == 2
+    assert "model.provider" not in page
+    assert 'id="id_model_provider-error"' in page or 'id="id_model_provider_error"' in page
+
+
+def test_a_draft_that_was_never_live_is_told_so_and_can_be_the_target_of_an_experiment(client, publisher):
+    path = client.post("/new-scorer", INCLUDES | {"owner_id": "support"}).url
+    dataset = make_dataset("Hello", owner_id="support")
+
+    saved = text(client.post(f"{path}/edit", INCLUDES | {"name": "Says refund"}, follow=True))
+    form = text(client.get(f"/datasets/{dataset.pk}/experiments/start?target=scorer:mentions-refunds&version=draft"))
+
+    assert "No version is live yet" in saved
+    assert "Restore v1" in saved
+    assert "Restore v2" not in saved  # the newest version is what a restore would create
+    assert '<option value="scorer:mentions-refunds" selected>Says refund (mentions-refunds)</option>' in form
+    assert re.search(r'value="exact"[^>]*>', form)
+    assert 'name="scorers" value="mentions-refunds"' not in form  # nothing is live that could score
 
 
 def test_reading_the_page_of_a_scorer_calls_nothing(client, publisher, refunds):
