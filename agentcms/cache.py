@@ -1,13 +1,15 @@
 """A thread-safe in-process cache with a size limit, and the errors of Django's cache.
 
 For values that a process derives from the database: JSON texts, built agents, totals. `cachetools` decides which
-values stay. Functions that depend on their arguments alone use `functools.cache` or `functools.lru_cache` instead.
+values stay. Functions that depend on their arguments alone use `functools.cache` or `functools.lru_cache` instead, and
+those without arguments that take long `cache_result`.
 Values that several processes share are in Django's cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import cache, wraps
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -65,3 +67,19 @@ class SizeLimitedCache(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._cache)
+
+
+def cache_result(function: Callable[[], V]) -> Callable[[], V]:
+    """Cache the result of a function without arguments.
+
+    Threads that need the result meanwhile wait for it. With `functools.cache` each of them would compute it.
+    """
+    lock = Lock()
+    cached = cache(function)
+
+    @wraps(function)
+    def call() -> V:
+        with lock:
+            return cached()
+
+    return call

@@ -6,6 +6,7 @@ from collections import ChainMap
 from functools import cache
 from typing import Any, Literal
 
+from agentcms.cache import cache_result
 from agentcms.openapi.agents.agents import agent_schema
 from agentcms.openapi.field_descriptions import FIELD_DESCRIPTIONS
 from agentcms.openapi.json_schema import JSON, STRING, ref
@@ -40,7 +41,7 @@ ERROR_DESCRIPTIONS = {
 }
 
 
-@cache
+@cache_result
 def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}

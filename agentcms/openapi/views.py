@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
@@ -16,6 +15,7 @@ from rest_framework.request import Request
 
 from agentcms.api.renderers import encode_json
 from agentcms.api.views import JSONView
+from agentcms.cache import cache_result
 from agentcms.openapi.document import document
 from agentcms.openapi.reference import reference_context
 from agents_app.configuration.schema import AgentCreate
@@ -30,7 +30,7 @@ class SchemaView(JSONView):
         return HttpResponse(encoded_document(), "application/json")
 
 
-@cache
+@cache_result
 def encoded_document() -> bytes:
     """Return the document as JSON. It has 700 kB, and takes longer to encode than to send."""
     return encode_json(document())
@@ -63,7 +63,7 @@ class DocsView(JSONView):
         return render(request._request, "api/docs.html", {"reference": reference, "nav": "api"})
 
 
-@cache
+@cache_result
 def render_reference() -> str:
     """Return the reference as HTML, for ANY_ORIGIN. It is the same for every user and changes only with the code."""
     return render_to_string("api/_reference.html", reference_context(ANY_ORIGIN))

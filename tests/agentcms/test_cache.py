@@ -1,10 +1,12 @@
 """The in-process cache: storage, eviction and threads."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, BrokenBarrierError
 
 from cachetools import FIFOCache, LRUCache, TTLCache
 
-from agentcms.cache import SizeLimitedCache
+from agentcms.cache import SizeLimitedCache, cache_result
+from tests.concurrently import run_concurrently
 
 
 def text_cache(characters=1000, **options):
@@ -95,3 +97,20 @@ def test_threads_share_a_cache():
         list(threads.map(write_and_read, range(8)))
 
     assert cache._cache.currsize == 10 * len(cache) <= 100
+
+
+def test_threads_wait_for_a_result_instead_of_computing_it_too():
+    computed = []
+    second_thread = Barrier(2)
+
+    @cache_result
+    def result():
+        computed.append(1)
+        try:
+            second_thread.wait(0.2)
+        except BrokenBarrierError:  # as it must be: nobody else computes
+            return "text"
+        return "text of two threads"
+
+    assert run_concurrently([result] * 4) == ["text"] * 4
+    assert len(computed) == 1
