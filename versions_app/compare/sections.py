@@ -26,6 +26,7 @@ from versions_app.compare.summary import FieldSummary, summarize_field
 
 TEXT_FIELDS = ("name", "description", "instructions")
 LIST_FIELDS = ("tools", "workflows", "agents", "integrationTools")
+EMPTY_WORDS = {"memory": "defaults"}  # what an object without members means
 
 # Limits of a readable page. The page reports how much was omitted.
 MAX_ROWS = 3000
@@ -145,7 +146,8 @@ def build_section(diff: FieldDiff, numbers: Iterator[int], options: CompareOptio
         section.items = list(build_list_items(diff.before or [], diff.after or [], numbers))
     else:
         differences = diff_paths(members_or_value(diff.before, diff.after), members_or_value(diff.after, diff.before))
-        section.paths = [build_path_row(path, next(numbers)) for path in islice(differences, MAX_PATHS)]
+        empty = EMPTY_WORDS.get(diff.field, "{}")
+        section.paths = [build_path_row(path, next(numbers), empty) for path in islice(differences, MAX_PATHS)]
         section.omitted = sum(1 for _ in differences)
     return section
 
@@ -243,9 +245,10 @@ def build_list_items(before: Sequence[str], after: Sequence[str], numbers: Itera
         yield ListItem(kind, item.item, old_positions.get(item.item), new_positions.get(item.item), change)
 
 
-def build_path_row(path: PathDiff, number: int) -> PathRow:
-    old = None if path.kind == "added" else readable_json(path.before)
-    new = None if path.kind == "removed" else readable_json(path.after)
+def build_path_row(path: PathDiff, number: int, empty: str) -> PathRow:
+    """Return the row of a path. `empty` is the text of an object without members."""
+    old = None if path.kind == "added" else empty if path.before == {} else readable_json(path.before)
+    new = None if path.kind == "removed" else empty if path.after == {} else readable_json(path.after)
     return PathRow(path.path or "value", old, new, number)
 
 

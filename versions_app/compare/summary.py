@@ -128,7 +128,7 @@ def _summarize_memory(label: str, before: Any, after: Any) -> FieldSummary:
             path, _, old, new = map(_short_value, differences[0])
             return FieldSummary(label, text=f"{path} {old} → {new}")
         return FieldSummary(label, text=f"{_joined_keys([difference.path for difference in differences])} changed")
-    old, new = ("options" if isinstance(value, dict) else value for value in (before, after))
+    old, new = ("options of this agent" if isinstance(value, dict) else value for value in (before, after))
     return _summarize_value(label, old, new)
 
 

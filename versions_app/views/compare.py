@@ -56,7 +56,7 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
         **header,
         **action_context(agent, header, [side.version for side in sides if side.version]),
         "sides": sides,
-        "is_same": before.version is not None and before.version == after.version,
+        **sameness(agent, before, after),
         "options": version_options(agent, [side.label for side in sides]),
         "sections": differences,
         "changes": count_changes(differences),
@@ -69,11 +69,12 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def build_sides(request: HttpRequest, agent: Agent, params: QueryDict) -> list[CompareSide]:
-    """Return both sides, by default live and the draft. Raises Http404 for versions that do not exist.
+    """Return both sides, of those that `default_labels` names. Raises Http404 for versions that do not exist.
 
     Without posted text, the draft takes the place of the unsaved text.
     """
-    labels = [params.get(name) or word for name, word in zip(("from", "to"), POINTER_NAMES, strict=True)]
+    chosen = [params.get(name, "") for name in ("from", "to")]
+    labels = [label or word for label, word in zip(chosen, default_labels(agent, any(chosen)), strict=True)]
     if request.method != "POST":
         labels = ["head" if label == UNSAVED else label for label in labels]
     head, *versions = get_versions(agent, ["head", *(label for label in labels if label != UNSAVED)])
@@ -85,6 +86,22 @@ def build_sides(request: HttpRequest, agent: Agent, params: QueryDict) -> list[C
         else:
             sides.append(version_side(agent, label, versions.pop(0)))
     return sides
+
+
+def sameness(agent: Agent, before: CompareSide, after: CompareSide) -> dict[str, bool]:
+    """Return whether both sides are the same version, and whether the agent has no other."""
+    is_same = before.version is not None and before.version == after.version
+    return {"is_same": is_same, "is_only": is_same and agent.versions.count() == 1}
+
+
+def default_labels(agent: Agent, is_one_chosen: bool) -> Sequence[str]:
+    """Return what is compared without parameters: live and the draft, or without a draft the version before live."""
+    if agent.has_draft or is_one_chosen:
+        return POINTER_NAMES
+    live = pointer_numbers(agent)[0]
+    earlier = agent.versions.filter(version_number__lt=live).order_by("-version_number")
+    before = earlier.values_list("version_number", flat=True).first()
+    return (str(before), "live") if before else POINTER_NAMES
 
 
 def version_side(agent: Agent, label: str, version: AgentVersion) -> CompareSide:
@@ -140,11 +157,16 @@ def unchanged_labels(differences: Sequence[Section]) -> list[str]:
 
 
 def redirect_to_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
-    """Redirect to the comparison of the selected versions, older first. A single one is compared with the head."""
+    """Redirect to the comparison of the selected versions, older first.
+
+    A single one is compared with the head, and without a selection, or for the head alone, the defaults are compared.
+    """
     selected = sorted({parse_number(value) for value in request.GET.getlist("version")} - {0})
-    pair = [*selected, "head"] if len(selected) < 2 else [selected[0], selected[-1]]
-    query = urlencode({"from": str(pair[0] if selected else "live"), "to": str(pair[-1])})
-    return redirect(f"{history_url('compare', agent)}?{query}")
+    url = history_url("compare", agent)
+    if selected in ([], [pointer_numbers(agent)[1]]):
+        return redirect(url)
+    query = urlencode({"from": str(selected[0]), "to": str(selected[-1] if selected[1:] else "head")})
+    return redirect(f"{url}?{query}")
 
 
 def version_options(agent: Agent, labels: Sequence[str]) -> list[SafeString]:

@@ -117,7 +117,10 @@ def test_pages_compare_options_by_path():
     (section,) = config_sections({"memory": FULL})
 
     assert summary_line(summarize({"memory": FULL}, {"memory": changed})) == "Memory options.lastMessages 10 → 5"
-    assert summary_line(summarize({"memory": "last-messages"}, {"memory": FULL})) == "Memory last-messages → options"
+    assert (
+        summary_line(summarize({"memory": "last-messages"}, {"memory": FULL}))
+        == "Memory last-messages → options of this agent"
+    )
     assert ("workingMemory.scope", "thread") in section.value
 
 

@@ -78,6 +78,12 @@ def test_null_and_missing_values_differ():
     assert (removed.paths[0].old, removed.paths[0].new) == ("null", None)
 
 
+def test_a_memory_with_the_defaults_says_so():
+    (section,) = build_sections(BLANK, {**BLANK, "memory": {"options": {}}})
+
+    assert [(row.path, row.old, row.new) for row in section.paths] == [("options", None, "defaults")]
+
+
 def test_the_size_of_a_comparison_is_limited():
     text = section_of("instructions", "", "\n".join("x" * 3 for _ in range(MAX_ROWS + 10)))
     paths = section_of("metadata", {}, {str(number): number for number in range(MAX_PATHS + 7)})

@@ -78,6 +78,7 @@ def test_no_change_has_no_summary():
         ("agents", ["x" * 60], [], f"Sub-agents −{'x' * 39}…"),
         ("memory", None, "last-messages", "Memory none → last-messages"),
         ("memory", "a", None, "Memory a → none"),
+        ("memory", None, {"options": {}}, "Memory none → options of this agent"),
         ("conditional", None, {"model": [ENTERPRISE]}, "Variants +Model 1"),
         ("conditional", {"model": [ENTERPRISE]}, {"tools": []}, "Variants −Model 1"),
         (

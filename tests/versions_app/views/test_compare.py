@@ -6,6 +6,7 @@ import time
 import pytest
 from django.urls import reverse
 
+from tests.factories import AgentFactory
 from tests.history_pages import edit, page, version
 from tests.page_client import editor_form
 
@@ -44,6 +45,17 @@ def test_the_draft_is_compared_with_live_by_default(viewer, drafted):
     assert "<title>v3 and v4 of" in text(page(viewer, "compare", drafted))
 
 
+def test_without_a_draft_live_is_compared_with_the_version_before_it(viewer, story):
+    assert "<title>v2 and v3 of" in text(page(viewer, "compare", story))
+
+
+def test_a_single_version_is_compared_with_nothing(viewer):
+    only = text(page(viewer, "compare", AgentFactory(id="only")))
+
+    assert "There is only one version" in only
+    assert 'href="/agents/only">Open the editor' in only
+
+
 @pytest.mark.parametrize("params", ["99", "x", "-1", "9" * 40, "٣", "None"])
 def test_an_invalid_version_is_not_found(viewer, story, params):
     assert page(viewer, "compare", story, **{"from": "1", "to": params}).status_code == 404
@@ -56,7 +68,8 @@ def test_two_selected_versions_are_compared_oldest_first(viewer, story):
 
 
 @pytest.mark.parametrize(
-    ("ticked", "query"), [(["2"], "from=2&to=head"), (["x"], "from=live&to=head"), (["1", "2", "3"], "from=1&to=3")]
+    ("ticked", "query"),
+    [(["2"], "from=2&to=head"), (["x"], "/compare"), (["3"], "/compare"), (["1", "2", "3"], "from=1&to=3")],
 )
 def test_any_number_of_selected_versions_shows_a_page(viewer, story, ticked, query):
     assert page(viewer, "compare", story, version=ticked).headers["Location"].endswith(query)
