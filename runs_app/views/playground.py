@@ -29,19 +29,17 @@ from runs_app.forms.message import MessageForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.requests.request_context import parse_request_context
 from runs_app.views.playground_columns import (
-    MAX_COLUMNS,
     TryColumn,
     TryPageParams,
     build_columns,
     load_answers,
-    parse_version_choice,
 )
 from runs_app.views.playground_memory.facts import fact_values
 from runs_app.views.playground_page import (
     continues_conversation,
+    next_choice,
     page_params,
     page_url,
-    pointer_numbers,
     render_as_typed,
     render_playground,
     variables_form,
@@ -73,7 +71,7 @@ def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
     params = page_params(request, agent, request.POST)
     action, _, number = request.POST.get("act", "").partition("-")
     if action == "add":
-        params.add(next_choice(agent, params))
+        params.add(next_choice(agent, params.choices))
     elif action == "drop":
         params.drop(parse_number(number) - 1)
     elif action == "fresh":
@@ -160,17 +158,6 @@ def issue_text(issue: Issue) -> str:
     """Return an issue as a sentence, with the name of the variable if it is about one."""
     name = issue.field.removeprefix("requestContext.")
     return issue.message if name == issue.field else f"{name}: {issue.message}"
-
-
-def next_choice(agent: Agent, params: TryPageParams) -> str:
-    """Return the choice of an added column: the draft, or the newest version that no column has."""
-    if agent.has_draft and "draft" not in params.choices:
-        return "draft"
-    live, head = pointer_numbers(agent)
-    used = {parse_version_choice(choice) for choice in params.choices}
-    used |= {number for number, choice in ((live, "live"), (head, "draft")) if choice in params.choices}
-    newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MAX_COLUMNS + 1]
-    return next((f"v{number}" for number in newest if number not in used), "live")
 
 
 def find_saved_input(request: HttpRequest, agent: Agent) -> SavedInput | None:

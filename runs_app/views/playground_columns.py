@@ -78,7 +78,7 @@ class TryPageParams:
         return urlencode({"columns": ",".join(self.choices), **runs, **threads, **marks, **facts}, safe=",")
 
     def add(self, choice: str) -> None:
-        if len(self.choices) < MAX_COLUMNS:
+        if choice and len(self.choices) < MAX_COLUMNS:
             self.choices.append(choice)
             self.runs.append("")
             self.threads.append("")

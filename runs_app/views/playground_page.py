@@ -16,7 +16,13 @@ from agents_app.views.access import has_role_for, role_requirement
 from agents_app.views.header import AgentTab, header_context
 from runs_app.forms.message import MessageForm
 from runs_app.models import SavedInput
-from runs_app.views.playground_columns import MAX_COLUMNS, TryColumn, TryPageParams, build_columns
+from runs_app.views.playground_columns import (
+    MAX_COLUMNS,
+    TryColumn,
+    TryPageParams,
+    build_columns,
+    parse_version_choice,
+)
 from runs_app.views.playground_differences import mark_differences
 from runs_app.views.playground_memory.conversations import conversation_link, conversation_options
 from runs_app.views.playground_memory.facts import FactField, fact_fields, may_try_facts
@@ -87,7 +93,7 @@ def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColu
         "choices": choice_options(agent),
         "reasons": disabled_reasons(request, agent, columns),
         "continues_conversation": continues_conversation(columns),
-        "can_add": len(columns) < MAX_COLUMNS,
+        "can_add": bool(next_choice(agent, [column.choice for column in columns])),
         "conversations": conversations,
         "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
     }
@@ -125,6 +131,22 @@ def choice_options(agent: Agent) -> list[tuple[str, str]]:
         ("unsaved", "Unsaved text"),
         *((f"v{number}", f"v{number}  {name}".strip()) for number, name in versions),
     ]
+
+
+def next_choice(agent: Agent, choices: Sequence[str]) -> str:
+    """Return the choice of an added column, which no column has: the draft, the newest version, or the unsaved text.
+
+    Blank if the columns are as many as can be, or have all there is.
+    """
+    if len(choices) >= MAX_COLUMNS:
+        return ""
+    if agent.has_draft and "draft" not in choices:
+        return "draft"
+    live, head = pointer_numbers(agent)
+    used = {parse_version_choice(choice) for choice in choices}
+    used |= {number for number, choice in ((live, "live"), (head, "draft")) if choice in choices}
+    newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MAX_COLUMNS + 1]
+    return next((f"v{number}" for number in newest if number not in used), "" if "unsaved" in choices else "unsaved")
 
 
 def pointer_numbers(agent: Agent) -> tuple[int, int]:

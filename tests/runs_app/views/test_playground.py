@@ -12,6 +12,7 @@ from agents_app.registry import Kind, registry
 from memory_app.models import Thread
 from runs_app.models import AgentRun, ModelProvider
 from tests.factories import AgentFactory, member
+from tests.history_pages import edit
 from tests.page_client import browser, editor_form
 from tests.runs_app.factories import RunFactory
 from tests.runs_app.views.conftest import page_text
@@ -79,6 +80,32 @@ def test_adding_and_removing_columns_keeps_the_message(editor, agent):
         ["draft (v3)"],
     ]
     assert "Half a thou" in added.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("columns", "label", "can_add"),
+    [
+        (["live"], "draft (v2)", True),
+        (["live", "draft"], "unsaved text", False),
+        (["draft", "v1"], "unsaved text", False),
+    ],
+)
+def test_an_added_column_repeats_no_other(editor, columns, label, can_add):
+    agent = AgentFactory()
+    edit(agent, publish=False, name="Draft")
+    sent = {"column": columns, "run": [""] * len(columns), "act": "add"}
+
+    added = editor.post(address(agent, "arrange"), sent)
+
+    assert labels(added)[-1] == label
+    assert added.context["can_add"] is can_add
+
+
+def test_no_column_is_offered_for_an_agent_without_another_version(editor):
+    added = editor.post(address(AgentFactory(), "arrange"), {"column": ["live"], "run": [""], "act": "add"})
+
+    assert labels(added) == ["live (v1)", "unsaved text"]
+    assert "Compare with another version" not in added.content.decode()
 
 
 def test_the_last_column_cannot_be_removed(editor, agent):
