@@ -42,6 +42,7 @@ urlpatterns = [
     path(f"{ITEM}/purge", items.purge, name="purge_item"),
     path(f"{ITEM}/restore/<int:number>", items.restore, name="restore_item"),
     path(f"{DATASET}/experiments/start", start.start, name="start"),
+    path("experiments", experiments.experiment_list, name="experiments"),
     path("experiments/compare", compare.compare, name="compare"),
     path("experiments/compare/again", compare.compare_again, name="compare_again"),
     path("experiments/<uuid:experiment_id>", experiments.experiment, name="experiment"),

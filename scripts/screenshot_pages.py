@@ -32,6 +32,7 @@ PAGES = {
     "background-tasks": "/background-tasks",
     "no-conversations": "/threads",
     "datasets": "/datasets",
+    "experiments": "/experiments",
     "start-experiment": "/datasets/customer-questions/experiments/start",
     "new-gate": f"{AGENT}/gates/add",
     "scorers": "/scorers",

@@ -35,6 +35,15 @@ Results = ExperimentResultQuerySet
 
 @require_safe
 @login_required
+def experiment_list(request: HttpRequest) -> HttpResponse:
+    """List the experiments over all datasets, newest first."""
+    experiments = Experiment.objects.for_user(request.user).select_related("dataset")
+    page: Page[Any] = Paginator(experiments, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "evals/experiments.html", {"nav": "evals", "page": page})
+
+
+@require_safe
+@login_required
 def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     """Show the progress of an experiment with its results. While it runs, the page asks for itself again."""
     row = get_page_experiment(request, experiment_id)

@@ -68,7 +68,8 @@ def test_pages_are_found_by_other_words_and_by_role(viewer, editor):
     assert palette(viewer, q="imports") == {"Pages": ["Import and export"]}
     assert palette(viewer, q="members") == {"Pages": ["Team"]}
     assert palette(viewer, q="conv") == {"Pages": ["Threads"]}
-    assert palette(viewer, q="experiments")["Pages"] == ["Datasets"]
+    assert palette(viewer, q="experiments")["Pages"] == ["Experiments"]
+    assert palette(viewer, q="evaluations")["Pages"] == ["Datasets", "Experiments", "Scorers"]
     assert palette(viewer, q="create") == {}
     assert palette(editor, q="create") == {"Pages": ["New agent"]}
     assert palette(viewer, q="administration") == {}

@@ -27,6 +27,18 @@ def text(answer):
     return answer.content.decode()
 
 
+def test_experiments_over_all_visible_datasets_are_listed(client, editor, django_assert_max_num_queries):
+    assert 'href="/datasets">Choose a dataset' in text(client.get("/experiments")).replace("</svg>", "")
+    rows = [ended(make_dataset("One", owner_id=owner, pk=owner), [0.5]) for owner in ("support", "secret")]
+
+    with django_assert_max_num_queries(8):
+        page = text(client.get("/experiments"))
+
+    assert [f"/experiments/{row.pk}" in page for row in rows] == [True, False]
+    assert '<a href="/datasets/support" dir="auto">' in page
+    assert 'aria-current="page">Experiments' in page
+
+
 def test_an_experiment_shows_results_and_those_that_failed(client, editor):
     experiment = ended(make_dataset("First", "Second", owner_id="support"), [0.5, None])
     path = reverse("evals:experiment", args=[experiment.pk])
