@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry
+from agents_app.configuration.variables import declared_variables
 
 FIELD_LABELS = {
     "name": "Name",
@@ -31,6 +32,8 @@ FIELD_LABELS = {
     "scorers": "Scorers",
     "metadata": "Metadata",
 }
+FACT_FIELDS = ("model", "memory", "conditional")  # whose names are words, and no keys of the team
+MAX_FACTS = 100  # an object with more members is shown as JSON
 
 
 class ReferencedKey(NamedTuple):
@@ -42,7 +45,7 @@ class ReferencedKey(NamedTuple):
 
 
 class ConfigSection(NamedTuple):
-    """A field that is set. `kind` selects the template: text, words, keys, facts or json."""
+    """A field that is set. `kind` selects the template: text, words, keys, facts, members or json."""
 
     field: str
     label: str
@@ -80,14 +83,11 @@ def build_section(
         names = agent_names if field == "agents" else {}
         keys = [build_referenced_key(field, key, missing, names.get(key, "")) for key in value]
         return ConfigSection(field, FIELD_LABELS[field], "keys", keys)
-    if field == "memory":
-        return ConfigSection(field, FIELD_LABELS[field], "facts", [*memory_facts(value)])
-    if field == "conditional" and (facts := [*variant_facts(value)]):
-        return ConfigSection(field, FIELD_LABELS[field], "facts", facts)
-    if field == "model" and not any(isinstance(setting, dict | list) for setting in value.values()):
-        settings = {"provider": value.get("provider"), **value}  # the provider first
-        facts = [(name, text if isinstance(text, str) else json.dumps(text)) for name, text in settings.items()]
-        return ConfigSection(field, FIELD_LABELS[field], "facts", facts)
+    if field == "model":
+        value = {"provider": value.get("provider"), **value}  # the provider first
+    facts = [*(FACTS.get(field) or member_facts)(value)] if isinstance(value, dict) else []
+    if 0 < len(facts) <= MAX_FACTS:
+        return ConfigSection(field, FIELD_LABELS[field], "facts" if field in FACT_FIELDS else "members", facts)
     return ConfigSection(field, FIELD_LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
 
 
@@ -130,14 +130,42 @@ def rules_text(rules: Mapping[str, Any]) -> str:
     return (" and " if rules.get("operator") == "AND" else " or ").join(texts)
 
 
-def memory_facts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the value of each option of a memory."""
+def member_facts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path and the value of each member, in words. The options of a memory have no prefix."""
     for name, item in value.items():
         inner = f"{path}.{name}" if path else name
         if isinstance(item, dict) and item and name != "schema":
-            yield from memory_facts(item, inner)
+            yield from member_facts(item, inner)
         else:
-            yield inner.removeprefix("options."), item if isinstance(item, str) else json.dumps(item)
+            yield inner.removeprefix("options."), member_text(item)
+
+
+def member_text(value: Any) -> str:
+    """Return the value of a member: texts as they are, lists of texts with commas, and others as JSON."""
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def variable_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each declared variable, and its type, default and description."""
+    for variable in declared_variables({"requestContextSchema": value}):
+        words = [" or ".join(variable.types) or "any type", "required" if variable.is_required else "optional"]
+        if variable.default is not None:
+            words.append(f"default {json.dumps(variable.default, ensure_ascii=False)}")
+        yield variable.name, ": ".join(filter(None, [", ".join(words), variable.description]))
+
+
+def scorer_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the key of each scorer, and which answers it scores."""
+    for key, scorer in value.items():
+        sampling = (scorer or {}).get("sampling") or {}
+        if sampling.get("type") == "count":
+            yield key, f"One in every {sampling.get('count')} answers"
+        elif sampling.get("type") == "ratio":
+            yield key, f"{sampling.get('rate', 0) * 100:g} % of the answers"
+        else:
+            yield key, "Every answer"
 
 
 def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, str]], name: str) -> ReferencedKey:
@@ -153,3 +181,10 @@ def is_set(snapshot: Mapping[str, Any], field: str) -> bool:
 def unset_labels(snapshot: Mapping[str, Any]) -> list[str]:
     """Return the labels of the fields that are not set."""
     return [label for field, label in FIELD_LABELS.items() if not is_set(snapshot, field)]
+
+
+FACTS: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
+    "conditional": variant_facts,
+    "requestContextSchema": variable_facts,
+    "scorers": scorer_facts,
+}
