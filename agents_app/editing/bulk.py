@@ -62,7 +62,7 @@ def archive_agent(user: Caller, agent: Agent, confirmed: Collection[str] = ()) -
     if reason := left_out_reason(user, agent, confirmed):
         return BulkResult(agent.name, False, reason)
     archived = archive_locked(agent)
-    return BulkResult(agent.name, archived, "Archived." if archived else "It is archived already.")
+    return BulkResult(agent.name, archived, "Archived." if archived else "It is archived already.", agent.pk)
 
 
 def unarchive_agent(user: Caller, agent: Agent) -> BulkResult:

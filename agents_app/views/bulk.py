@@ -78,5 +78,6 @@ def render_results(request: HttpRequest, name: str, results: list[bulk.BulkResul
         "results": results,
         "failed": failed,
         "done": len(results) - failed,
+        "undo_ids": [result.agent_id for result in results if result.done and name == "archive"],
     }
     return render(request, "agents/selected.html", context)

@@ -6,6 +6,7 @@ from django.urls import reverse
 from access_app.role import Role
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, member
+from tests.form_submission import form_data
 from tests.page_client import browser
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +36,17 @@ def test_each_row_has_its_result():
         (False, "It is no longer there."),
     ]
     assert set(Agent.objects.values_list("pk", flat=True)) == {theirs.pk, hidden.pk}
+
+
+def test_archiving_can_be_undone_on_the_page_of_its_results(publisher, agent):
+    other = AgentFactory()
+    Agent.objects.filter(pk=other.pk).update(archived_at="2026-01-01T00:00:00Z")
+    answer = publisher.post(SELECTED, {"act": "archive", "sure": "yes", "agent": [agent.pk, other.pk]})
+
+    undo = form_data(answer.content.decode())
+    assert undo.getlist("agent") == [agent.pk]
+    publisher.post(SELECTED, undo)
+    assert Agent.objects.get(pk=agent.pk).archived_at is None
 
 
 def test_deleting_needs_a_confirmation(publisher, agent):
