@@ -104,6 +104,7 @@ def serve(config: ServerConfig, supervisor: Supervisor) -> None:
             raise CannotStart("The database, the static files or the demo data could not be prepared: see above.")
         demo = demo_mcp_process(config.data, variables)
         variables |= demo[1] if demo else {}
+        check_port(config)  # another copy may have started meanwhile, and the web server would share its port
         supervisor.keep_running(web_process(config, variables))
         # Start the worker later: the web server alone starts a second faster.
         is_ready = wait_for_first_page(config, supervisor, timeout=FIRST_PAGE_TIMEOUT)
