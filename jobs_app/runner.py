@@ -157,19 +157,19 @@ def _execute(job: Job) -> Job:
         log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
     except Exception as error:
         if is_transient(error):  # the lease expires and beat sends the job again
-            log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
+            log_failure(job, "was interrupted", error)
         else:
-            log_failure(job, error)
+            log_failure(job, "failed", error)
             job.fail(failure_message(error))
     return job
 
 
-def log_failure(job: Job, error: Exception) -> None:
-    """Log a traceback unless the reason is one of the user, such as a file that cannot be read."""
+def log_failure(job: Job, outcome: str, error: Exception) -> None:
+    """Log a traceback unless the error says it all: a file that cannot be read, or a webhook that does not answer."""
     if isinstance(error, ApiError):
-        log.warning("Job %s (%s) failed: %s.", job.pk, job.kind, describe_exception(error))
+        log.warning("Job %s (%s) %s: %s.", job.pk, job.kind, outcome, describe_exception(error))
     else:
-        log.exception("Job %s (%s) failed.", job.pk, job.kind)
+        log.exception("Job %s (%s) %s.", job.pk, job.kind, outcome)
 
 
 def is_transient(error: Exception) -> bool:

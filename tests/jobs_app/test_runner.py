@@ -220,6 +220,18 @@ def test_a_job_is_retried_after_a_database_outage_or_a_full_disk(error):
     assert list(Job.objects.due()) == [job]
 
 
+@pytest.mark.parametrize(("error", "has_traceback"), [(Unavailable("Nobody answered."), False), (PASSING[0], True)])
+def test_an_interruption_whose_cause_is_known_is_logged_in_one_line(error, has_traceback, caplog):
+    @runner.job_handler("interrupted")
+    def interrupt(job):
+        raise error
+
+    runner.run_claimed(str(stored(kind="interrupted").pk))
+
+    assert [bool(record.exc_info) for record in caplog.records] == [has_traceback]
+    assert "was interrupted" in caplog.text
+
+
 def test_a_worker_that_resumes_after_a_requeue_writes_nothing(counting_job):
     job = Job.objects.claim(stored().pk)
     Job.objects.filter(pk=job.pk).update(state="failed")
