@@ -56,6 +56,11 @@ class NameCheck(NamedTuple):
     strict: bool
     unknown: Sequence[UnknownName]
 
+    def reject_if_strict(self, unknown: Sequence[UnknownName]) -> None:
+        """Raise ConfigError for names that were found later, if the caller wants warnings to be errors."""
+        if self.strict and unknown:
+            raise ConfigError(Issue(name.field, name.message) for name in unknown)
+
 
 @contextmanager
 def checking_names(

@@ -26,7 +26,7 @@ from evals_app.datasets.changes import dataset_not_found
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.datasets.schema import DatasetBody, parse_dataset, parse_dataset_change
-from evals_app.datasets.settings import apply_settings
+from evals_app.datasets.settings import apply_settings, find_unknown_scorers
 from evals_app.models import Dataset
 
 DATASET_ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "name"}
@@ -67,7 +67,10 @@ class DatasetsView(JSONView):
         columns["owner_id"] = owner_for_new_dataset(request, columns.get("owner_id"))
         note_required_role(Role.EDITOR, columns["owner_id"])
         columns.pop("archived", None)
-        return json_response(dataset_body(create_dataset(columns)) | warning_payloads(names.unknown), 201)
+        unknown = find_unknown_scorers(Dataset(**columns))
+        names.reject_if_strict(unknown)
+        dataset = create_dataset(columns)
+        return json_response(dataset_body(dataset) | warning_payloads([*names.unknown, *unknown]), 201)
 
 
 class DatasetView(JSONView):
@@ -86,8 +89,10 @@ class DatasetView(JSONView):
             if dataset is None:
                 raise dataset_not_found(dataset_id)
             apply_change(request, dataset, columns)
+            unknown = find_unknown_scorers(dataset) if "scorer_keys" in columns else []
+            names.reject_if_strict(unknown)
             dataset.save()
-        return json_response(dataset_body(dataset) | warning_payloads(names.unknown))
+        return json_response(dataset_body(dataset) | warning_payloads([*names.unknown, *unknown]))
 
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.PUBLISHER)

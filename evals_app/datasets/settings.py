@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import JSONObject
 from evals_app.datasets.changes import dataset_not_found
 from evals_app.datasets.creation import reject_invalid_items
 from evals_app.datasets.schema import SCHEMA_FIELDS
+from evals_app.experiments.scoring import missing_scorers
 from evals_app.models import Dataset
 
 
@@ -34,3 +36,11 @@ def apply_settings(dataset: Dataset, columns: JSONObject) -> None:
     if before != [getattr(dataset, name) for name in SCHEMA_FIELDS]:
         reject_invalid_items(dataset)
     dataset.updated_at = timezone.now()
+
+
+def find_unknown_scorers(dataset: Dataset) -> list[UnknownName]:
+    """Return the scorers of a dataset that do not exist. They may be registered later, so that they are no error."""
+    missing = {*missing_scorers(dataset.scorer_keys, dataset.owner_id)}
+    message = "Scorer with id {} not found. Experiments that use it cannot start."
+    keys = enumerate(dataset.scorer_keys)
+    return [UnknownName(f"scorerIds[{number}]", key, message.format(key)) for number, key in keys if key in missing]

@@ -70,14 +70,14 @@ def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Expe
     version = dataset.version if version is None else version
     if version > dataset.version:
         raise ConfigError([Issue("version", f"The dataset has {dataset.version} versions.")])
-    reject_unknown_scorers(options.get("scorer_ids") or [], dataset.owner_id)
-    items = ItemVersion.objects.at_version(version).not_purged_before(timezone.now())
-    count = items.filter(dataset=dataset).count()
+    items = ItemVersion.objects.at_version(version).not_purged_before(timezone.now()).filter(dataset=dataset)
+    reject_unknown_scorers(options, dataset, items)
+    count = items.count()
     if not count:
         message = f"Dataset '{dataset.pk}' has no items at version {version}. Add an item first."
         raise ApiError(409, message, "EXPERIMENT_NO_ITEMS")
     experiment = build_experiment(dataset, options, user, version)
-    experiment.scorer_versions = live_scorer_versions(used_scorers(experiment, items.filter(dataset=dataset)))
+    experiment.scorer_versions = live_scorer_versions(used_scorers(experiment, items))
     experiment.is_external = options.get("start") is False
     experiment.total_items = count * experiment.repeats
     experiment.save(force_insert=True)
@@ -153,7 +153,15 @@ def set_callee(experiment: Experiment, kind: str, key: str, version: str, user: 
         setattr(experiment, name, value)
 
 
-def reject_unknown_scorers(keys: list[str], owner_id: str) -> None:
-    """Raise ApiError, which names the first unknown scorer."""
-    if missing := missing_scorers(keys, owner_id):
-        raise ApiError(404, f"Scorer with id {missing[0]} not found", "EXPERIMENT_SCORER_NOT_FOUND")
+def reject_unknown_scorers(options: JSONObject, dataset: Dataset, items: ItemVersionQuerySet) -> None:
+    """Raise ApiError, which names the first unknown scorer of the experiment, or of the dataset if items use it."""
+    named = options.get("scorer_ids")
+    missing = missing_scorers(dataset.scorer_keys if named is None else named, dataset.owner_id)
+    if not missing:
+        return
+    message = f"Scorer with id {missing[0]} not found"
+    if named is None:
+        if not options.get("target_id") or not items.filter(scorer_keys__isnull=True).exists():
+            return
+        message += f". Dataset '{dataset.pk}' names it: change its scorers, or name others for the experiment"
+    raise ApiError(404, message, "EXPERIMENT_SCORER_NOT_FOUND")

@@ -18,7 +18,7 @@ from agents_app.views.access import GET_POST
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.schema import parse_dataset_change
-from evals_app.datasets.settings import change_settings
+from evals_app.datasets.settings import change_settings, find_unknown_scorers
 from evals_app.forms.datasets import DatasetForm
 from evals_app.models import ItemVersion
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset
@@ -35,8 +35,9 @@ def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
     form = DatasetForm(request.POST if request.method == "POST" else None, initial=initial)
     if form.is_bound and form.is_valid():
         try:
-            change_settings(dataset.pk, parse_dataset_change(form.body))
-            messages.success(request, "The settings were saved.")
+            changed = change_settings(dataset.pk, parse_dataset_change(form.body))
+            unknown = " ".join(name.message for name in find_unknown_scorers(changed))
+            messages.success(request, f"The settings were saved. {unknown}".rstrip())
             return redirect("evals:dataset", dataset.pk)
         except ConfigError as error:
             form.add_issues(error)

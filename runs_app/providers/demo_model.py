@@ -12,7 +12,10 @@ from typing import Any
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
+    ModelResponse,
     RetryPromptPart,
+    TextPart,
+    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
@@ -59,7 +62,21 @@ def demo_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
             yield word
             await asyncio.sleep(wait)
 
-    return FunctionModel(stream_function=answer, model_name=name)
+    async def answer_at_once(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return await join_parts(answer(messages, info))
+
+    return FunctionModel(answer_at_once, stream_function=answer, model_name=name)
+
+
+async def join_parts(stream: AsyncIterator[str | DeltaToolCalls]) -> ModelResponse:
+    """Return a streamed answer as one response: its calls of tools, or else its text. Judges ask for it like this."""
+    text, calls = "", []
+    async for part in stream:
+        if isinstance(part, str):
+            text += part
+        else:
+            calls += [ToolCallPart(call.name, call.json_args, call.tool_call_id) for call in part.values()]
+    return ModelResponse(parts=calls or [TextPart(text)])
 
 
 def user_prompts(messages: Sequence[ModelMessage]) -> Iterator[str]:

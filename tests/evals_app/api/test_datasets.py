@@ -55,6 +55,23 @@ def test_a_dataset_is_created_changed_and_deleted(editor, publisher):
     assert editor.get(path).body["code"] == "DATASET_NOT_FOUND"
 
 
+def test_scorers_that_do_not_exist_are_warned_of_and_refused_by_strict_requests(editor):
+    body = {"name": "Support", "ownerId": "support", "scorerIds": ["exact", "exakt"]}
+    strict = editor.post(f"{DATASETS}?strict=true", body)
+    created = editor.post(DATASETS, body)
+    path = f"{DATASETS}/{created.body['id']}"
+    warning = {"field": "scorerIds[1]", "key": "exakt"}
+    message = "Scorer with id exakt not found. Experiments that use it cannot start."
+
+    assert (strict.status_code, strict.body["issues"]) == (400, [{"field": "scorerIds[1]", "message": message}])
+    assert (created.status_code, created.body["warnings"]) == (201, [{**warning, "message": message}])
+    assert editor.get(DATASETS).body["pagination"]["total"] == 1
+    assert editor.patch(path, {"scorerIds": ["exact", "exakt"]}).body["warnings"][0]["key"] == "exakt"
+    assert editor.patch(f"{path}?strict=true", {"scorerIds": ["exakt"]}).status_code == 400
+    assert editor.get(path).body["scorerIds"] == ["exact", "exakt"]
+    assert "warnings" not in editor.patch(path, {"description": "No scorers in it"}).body
+
+
 def test_two_datasets_of_one_name_get_two_ids(editor):
     ids = {editor.post(DATASETS, {"name": "Same"}).body["id"] for _ in range(2)}
 

@@ -109,6 +109,19 @@ def test_scorers_come_from_one_place(editor, agent):
     ] * 3
 
 
+def test_an_unknown_scorer_of_the_dataset_runs_nothing_unless_each_item_has_its_own(editor, agent):
+    dataset = make_dataset("One", {"input": "Two", "scorer_keys": ["exact"]}, scorer_keys=["exact", "missing"])
+    own = make_dataset({"input": "One", "scorer_keys": ["exact"]}, pk="own", scorer_keys=["missing"])
+
+    with pytest.raises(ApiError, match="Scorer with id missing not found. Dataset 'support' names it") as refused:
+        new_experiment(dataset, editor, agent)
+
+    assert refused.value.code == "EXPERIMENT_SCORER_NOT_FOUND"
+    assert not Experiment.objects.exists()
+    assert new_experiment(dataset, editor, agent, scorerIds=["exact"]).scorer_keys == ["exact"]
+    assert new_experiment(own, editor, agent).total_items == 1
+
+
 def test_an_unknown_scorer_of_an_item_fails_it_without_a_run(editor, agent):
     dataset = make_dataset("One", {"input": "Two", "scorer_keys": ["missing"]})
 

@@ -168,6 +168,7 @@ def test_settings_are_changed_and_must_fit_the_items(client, editor, support):
     assert "colour" in broken
     assert "This field is required" in broken
     assert "exact, tone" in text(client.get(path))
+    assert "Scorer with id tone not found." in text(client.post(path, values, follow=True))
 
 
 def test_a_dataset_is_archived_unarchived_and_deleted(client, publisher, support):

@@ -121,6 +121,17 @@ def test_a_draft_that_was_never_live_is_told_so_and_can_be_the_target_of_an_expe
     assert 'name="scorers" value="mentions-refunds"' not in form  # nothing is live that could score
 
 
+def test_a_judge_with_the_demo_model_gives_a_score(client, publisher):
+    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get a refund.")
+    model = {"provider": "demo", "name": "echo", "delay": 0}
+    snapshot = {"name": "Manners", "type": "llm-judge", "model": model, "instructions": "Is it polite?"}
+    create_scorer(snapshot, owner_id="support", author="ann", id="manners")
+
+    page = text(client.post("/scorers/manners/try", {"run": run.pk}))
+
+    assert "<b>0.000</b>" in page
+
+
 def test_reading_the_page_of_a_scorer_calls_nothing(client, publisher, refunds):
     run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get a refund.")
 
