@@ -4,8 +4,47 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from evals_app.compare.pairs import load_figures, rank_items
-from evals_app.models import Experiment
+from django.db import connection
+
+from evals_app.models import Experiment, ExperimentResult
+
+EACH_SCORE = {
+    "postgresql": {
+        "entries": 'jsonb_to_recordset(r.scores) AS e("scorerId" text, score double precision)',
+        "scorer": 'e."scorerId"',
+        "score": "e.score",
+    },
+    "sqlite": {
+        "entries": "json_each(r.scores) AS e",
+        "scorer": "json_extract(e.value, '$.scorerId')",
+        "score": "json_extract(e.value, '$.score')",
+    },
+}
+# Repeats are averaged within an item first. An item that failed only now got worse than any score can say.
+WORSE_RESULTS = """
+    WITH done AS (
+        SELECT item_id, scores, CASE experiment_id WHEN %(after)s THEN 1 ELSE 0 END AS is_after,
+            CASE WHEN error IS NULL THEN 0 ELSE 1 END AS failed
+        FROM evals_app_experimentresult WHERE experiment_id IN (%(before)s, %(after)s) AND state = 'done'
+    ), means AS (
+        SELECT r.item_id, AVG(CASE is_after WHEN 0 THEN {score} END) AS before,
+            AVG(CASE is_after WHEN 1 THEN {score} END) AS after
+        FROM done r, {entries} GROUP BY r.item_id, {scorer}
+    ), changes AS (
+        SELECT item_id, AVG(after - before) AS change FROM means GROUP BY item_id
+    ), failures AS (
+        SELECT item_id,
+            MAX(CASE is_after WHEN 1 THEN failed END) - MAX(CASE is_after WHEN 0 THEN failed END) AS failure
+        FROM done GROUP BY item_id
+    ), ranked AS (
+        SELECT failures.item_id, ROUND(CAST(COALESCE(change, 0) - failure AS numeric), 12) AS change
+        FROM failures LEFT JOIN changes ON changes.item_id = failures.item_id
+    )
+    SELECT r.id FROM ranked
+    JOIN evals_app_experimentresult r ON r.item_id = ranked.item_id
+    WHERE r.experiment_id = %(after)s AND r.state = 'done' AND ranked.change < 0
+    ORDER BY ranked.change, r.item_id, r.attempt
+"""
 
 
 def find_baseline(experiment: Experiment) -> Experiment | None:
@@ -20,7 +59,12 @@ def find_baseline(experiment: Experiment) -> Experiment | None:
     return earlier.order_by("-created_at").first()
 
 
-def find_worse_items(baseline: Experiment, candidate: Experiment) -> list[UUID]:
-    """Return the items that scored lower or failed only now, the worst first."""
-    before, after = load_figures(baseline), load_figures(candidate)
-    return [UUID(row["itemId"]) for row in rank_items(before, after) if row["change"] < 0]
+def find_worse_results(baseline: Experiment, candidate: Experiment) -> list[UUID]:
+    """Return the results of items that scored lower or failed only now, the worst item first.
+
+    The database ranks the items as `rank_items` does: the scores of two large experiments take seconds to load.
+    """
+    before, after = (ExperimentResult._meta.pk.get_db_prep_value(one.pk, connection) for one in (baseline, candidate))
+    with connection.cursor() as cursor:
+        cursor.execute(WORSE_RESULTS.format(**EACH_SCORE[connection.vendor]), {"before": before, "after": after})
+        return [UUID(str(result_id)) for (result_id,) in cursor.fetchall()]

@@ -20,7 +20,7 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
-from evals_app.compare.regressions import find_baseline, find_worse_items
+from evals_app.compare.regressions import find_baseline, find_worse_results
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
 from evals_app.forms.experiments import ReviewForm
@@ -30,7 +30,6 @@ from evals_app.views.figures import duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 
 ONLY_FAILED, ONLY_WORSE, ONLY_UNREVIEWED = "failed", "worse", "needs-review"
-Results = ExperimentResultQuerySet
 
 
 @require_safe
@@ -50,8 +49,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     baseline = find_baseline(row) if row.is_finished else None
     only = request.GET.get("only", "")
     tag = request.GET.get("tag", "")
-    results = chosen_results(row, only, tag, baseline)
-    page: Page[Any] = Paginator(results, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page = page_of_results(row, only, tag, baseline, request.GET.get("page"))
     may_edit = has_role(request.user, Role.EDITOR, row.dataset.owner_id)
     context = {
         "nav": "evals",
@@ -72,27 +70,30 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     return render(request, "evals/experiment.html", context)
 
 
-def chosen_results(
-    row: Experiment, only: str, tag: str, baseline: Experiment | None
-) -> Results | list[ExperimentResult]:
-    """Return the results that the filters of the page leave, in their order."""
-    results, position = filter_results(row, only, baseline)
+def page_of_results(
+    row: Experiment, only: str, tag: str, baseline: Experiment | None, number: str | None
+) -> Page[Any]:
+    """Return a page of the results that the filters leave, in their order."""
+    results = row.results.select_related("item_version").order_by("item_id", "attempt")
     if tag:
         results = results.with_tags([tag])
-    return sorted(results, key=lambda result: position[result.item_id]) if position else results
-
-
-def filter_results(row: Experiment, only: str, baseline: Experiment | None) -> tuple[Results, dict[UUID, int]]:
-    """Return the chosen results, and the positions of their items if they have an order of their own."""
-    results = row.results.select_related("item_version").order_by("item_id", "attempt")
-    if only == ONLY_FAILED:
-        return results.filter(error__isnull=False), {}
-    if only == ONLY_UNREVIEWED:
-        return results.filter(review=ExperimentResult.Review.NEEDS_REVIEW), {}
     if only == ONLY_WORSE:
-        worse = find_worse_items(baseline, row) if baseline is not None else []
-        return results.filter(item__in=worse), {item_id: number for number, item_id in enumerate(worse)}
-    return results, {}
+        worse = find_worse_results(baseline, row) if baseline is not None else []
+        chosen = {*results.order_by().values_list("pk", flat=True)} if tag else {*worse}
+        return page_in_order(results, [key for key in worse if key in chosen], number)
+    if only == ONLY_FAILED:
+        results = results.filter(error__isnull=False)
+    elif only == ONLY_UNREVIEWED:
+        results = results.filter(review=ExperimentResult.Review.NEEDS_REVIEW)
+    return Paginator(results, ROWS_PER_PAGE).get_page(number)
+
+
+def page_in_order(results: ExperimentResultQuerySet, keys: list[UUID], number: str | None) -> Page[Any]:
+    """Return a page of the results with these keys, in their order. Only those of the page are loaded."""
+    page: Page[Any] = Paginator(keys, ROWS_PER_PAGE).get_page(number)
+    rows = results.in_bulk([*page])
+    page.object_list = [rows[key] for key in page if key in rows]
+    return page
 
 
 def other_experiments(row: Experiment) -> QuerySet[Experiment]:

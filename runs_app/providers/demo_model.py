@@ -13,6 +13,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    ModelResponsePart,
     RetryPromptPart,
     TextPart,
     ToolCallPart,
@@ -70,12 +71,13 @@ def demo_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
 
 async def join_parts(stream: AsyncIterator[str | DeltaToolCalls]) -> ModelResponse:
     """Return a streamed answer as one response: its calls of tools, or else its text. Judges ask for it like this."""
-    text, calls = "", []
+    text = ""
+    calls: list[ModelResponsePart] = []
     async for part in stream:
         if isinstance(part, str):
             text += part
         else:
-            calls += [ToolCallPart(call.name, call.json_args, call.tool_call_id) for call in part.values()]
+            calls += [ToolCallPart(call.name or "", call.json_args, call.tool_call_id or "") for call in part.values()]
     return ModelResponse(parts=calls or [TextPart(text)])
 
 

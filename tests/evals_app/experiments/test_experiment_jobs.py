@@ -113,7 +113,7 @@ def test_an_unknown_scorer_of_the_dataset_runs_nothing_unless_each_item_has_its_
     dataset = make_dataset("One", {"input": "Two", "scorer_keys": ["exact"]}, scorer_keys=["exact", "missing"])
     own = make_dataset({"input": "One", "scorer_keys": ["exact"]}, pk="own", scorer_keys=["missing"])
 
-    with pytest.raises(ApiError, match="Scorer with id missing not found. Dataset 'support' names it") as refused:
+    with pytest.raises(ApiError, match="Dataset 'support' names it") as refused:
         new_experiment(dataset, editor, agent)
 
     assert refused.value.code == "EXPERIMENT_SCORER_NOT_FOUND"
