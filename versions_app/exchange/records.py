@@ -18,6 +18,7 @@ from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import MAX_DEPTH
 from agents_app.configuration.references import (
     FIELD_KINDS,
+    StoredAgents,
     find_missing_references,
     reference_path,
     referenced_keys,
@@ -112,7 +113,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
                 reject_missing_references(live, draft, owner_id, file_ids)
             if options.get("dryRun"):
                 transaction.set_rollback(True)
-        warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft)]
+        warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft, owner_id)]
         return Outcome(agent_id, action, "", owner_id, warnings[:MAX_WARNINGS])
     except ConfigError as error:
         return Outcome(agent_id, "refuse", describe_issues(error), code=error.issue_code)
@@ -262,9 +263,12 @@ def find_reference_issues(state: dict[str, Any], owner_id: str, file_ids: Contai
     ]
 
 
-def missing_reference_warnings(live: dict[str, Any], draft: dict[str, Any] | None) -> list[dict[str, str]]:
-    """Return warnings about missing references, including all stored sub-agents: these are checked later."""
+def missing_reference_warnings(
+    live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str
+) -> list[dict[str, str]]:
+    """Return warnings about what an owner's agent lacks, including all stored sub-agents: these are checked later."""
     states = [referenced_keys(to_wire_dict(fields)) for fields in (live, draft) if fields is not None]
     keys = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}
     reload_missing_entries(keys)
-    return [warning._asdict() for warning in find_missing_references(keys)][:MAX_WARNINGS]
+    missing = find_missing_references(keys, StoredAgents(owner_id=owner_id))
+    return [warning._asdict() for warning in missing][:MAX_WARNINGS]

@@ -181,3 +181,15 @@ def test_an_import_with_a_command_is_refused(caller):
     assert refused["code"] == "command_not_allowed"
     assert refused["reason"].startswith("mcpClients.x: Commands are not taken")
     assert not Agent.objects.exists()
+
+
+def test_an_import_does_not_warn_of_tools_of_the_own_team(caller, office):
+    McpServer.objects.update(owner_id="support")
+    own, foreign = ({**record(key, mcpClients={"office": {}}), "ownerId": key} for key in ("support", "python"))
+    superuser = Caller(api_key(member(is_superuser=True)))
+
+    imported = import_file(superuser, [own, foreign])
+
+    warnings_by_id = {outcome["id"]: outcome.get("warnings", ()) for outcome in imported["records"]}
+    keys = {key: [warning["key"] for warning in warnings] for key, warnings in warnings_by_id.items()}
+    assert keys == {"support": [], "python": ["office_*"]}
