@@ -19,6 +19,16 @@ LISTS += ["evals_app/dataset", "evals_app/experiment"]
 ADDED = ["agents_app/agent", "versions_app/retentionrule", "access_app/membership", "access_app/apikey", "auth/user"]
 ADDED += ["runs_app/modelprovider", "tools_app/mcpserver", "tools_app/acpagent"]
 OF_AN_AGENT = ["change", "duplicate", "delete"]
+# The headings of tables with a word on two lines.
+BROKEN_HEADINGS = """() => [...document.querySelectorAll("thead th")].filter(heading => {
+  const word = document.createRange()
+  const text = heading.firstChild
+  return [...text.data.matchAll(/\\S+/g)].some(match => {
+    word.setStart(text, match.index)
+    word.setEnd(text, match.index + match[0].length)
+    return word.getClientRects().length > 1
+  })
+}).map(heading => heading.textContent)"""
 # All lists are one template, and so are all forms. `make drill` checks each of them.
 STEP = 1 if DRILL else 3
 
@@ -102,6 +112,24 @@ def test_the_trash_and_the_questions_about_keys_break_no_rule(visit: Any, api: A
     violations["revoke"] = find_violations_and_overflow(page, axe)
 
     assert {name: faults for name, faults in violations.items() if faults} == {}
+
+
+def test_the_versions_of_an_mcp_server_are_readable_on_a_phone(visit: Any, served: Any):
+    key = f"shop-{uuid.uuid4().hex[:8]}"
+    server = {"type": "http", "url": "https://mcp.example.org/mcp"}
+    with served.client(served.keys["root"]) as root:
+        root.post("/api/stored/mcp-clients", json={"id": key, "name": "Shop", "servers": {key: server}})
+        changed = root.patch(f"/api/stored/mcp-clients/{key}", json={"name": "Shop of lamps"})
+        assert changed.status_code == 200
+        visitor = visit("root")
+        page = visitor.goto(f"/admin/tools_app/mcpserver/?q={key}")
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.locator("#result_list tbody th a").first.click()
+        expect(page.get_by_role("button", name="Restore version 1")).to_be_visible()
+
+        assert page.evaluate(BROKEN_HEADINGS) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        root.delete(f"/api/stored/mcp-clients/{key}")
 
 
 def test_job_progress_updates_without_a_reload(visit: Any, axe: str):
