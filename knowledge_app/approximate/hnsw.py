@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +19,9 @@ REFRESH = "refresh_hnsw"
 MIN_CHUNKS = 50_000  # from here on, comparing all vectors takes longer than a person waits
 MAX_HNSW_DIMENSIONS = 4000  # of an HNSW index over halfvec
 PREFIX = "knowledge_hnsw_"
+# What pgvector takes to build a graph in memory: the numbers of a vector as halfvec, and its links to others.
+BYTES_PER_NUMBER, BYTES_PER_VECTOR = 2, 1000
+MAX_BUILD_MB = 1024
 
 offer_to_staff("refresh-hnsw", "Create missing HNSW indexes", REFRESH)
 
@@ -64,13 +69,36 @@ def create_hnsw_index(index: KnowledgeIndex) -> bool:
         return False
     drop_index(index_name(index.pk))  # that of a killed job is not valid
     name, table = index_name(index.pk), Chunk._meta.db_table
-    with connection.cursor() as cursor:
+    with memory_for(count_chunks(index), dimensions), connection.cursor() as cursor:
         cursor.execute(
             f"CREATE INDEX {concurrently()}{name} ON {table} "
             f"USING hnsw ((halves::halfvec({dimensions})) halfvec_cosine_ops) "
             f"WHERE index_id = '{index.pk}'::uuid AND NOT is_pending"
         )
     return KnowledgeIndex.objects.filter(pk=index.pk).update(has_ann_index=True, dimensions=dimensions) > 0
+
+
+@contextmanager
+def memory_for(count: int, dimensions: int) -> Iterator[None]:
+    """Give PostgreSQL the memory to build a graph of so many vectors, unless its own setting is enough.
+
+    What does not fit into the memory takes several times as long. The memory is that of one process: shared memory, by
+    which several build a graph, is often limited to 64 MB in a container.
+    """
+    needed = min(count * (dimensions * BYTES_PER_NUMBER + BYTES_PER_VECTOR) // 2**20 + 1, MAX_BUILD_MB)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_size_bytes(current_setting('maintenance_work_mem')) < %s", [needed * 2**20])
+        if not cursor.fetchone()[0]:
+            yield
+            return
+        cursor.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{needed}MB"])
+        cursor.execute("SET max_parallel_maintenance_workers = 0")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET maintenance_work_mem")
+            cursor.execute("RESET max_parallel_maintenance_workers")
 
 
 def drop_orphans() -> int:

@@ -90,6 +90,22 @@ def test_a_large_index_is_searched_by_hnsw(chunks, monkeypatch):
     assert (len(rare), years) == (COUNT // 10, {3})  # fewer than asked for, but all that there are
 
 
+def test_a_graph_is_built_in_memory(base, monkeypatch):
+    monkeypatch.setattr(hnsw, "MIN_CHUNKS", COUNT)
+    vectors = enumerate(map(pack, unit_rows(1500)))  # for which the least memory is not enough
+    rows = [Chunk(index=base.index, key=f"k{number}", scale=scale, data=data) for number, (scale, data) in vectors]
+    Chunk.objects.bulk_create(rows)
+    messages = []
+    with enabled_pgvector() as is_enabled:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL maintenance_work_mem = '1MB'")
+        connection.connection.add_notice_handler(lambda message: messages.append(message.message_primary))
+        run_jobs()
+
+        assert KnowledgeIndex.objects.filter(has_ann_index=True).exists() is is_enabled
+    assert not any("no longer fits" in message for message in messages)
+
+
 def test_the_hnsw_index_of_a_deleted_index_is_dropped(chunks, monkeypatch):
     monkeypatch.setattr(hnsw, "MIN_CHUNKS", COUNT)
     with enabled_pgvector() as is_enabled:
