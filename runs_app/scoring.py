@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import logging
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,7 @@ from agentcms.tracing import spans
 from agents_app.registry import Kind, registry
 from jobs_app import runner
 from jobs_app.models import Job
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, Score, ScorerCount
 
 log = logging.getLogger(__name__)
@@ -85,24 +87,37 @@ def compute_score(run: AgentRun, key: str) -> dict[str, Any]:
             return score_columns(entry.target(**scorer_arguments(entry.target, values_of_run(run))))
     except Exception as error:
         log.exception("The scorer '%s' could not score run %s.", key, run.pk)
-        return {"error": f"{type(error).__name__}: {error}"[:2000]}
+        return {"error": to_storable_json(f"{type(error).__name__}: {error}"[:2000])}
 
 
 def score_columns(value: Any) -> dict[str, Any]:
-    """Return the columns for what a scorer returned: a number, or an object with score, reason, details and more."""
+    """Return the columns for what a scorer returned: a number, or an object with score, reason, details and more.
+
+    Models and functions may say what a database refuses, such as a NUL. Raise ValueError for NaN and infinity.
+    """
     if not isinstance(value, Mapping):
-        return {"score": float(value)}
+        return {"score": finite(value)}
     score, cost = value.get("score"), value.get("cost")
-    return {
-        "score": None if score is None else float(score),
+    said = {
         "reason": str(value.get("reason") or "")[:5000],
         "details": value.get("details") or {},
         "label": str(value.get("label") or "")[:64],
         "error": str(value.get("error") or ""),
         "usage": value.get("usage") or {},
+    }
+    return {
+        **to_storable_json(said),
+        "score": None if score is None else finite(score),
         "cost": None if cost is None else round(Decimal(str(cost)), 8),
         "scorer_version": value.get("version"),
     }
+
+
+def finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"The score is {number}. Return a finite number.")
+    return number
 
 
 def values_of_run(run: AgentRun) -> dict[str, Any]:

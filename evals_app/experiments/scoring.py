@@ -13,6 +13,7 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
 from evals_app.scorers.results import MAX_SCORE, Answer, ScoreResult, answer_of_run
 from runs_app.engine.threads import run_db
+from runs_app.events.stream_chunks import to_storable_json
 
 MAX_SCORERS = 100  # that score at once for one experiment: 20 answers with 5 judges
 
@@ -108,7 +109,9 @@ def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:
     more: dict[str, Any] = {"label": score.label or None, "version": score.version_number}
     cost = None if score.cost is None else float(score.cost)
     more |= {"details": score.details or None, "usage": score.usage or None, "cost": cost}
-    return score_entry(key, name, score.score, score.reason, score.error, **more)
+    # Models and functions may say what the database refuses, such as a NUL, which would fail the experiment.
+    entry: JSONObject = to_storable_json(score_entry(key, name, score.score, score.reason, score.error, **more))
+    return entry
 
 
 def score_entry(

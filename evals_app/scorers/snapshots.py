@@ -18,6 +18,7 @@ from evals_app.scorers.spending import Spending, current_spending
 
 log = logging.getLogger(__name__)
 
+UNREADABLE_MESSAGE = "The model gave no answer that fits its schema, also when it was asked again."
 UNKNOWN_MESSAGE = "Unknown scorer '{key}'. Choose a registered scorer or create one."
 
 
@@ -45,10 +46,19 @@ async def score_by_snapshot(
         result = ScoreResult(error=str(error))
     except Exception as error:  # a provider or a registered step failed
         log.warning("A scorer of type %s failed: %s.", snapshot["type"], type(error).__name__)
-        result = ScoreResult(error=f"{type(error).__name__}: {error}"[:2000])
+        result = ScoreResult(error=describe_failure(error)[:2000])
     if not result.usage:  # the scorer failed after its requests
         result = replace(result, usage=spending.tokens, cost=spending.cost)
     return replace(result, version_number=version_number)
+
+
+def describe_failure(error: Exception) -> str:
+    """Return why a scorer failed, in words where the model gave nothing that its schema accepts."""
+    from pydantic_ai.exceptions import UnexpectedModelBehavior  # heavy
+
+    if isinstance(error, UnexpectedModelBehavior) and "output retries" in error.message:
+        return UNREADABLE_MESSAGE
+    return f"{type(error).__name__}: {error}"
 
 
 async def score_by_kind(kind: str, config: dict[str, Any], answer: Answer) -> ScoreResult:

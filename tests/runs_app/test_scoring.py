@@ -11,6 +11,7 @@ from runs_app import scoring
 from runs_app.models import AgentRun, Score, ScorerCount
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, start_run, wait_for_end
+from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
@@ -92,3 +93,25 @@ def test_failed_runs_are_not_scored():
     run_and_score(AgentFactory(model={"provider": "nobody", "name": "nothing"}, scorers={"answer-length": {}}))
 
     assert Job.objects.count() == 0
+
+
+def test_what_a_scorer_says_is_stored_without_what_databases_refuse():
+    """Models copy what they read, and PostgreSQL stores neither NUL nor NaN in these columns."""
+    odd = {"score": 1, "reason": "a\0", "label": "b\0", "error": "c\ud800", "details": {"d\0": float("nan")}}
+    values = [(odd, None), (float("nan"), None), ({"score": float("inf")}, None), (None, ValueError("e\0"))]
+    run = RunFactory()
+
+    for number, (value, error) in enumerate(values):
+
+        def scorer(answer, value=value, error=error):
+            if error:
+                raise error
+            return value
+
+        registry.add(Entry(Kind.SCORER, f"odd-{number}", "Odd", target=scorer))
+        Score.objects.create(run=run, scorer=f"odd-{number}", **scoring.compute_score(run, f"odd-{number}"))
+
+    first, *others = Score.objects.order_by("pk")
+    assert (first.score, "\0" in f"{first.reason}{first.label}{first.error}{first.details}") == (1.0, False)
+    assert [score.score for score in others] == [None, None, None]
+    assert ["Return a finite number." in score.error for score in others] == [True, True, False]

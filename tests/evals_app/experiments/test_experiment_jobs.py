@@ -1,5 +1,6 @@
 """Experiments: runs of all items, repeats, scores, budgets, cancelling, lost processes."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -154,6 +155,27 @@ def test_an_empty_dataset_is_refused(editor, agent):
         new_experiment(make_dataset(), editor, agent)
 
     assert raised.value.code == "EXPERIMENT_NO_ITEMS"
+
+
+def test_what_a_scorer_says_is_stored_without_what_databases_refuse(editor, agent):
+    """Models copy what they read, and PostgreSQL stores no NUL, no half of a surrogate pair and no NaN."""
+
+    def odd(answer):
+        return {"score": 1, "reason": "a\0b\ud800", "details": {"c\0": float("nan"), "d": ["\0"]}}
+
+    def broken(answer):
+        raise ValueError("e\0f\udc00")
+
+    registry.add(Entry(Kind.SCORER, "odd", "Odd", target=odd))
+    registry.add(Entry(Kind.SCORER, "broken", "Broken", target=broken))
+
+    experiment = run_experiment(make_dataset("One"), editor, agent, scorerIds=["odd", "broken"])
+
+    first, second = results(experiment)[0].scores
+    assert (experiment.status, experiment.succeeded_count) == ("completed", 1)
+    assert (first["score"], first["reason"][:1], second["error"][:13]) == (1.0, "a", "ValueError: e")
+    assert "\0" not in json.dumps([first, second])
+    assert "\\u0000" not in json.dumps([first, second])
 
 
 def test_a_failing_scorer_leaves_the_answer(editor, agent):

@@ -56,6 +56,15 @@ def test_a_score_outside_of_the_range_is_an_error(judge, given):
     assert (result.score, result.error) == (None, f"The judge gave {given:g}, which is not between 0 and 1.")
 
 
+def test_an_answer_that_cannot_be_read_is_told_in_words(judge):
+    judge.answer["score"] = "rather high"
+
+    result = score({}, Answer("Hi?", "Hello."))
+
+    message = "The model gave no answer that fits its schema, also when it was asked again."
+    assert (result.score, result.error) == (None, message)
+
+
 def test_a_judge_has_its_own_range(judge):
     judge.answer["score"] = 7
 
