@@ -156,9 +156,9 @@ def call_scorer(key: str, version_number: int | None, value: Any) -> Outcome:
         return failure(f"{SCORER_INPUT_MESSAGE} {' '.join(error.messages)}", INPUT_CODE)
     result = asyncio.run(score_answer(key, version_number, answer))
     if result.error:
-        return failure(result.error, FAILED_CODE)
+        return failure(to_storable_json(result.error), FAILED_CODE)
     label = {"label": result.label} if result.label else {}
-    output = {"score": result.score, "reason": result.reason or None, **label}
+    output = to_storable_json({"score": result.score, "reason": result.reason or None, **label})
     return Outcome(output, tokens=result.usage.get("totalTokens"), cost=result.cost)
 
 

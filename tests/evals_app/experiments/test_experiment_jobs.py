@@ -176,6 +176,10 @@ def test_what_a_scorer_says_is_stored_without_what_databases_refuse(editor, agen
     assert (first["score"], first["reason"][:1], second["error"][:13]) == (1.0, "a", "ValueError: e")
     assert "\0" not in json.dumps([first, second])
     assert "\\u0000" not in json.dumps([first, second])
+    for target, end in (("odd", {"score": 1.0, "reason": first["reason"]}), ("broken", None)):
+        options = {"targetType": "scorer", "targetId": target, "scorerIds": []}
+        called = run_experiment(make_dataset({"input": {"output": "Hi"}}, pk=target), editor, **options)
+        assert (called.status, results(called)[0].output) == ("completed", end)
 
 
 def test_a_failing_scorer_leaves_the_answer(editor, agent):
