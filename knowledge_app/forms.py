@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.text import slugify
 
 from access_app.role import SHARED_LABEL
 from agentcms.errors import BadRequest
@@ -16,6 +17,7 @@ from knowledge_app.models.document import MAX_NAME_LENGTH
 from knowledge_app.search.rerank import registered_rerankers
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
 
+MAX_STEM_LENGTH = 32  # of a key that is made from a name, before its number
 CONDITIONS = (("$eq", "is"), ("$ne", "is not"), ("$contains", "contains"), ("$gte", "at least"), ("$lte", "at most"))
 
 
@@ -30,8 +32,8 @@ class BaseForm(forms.ModelForm):
     class Meta:
         model = KnowledgeBase
         fields = (
-            "key",
             "name",
+            "key",
             "description",
             "owner_id",
             "embedder",
@@ -49,6 +51,8 @@ class BaseForm(forms.ModelForm):
         if self.instance.pk:
             del self.fields["key"], self.fields["owner_id"]
         else:
+            self.fields["key"].required = False
+            self.fields["key"].help_text = "Used in agents and in the API. Leave blank to derive it from the name."
             choices = [(owner, owner or SHARED_LABEL) for owner in owners]
             self.fields["owner_id"] = forms.ChoiceField(label="Team", choices=choices, required=False)
         del self.fields["rerank"]
@@ -68,8 +72,22 @@ class BaseForm(forms.ModelForm):
         self.instance.save(update_fields=[*self.fields, "updated_at"])
         self.instance.refresh_from_db(fields=["index"])
 
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("key") == "" and cleaned.get("name"):
+            cleaned["key"] = find_unused_key(cleaned["name"])
+        return cleaned
+
     def clean_filterable(self) -> list[str]:
         return [key.strip() for key in self.cleaned_data["filterable"].split(",") if key.strip()]
+
+
+def find_unused_key(name: str) -> str:
+    """Return a key for a name, with the first number that makes it unused."""
+    stem = slugify(name).replace("_", "-")[:MAX_STEM_LENGTH].strip("-") or "knowledge"
+    used = set(KnowledgeBase.objects.filter(key__startswith=stem).values_list("key", flat=True))
+    numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
+    return next(key for key in (stem, *numbered) if key not in used)
 
 
 class MetadataForm(forms.Form):

@@ -79,9 +79,11 @@ class Record(NamedTuple):
         if len(line) > MAX_RECORD_BYTES:
             return cls("", error=f"The record is larger than {MAX_RECORD_BYTES >> 20} MB.")
         try:
-            value = parse(line, MAX_DEPTH + 1)  # a configuration is nested one level deeper than in a request body
+            # A configuration is nested one level deeper than in a request body.
+            value = parse(line.rstrip(), MAX_DEPTH + 1)
         except InvalidJSON as error:
-            return cls("", error=str(error))
+            # The report has the line of the file, and a record is one line.
+            return cls("", error=str(error).replace(" at line 1, column", " at column"))
         agent_id = value.get("id") if isinstance(value, dict) else None
         if not isinstance(agent_id, str):
             return cls("", value)

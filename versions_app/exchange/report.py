@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -135,11 +135,17 @@ def report_lines(report: Report, rows: Sequence[ReportRow], agents: AgentQuerySe
             row.action,
             labels[row.action],
             row.content.get("reason", ""),
-            [warning["message"] for warning in row.content.get("warnings", ())],
+            [warning_text(warning) for warning in row.content.get("warnings", ())],
             names.get(row.content.get("id", "")),
         )
         for row in rows
     ]
+
+
+def warning_text(warning: Mapping[str, str]) -> str:
+    """Return the message of a warning, with the path of what it does not name."""
+    message = warning["message"]
+    return message if warning.get("key", "") in message else f"{warning['field']}: {message}"
 
 
 def record_payload(row: ReportRow) -> dict[str, Any]:

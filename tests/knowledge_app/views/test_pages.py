@@ -14,6 +14,7 @@ from tests.knowledge_app.conftest import make_base, run_jobs
 pytestmark = pytest.mark.django_db
 
 PAGE = "/knowledge/handbook"
+NAMES = ["Hand_Book!", "Handbook", "知識"]
 
 
 def browser(role=Role.EDITOR, owner="support"):
@@ -39,6 +40,15 @@ def test_the_list_of_documents_cuts_long_metadata(base):
     assert "k" * 41 not in page
     assert "v" * 79 + "…" in page
     assert "v" * 81 not in page
+
+
+def test_the_key_of_a_new_base_is_made_from_its_name(base):
+    publisher = browser(Role.PUBLISHER)
+    fields = {"owner_id": "support", "embedder": "local/words", "chunk_size": 500, "chunk_overlap": 50}
+
+    pages = [publisher.post("/knowledge/+new", {**fields, "name": name}).headers["Location"] for name in NAMES]
+
+    assert pages == ["/knowledge/hand-book", "/knowledge/handbook-2", "/knowledge/knowledge"]
 
 
 def test_a_publisher_creates_changes_and_deletes_a_base(db):

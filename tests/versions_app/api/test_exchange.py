@@ -117,7 +117,7 @@ def test_each_invalid_record_is_refused_with_a_reason(api, stranger):
 
     reasons = [entry.get("reason", "") for entry in result["records"]]
     assert [entry["line"] for entry in result["records"]] == [1, 2, 3, 4, 5, 7]
-    assert reasons[0].startswith("The JSON cannot be read")
+    assert reasons[0].startswith("The JSON cannot be read at column 2: ")
     assert "instructions: This is required." in reasons[1]
     assert reasons[2] == "Agent with id theirs already exists"
     assert reasons[3] == "Publishing needs the Publisher role in elsewhere."

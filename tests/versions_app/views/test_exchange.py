@@ -108,6 +108,16 @@ def test_a_record_shows_unregistered_keys(publisher, agent):
     assert answer.content.decode().count("No tool is registered as &#x27;gone&#x27;.") == 1
 
 
+def test_a_record_names_what_nothing_reads(publisher, agent):
+    job = checked(publisher, record("new", frobnicate=1))
+
+    answer = publisher.get(address("job", job))
+
+    assert [line.warnings for line in answer.context["lines"]] == [
+        ["agent.frobnicate: This name is unknown. Nothing reads it."]
+    ]
+
+
 @pytest.mark.parametrize(("sent", "live"), [({}, "Concierge"), ({"publish": "yes"}, "Other")])
 def test_a_checked_file_is_imported_as_drafts_or_published(publisher, agent, sent, live):
     job = checked(publisher, record(agent.pk, name="Other"))
