@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access_app.permissions import granted_covers, require_granted_role, require_role
+from access_app.permissions import SHARED_OWNER, granted_covers, require_granted_role, require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, NotFound, Unavailable
 from agentcms.ids import parse_uuid
@@ -62,7 +62,10 @@ def scorer_list(request: HttpRequest) -> HttpResponse:
 @login_required
 def create_scorer_page(request: HttpRequest) -> HttpResponse:
     """Create a scorer."""
-    form = ScorerForm(request.POST or None, owners=selectable_owners(request.user, Role.EDITOR))
+    owners = selectable_owners(request.user, Role.EDITOR)
+    if not owners:
+        require_role(request.user, Role.EDITOR, SHARED_OWNER)
+    form = ScorerForm(request.POST or None, owners=owners)
     if form.is_valid():
         owner_id = form.cleaned_data["owner_id"]
         publish = request.POST.get("publish") == "yes"

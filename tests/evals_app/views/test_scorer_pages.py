@@ -34,6 +34,12 @@ def text(answer, status=200):
     return answer.content.decode()
 
 
+def test_creating_a_scorer_needs_a_role(client):
+    client.force_login(member("viewer", "support"))
+
+    assert "This needs the Editor role" in text(client.get("/new-scorer"), 403)
+
+
 def test_a_scorer_is_created_changed_compared_and_restored(client, publisher):
     created = client.post("/new-scorer", INCLUDES | {"owner_id": "support", "publish": "yes"})
     path = created.url
