@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -12,43 +14,65 @@ from jobs_app.models import Job
 
 
 class JobPlaces:
-    """The places for a kind of job in this process, at most `limit()`, and the jobs that wait, the first one first."""
+    """The places for a kind of job in this process, at most `limit()`, and the jobs that wait.
+
+    The jobs of an owner take turns with those of others, so that a team with many does not hold up the next one. Among
+    jobs of one owner, the first one is first.
+    """
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self.limit = limit
         self.lock = threading.Lock()
-        self.taken = 0
-        self.waiting: dict[UUID, None] = {}
+        self.running: Counter[str] = Counter()  # by owner
+        self.waiting: dict[UUID, str] = {}  # the owner of each
+        self.served: dict[str, float] = {}  # when an owner took a place last
 
-    def run(self, job: Job, work: Callable[[Job], Any]) -> Any:
+    @property
+    def taken(self) -> int:
+        return self.running.total()
+
+    def run(self, job: Job, work: Callable[[Job], Any], owner_id: str = "") -> Any:
         """Return the result of a job, or queue it again if it has to wait for a place."""
-        if not self.take(job):
+        if not self.take(job, owner_id):
             return runner.CONTINUES
         try:
             return work(job)
         finally:
-            self.free()
+            self.free(owner_id)
 
-    def take(self, job: Job) -> bool:
+    def take(self, job: Job, owner_id: str = "") -> bool:
         """Take a place for a job. Return False if it has to wait, and queue it again."""
         with self.lock:
-            self.waiting.setdefault(job.pk)
+            self.waiting.setdefault(job.pk, owner_id)
             self._forget_others_that_left(job.pk)
-            if [*self.waiting].index(job.pk) < self.limit() - self.taken:
-                self.taken += 1
+            if self._turns().index(job.pk) < self.limit() - self.taken:
+                self.running[owner_id] += 1
+                self.served[owner_id] = time.monotonic()
                 del self.waiting[job.pk]
                 return True
             job.release()
             return False
 
-    def free(self) -> None:
-        """Free a place, and call the job that has waited longest. Beat calls those of a process that died."""
+    def free(self, owner_id: str = "") -> None:
+        """Free a place, and call the job whose turn it is. Beat calls those of a process that died."""
         with self.lock:
-            self.taken -= 1
+            self.running[owner_id] -= 1
             self._forget_others_that_left()
-            first = next(iter(self.waiting), None)
+            first = next(iter(self._turns()), None)
         if first is not None:
             runner.send(first)
+
+    def _turns(self) -> list[UUID]:
+        """Return the waiting jobs in the order in which they take places.
+
+        First come those of owners that have fewest places, and among them of those that took one longest ago.
+        """
+        ahead = self.running.copy()
+        turn_of: dict[UUID, tuple[int, float]] = {}
+        for key, owner_id in self.waiting.items():
+            turn_of[key] = ahead[owner_id], self.served.get(owner_id, 0.0)
+            ahead[owner_id] += 1
+        return sorted(self.waiting, key=turn_of.__getitem__)
 
     def _forget_others_that_left(self, job_id: UUID | None = None) -> None:
         """Forget jobs that were deleted, or that another worker has taken."""

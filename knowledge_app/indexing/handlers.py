@@ -35,7 +35,9 @@ UNEXPECTED_MESSAGE = "An unexpected error stopped the indexing. The operator of 
 @job_handler(INDEX_DOCUMENT, "Indexing of a document")
 def run_indexing(job: Job) -> Any:
     """Index one document, unless it was deleted or a newer job has it."""
-    return places.run(job, index_document_of_job)
+    documents = Document.objects.filter(pk=job.parameters["document"])
+    owner_id = documents.values_list("base__owner_id", flat=True).first()
+    return places.run(job, index_document_of_job, owner_id or "")
 
 
 def index_document_of_job(job: Job) -> dict[str, Any]:
@@ -126,7 +128,8 @@ def run_reindexing(job: Job) -> Any:
 
     If the settings changed, all of it goes into another index, which then replaces the live one.
     """
-    return places.run(job, reindex_base_of_job)
+    owner_id = KnowledgeBase.objects.filter(pk=job.parameters["base"]).values_list("owner_id", flat=True).first()
+    return places.run(job, reindex_base_of_job, owner_id or "")
 
 
 def reindex_base_of_job(job: Job) -> dict[str, Any]:

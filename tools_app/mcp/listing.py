@@ -34,7 +34,8 @@ class ListingFailed(Unprocessable):
 @job_handler(LIST_TOOLS, "Listing of MCP tools")
 def run_listing(job: Job) -> Any:
     """List the tools of one server, or of all enabled ones. Report each server that failed."""
-    return places.run(job, list_tools_of_job)
+    server = McpServer.objects.filter(key=job.parameters.get("server"))
+    return places.run(job, list_tools_of_job, server.values_list("owner_id", flat=True).first() or "")
 
 
 def list_tools_of_job(job: Job) -> dict[str, Any]:

@@ -337,3 +337,19 @@ def test_documents_wait_for_a_place_in_the_worker(base):
     assert waiting == ["queued"] * 2
     assert [*base.documents.values_list("status", flat=True)] == ["ready"] * 2
     assert (places.taken, places.waiting) == (0, {})
+
+
+def test_documents_of_another_team_do_not_wait_for_all_of_one(base):
+    own = [add_text(base, name, "The port is eighty.") for name in ("One", "Two", "Three")]
+    other = add_text(make_base("other", owner="sales"), "Four", "The port is ninety.")
+    assert places.take(Job.objects.create_claimed(INDEX_DOCUMENT, {}), "support")
+    for document in (*own, other):
+        run_claimed(str(document.job_id))
+    places.free("support")
+
+    out_of_turn = run_claimed(str(own[0].job_id)).state
+    in_turn = run_claimed(str(other.job_id)).state
+    run_jobs()
+
+    assert (out_of_turn, in_turn) == ("queued", "done")
+    assert (places.taken, places.waiting) == (0, {})
