@@ -23,6 +23,7 @@ DELIMITERS = (",", ";", "\t")
 CHUNK_SIZE = 1 << 16
 EXTRA_CELLS = "\0"  # a name that no spreadsheet writes
 NOT_UTF8_MESSAGE = "This is not UTF-8. Save the file as UTF-8."
+LINE_ENDS_MESSAGE = "The line ends cannot be read. Save the file with line ends of Unix or Windows."
 NOT_A_LIST_MESSAGE = 'The file must be a JSON array of items, such as [{"input": "…"}].'
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -144,8 +145,9 @@ def _csv_records(file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
+            is_line_end = "new-line character" in str(error)
             message = f"The row cannot be read: {error}. Is a quotation mark missing or too many?"
-            raise UnreadableFile(line, message) from None
+            raise UnreadableFile(line, LINE_ENDS_MESSAGE if is_line_end else message) from None
 
 
 def _elements(file: IO[bytes]) -> Iterator[tuple[int, str]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry, Kind, registry
+from evals_app.experiments.spending import Spent
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
 from evals_app.scorers.results import MAX_SCORE, Answer, ScoreResult, answer_of_run
 from runs_app.engine.threads import run_db
@@ -99,7 +100,7 @@ async def read_answer(result: ExperimentResult) -> Answer:
     }
     if result.run is None:
         return Answer(**fields)
-    return await run_db(answer_of_run, result.run, **fields)
+    return await run_db(answer_of_run, result.run, Spent(result.tokens, result.cost), **fields)
 
 
 def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:

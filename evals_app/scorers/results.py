@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agents_app.configuration.schema import JSONObject
-from evals_app.experiments.spending import run_tree, spent_by_runs
+from evals_app.experiments.spending import Spent, run_tree, spent_by_runs
 from runs_app.models import AgentRun
 
 MAX_DEPTH = 5  # of sub-agents whose calls are counted
@@ -74,8 +74,12 @@ class Answer:
     run: AgentRun | None = None
 
 
-def answer_of_run(run: AgentRun, **fields: Any) -> Answer:
-    """Return the answer of a stored run. `fields` replace what the run says."""
+def answer_of_run(run: AgentRun, spent: Spent | None = None, **fields: Any) -> Answer:
+    """Return the answer of a stored run. `fields` replace what the run says.
+
+    `spent` is what the run and its sub-agents have spent, if it is known. Otherwise it is read.
+    """
+    spent = spent_by_runs(run_tree(run)) if spent is None else spent
     texts = [part["text"] for part in run.input["messages"][-1]["content"] if part["type"] == "text"]
     calls, steps = calls_of_run(run)
     values: dict[str, Any] = {
@@ -84,8 +88,8 @@ def answer_of_run(run: AgentRun, **fields: Any) -> Answer:
         "calls": calls,
         "steps": steps,
         "seconds": run.duration.total_seconds() if run.duration else None,
-        "cost": float(run.cost) if run.cost is not None else None,
-        "tokens": spent_by_runs(run_tree(run)).tokens,
+        "cost": float(spent.cost) if spent.cost is not None else None,
+        "tokens": spent.tokens,
         "instructions": run.filled_instructions,
         "run": run,
     }

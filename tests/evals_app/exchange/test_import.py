@@ -96,6 +96,7 @@ def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, sup
         ("groundTruth\nOne\n", "csv", (1, "columns: No column is the input. Map one to input.")),
         ("input,input.a\nOne,Two\n", "csv", (1, "columns: More than one column is mapped to input.")),
         ('input\nOne\n"Two\n', "csv", (3, "The row cannot be read: unexpected end of data.")),
+        ("input\rOne\rTwo\r", "csv", (1, "Save the file with line ends of Unix or Windows.")),
         (b"input\nOne\n\xff\n", "csv", (3, "This is not UTF-8.")),
         ('{"input": 1}\n[]\n', "jsonl", (2, "This is no JSON object.")),
         ('{"input": 1}\n{"input"\n', "jsonl", (2, "The JSON cannot be read at column 9")),

@@ -1,5 +1,7 @@
 """The tokens and the cost of scorers and sub-agents in experiments: in results, summaries, budgets and estimates."""
 
+from decimal import Decimal
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -16,10 +18,11 @@ from evals_app.experiments.ending import finish, set_end
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.jobs import Walk
 from evals_app.experiments.retrying import retry_failed
-from evals_app.experiments.spending import list_price
+from evals_app.experiments.spending import Spent, list_price
 from evals_app.experiments.stopping import end_early
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.records import create_scorer
+from evals_app.scorers.results import answer_of_run
 from runs_app.engine.leases import LOST_MESSAGE
 from runs_app.models import AgentRun
 from runs_app.providers import table
@@ -128,6 +131,22 @@ def test_the_tokens_of_sub_agents_count(agent):
     result = experiment.results.get()
     usages = [run.usage["totalTokens"] for run in AgentRun.objects.filter(experiment_id=experiment.pk)]
     assert (len(usages), result.tokens) == (2, sum(usages))
+
+
+def test_scorers_see_the_tokens_and_the_cost_of_sub_agents_which_results_know_already(agent):
+    run_experiment(make_dataset("One", "Two"), member("editor"), agent)
+    parent, child = ExperimentResult.objects.order_by("pk")
+    AgentRun.objects.filter(pk=parent.run_id).update(cost=0.25)
+    AgentRun.objects.filter(pk=child.run_id).update(cost=0.5, root_id=parent.run_id)
+    run = AgentRun.objects.get(pk=parent.run_id)
+
+    answer = answer_of_run(run)
+    with CaptureQueriesContext(connection) as queries:
+        known = answer_of_run(run, Spent(answer.tokens, Decimal("0.75")))
+
+    assert (answer.cost, answer.tokens) == (0.75, parent.tokens + child.tokens)
+    assert (known.cost, known.tokens) == (0.75, answer.tokens)
+    assert not [query for query in queries.captured_queries if '"root_id" = ' in query["sql"]]
 
 
 def test_the_estimate_has_the_cost_of_runs_sub_agents_and_judges(judge, agent):
