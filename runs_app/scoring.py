@@ -98,7 +98,7 @@ def score_columns(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {"score": finite(value)}
     score, cost = value.get("score"), value.get("cost")
-    said = {
+    texts = {
         "reason": str(value.get("reason") or "")[:5000],
         "details": value.get("details") or {},
         "label": str(value.get("label") or "")[:64],
@@ -106,7 +106,7 @@ def score_columns(value: Any) -> dict[str, Any]:
         "usage": value.get("usage") or {},
     }
     return {
-        **to_storable_json(said),
+        **to_storable_json(texts),
         "score": None if score is None else finite(score),
         "cost": None if cost is None else round(Decimal(str(cost)), 8),
         "scorer_version": value.get("version"),

@@ -62,6 +62,6 @@ def test_an_invalid_trajectory_moves_into_the_metadata_so_that_its_item_can_be_i
 
     for number, (row, value) in enumerate(zip(rows, values, strict=True)):
         row.refresh_from_db()
-        kept = {"n": number} if value in VALID else {"n": number, "invalidExpectedTrajectory": value}
-        assert (row.expected_trajectory, row.metadata) == (value if value in VALID else None, kept)
-        assert parse_item(item_to_body(row))["metadata"] == kept
+        metadata = {"n": number} if value in VALID else {"n": number, "invalidExpectedTrajectory": value}
+        assert (row.expected_trajectory, row.metadata) == (value if value in VALID else None, metadata)
+        assert parse_item(item_to_body(row))["metadata"] == metadata
