@@ -82,8 +82,8 @@ def create_hnsw_index(index: KnowledgeIndex) -> bool:
 def memory_for(count: int, dimensions: int) -> Iterator[None]:
     """Give PostgreSQL the memory to build a graph of so many vectors, unless its own setting is enough.
 
-    What does not fit into the memory takes twice as long and more. The memory is that of one process: shared memory, by
-    which several build a graph, is often limited to 64 MB in a container.
+    What does not fit into the memory takes twice as long and more. The memory is that of one process: the shared
+    memory, by which several build a graph, is often limited to 64 MB in a container.
     """
     needed = min(count * (dimensions * BYTES_PER_NUMBER + BYTES_PER_VECTOR) // 2**20 + 1, MAX_BUILD_MB)
     with connection.cursor() as cursor:

@@ -45,14 +45,14 @@ def split_text(
     has_marks = media_type in (media_types.MARKDOWN, media_types.HTML)
     splitter = (MarkdownSplitter if has_marks else TextSplitter)(size, overlap=overlap)
     starts = [position for position, _ in sections]
-    # A heading stands in the place of each passage below it. Alone it answers nothing, but it is like many questions.
-    placed_chunks = (
+    placed_chunks = [
         (position + start, chunk)
         for position, part in split_into_parts(text)
         for start, chunk in splitter.chunk_indices(part)
-    )
-    chunks = [part for part in placed_chunks if not (has_marks and has_only_headings(part[1]))]
-    for number, (start, chunk) in enumerate(chunks):
+    ]
+    # A heading stands in the place of each passage below it. Alone it answers nothing, but it is like many questions.
+    with_text = [part for part in placed_chunks if not (has_marks and has_only_headings(part[1]))]
+    for number, (start, chunk) in enumerate(with_text or placed_chunks):
         section = bisect_right(starts, start) - 1
         place = sections[section][1] if section >= 0 else ""
         yield Passage(number, chunk, start, start + len(chunk), place)

@@ -103,6 +103,13 @@ def test_hostile_html_is_read_or_stopped(content, settings):
     assert "aaaa" not in text
 
 
+@pytest.mark.parametrize(
+    ("text", "passages"), [("# Open\n\n# Close", ["# Open", "# Close"]), ("# A\n\nBe brief.", ["Be brief."])]
+)
+def test_a_text_of_headings_alone_is_found_by_them(text, passages):
+    assert [passage.text for passage in split_text(text, MARKDOWN, [], size=9, overlap=0)] == passages
+
+
 def test_a_text_of_headings_has_a_limited_number_of_places():
     text = f"# {'x' * 180}\n" + "## a\n" * 500_000
 
