@@ -102,6 +102,8 @@ def walk_or_fail(experiment: Experiment, job: Job) -> None:
             stop_runs(experiment)
         elif is_outage(error):
             raise error if runner.is_transient(error) else Unavailable from error
+        elif reason := missing_target_reason(walk):  # it was deleted while an item started
+            end_early(experiment, Experiment.Status.FAILED, reason, walk.scoring)
         else:
             fail_after_error(experiment, error, walk.scoring)
             raise
@@ -116,6 +118,15 @@ def is_outage(error: Exception) -> bool:
 
 def was_deleted(experiment: Experiment) -> bool:
     return not Experiment.objects.filter(pk=experiment.pk).exists()
+
+
+def missing_target_reason(walk: Walk) -> str:
+    """Return why the target of an experiment cannot run any more, or a blank text if it can."""
+    try:
+        targets.resolve(walk.experiment, walk.user)
+    except (ApiError, PermissionDenied) as error:
+        return str(error)
+    return ""
 
 
 def fail_after_error(experiment: Experiment, error: Exception, scoring: ScoringLoop) -> None:

@@ -1,7 +1,9 @@
 """Experiments that end by an error of the application: they are failed, and may be retried."""
 
 import pytest
+from django.db import IntegrityError
 
+from agents_app.models import Agent
 from evals_app.experiments.jobs import WALK, Walk
 from evals_app.experiments.retrying import retry_failed
 from evals_app.models import Experiment
@@ -49,6 +51,24 @@ def test_an_unexpected_error_fails_the_experiment_and_stops_its_runs(editor, set
     assert experiment.results.get().error["code"] == "stopped"
     wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the run")
     assert not Job.objects.filter(kind=WALK, state=Job.State.QUEUED).exists()
+
+
+def test_an_agent_that_is_deleted_while_an_item_starts_is_the_reason(editor, monkeypatch):
+    """PostgreSQL refuses the run of an agent that another transaction has just deleted."""
+    agent = AgentFactory(model=DEMO)
+    experiment = new_experiment(make_dataset("One"), editor, agent)
+
+    def lose_agent(walk, may_start=True):
+        Agent.objects.filter(pk=agent.pk).delete()
+        raise IntegrityError("Key (agent_id) is not present")
+
+    monkeypatch.setattr(Walk, "step", lose_agent)
+
+    job = run_job()
+
+    experiment.refresh_from_db()
+    assert (job.state, experiment.status) == (Job.State.DONE, "failed")
+    assert experiment.error == f"Target '{agent.pk}' of the experiment was not found"
 
 
 def test_a_failed_experiment_is_retried(editor, settings):
