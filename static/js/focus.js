@@ -6,7 +6,7 @@
   const { find, findAll, listen, openDialog, openerOf } = agentcms;
   const page = document.body;
 
-  let previous = null; // the focused element before the swap: element, id, name
+  let previous = null; // the focused element before the swap: element, id, selector by name
   let dialog = null; // the dialog that contained it
   let replacementId = ""; // the id of the element that takes the place of the focused link or button
 
@@ -16,7 +16,7 @@
     dialog = element?.closest("#dialogs > dialog");
     // A dialog that replaces another one returns the focus to the opener of the first.
     if (dialog) previous = openerOf(dialog);
-    else previous = element && element !== page ? { element, id: element.id, name: element.getAttribute("name") } : null;
+    else previous = element && element !== page ? { element, id: element.id, selector: selectorByName(element) } : null;
   });
 
   listen("htmx:after:swap", (event) => {
@@ -27,6 +27,13 @@
     if (previous?.element && !previous.element.isConnected) focusIfLost(findSuccessor(event.target));
     if (dialog?.isConnected && dialog.open) focusIfLost(dialog);
   });
+
+  // Buttons of one name differ in their values, and do different things.
+  function selectorByName(element) {
+    const name = element.getAttribute("name");
+    if (!name) return "";
+    return `[name="${CSS.escape(name)}"]${element.matches("button") ? `[value="${CSS.escape(element.value)}"]` : ""}`;
+  }
 
   function focusIfLost(element) {
     // When the focused element is removed, the browser moves the focus to the body.
@@ -40,7 +47,7 @@
     const root = target instanceof Element ? target : document;
     return (
       (previous.id && document.getElementById(previous.id)) ||
-      (previous.name && find(`[name="${CSS.escape(previous.name)}"]`, root)) ||
+      (previous.selector && find(previous.selector, root)) ||
       find("[data-focus]", root) ||
       (root instanceof Element && root !== page ? root : find("#main"))
     );
