@@ -155,7 +155,7 @@ def team(request: HttpRequest) -> HttpResponse:
     form = MemberForm(request.POST or None, owner_id=owner_id)
     if request.method == "POST" and form.is_valid():
         added = form.save()
-        messages.success(request, f"{added.user} is now {added.get_role_display().lower()}.")
+        messages.success(request, f"{added.user} now has the {added.get_role_display()} role.")
         return redirect(team_url(owner_id))
     return render_team(request, form, owner_id, owners)
 
@@ -197,7 +197,7 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
         messages.error(request, " ".join(error.messages))
     else:
         undo_url = f"{reverse('account:member', args=[membership.pk])}?{urlencode({'role': before})}"
-        message = f"{membership.user} is now {membership.get_role_display().lower()}."
+        message = f"{membership.user} now has the {membership.get_role_display()} role."
         messages.success(request, message, extra_tags=undo_url if may_undo(request, membership, before) else "")
     return redirect_page(request, team_url(membership.owner_id))
 

@@ -98,7 +98,8 @@ def team(owner_id="support"):
 def test_a_manager_adds_changes_and_removes_members(manager, ann):
     client = browser(manager)
 
-    client.post(team(), {"username": "ann", "role": "editor"})
+    added = client.post(team(), {"username": "ann", "role": "editor"}, follow=True)
+    assert "ann now has the Editor role." in added.content.decode()
     membership = Membership.objects.get(user=ann, owner_id="support")
     assert membership.role == "editor"
     client.post(reverse("account:member", args=[membership.pk]), {"role": "viewer"})
