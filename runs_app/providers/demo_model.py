@@ -6,6 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ MAX_DELAY = 2.0
 MAX_QUOTE_LENGTH = 120  # characters
 SIGNATURE = "I am the demo model"
 QUOTE_OF_INSTRUCTIONS = "My instructions begin:"
+# The end of what judges are asked for.
+SCORE_RANGE = re.compile(r"Give a score from (-?[\d.]+) to -?[\d.]+\. The sections ")
 REMEMBERED_TAG = "<remembered_from_other_conversation"
 
 STORY = (
@@ -57,7 +60,7 @@ def demo_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
             yield calls
             return
         if info.output_tools:
-            yield {0: build_call(info.output_tools[0], 0, "; ".join(results) or (prompts[-1] if prompts else ""))}
+            yield {0: build_call(info.output_tools[0], 0, "; ".join(results) or answer_as_judge(prompt) or prompt)}
             return
         for word in split_words(answer_text(name, prompts, results, info.instructions or "")):
             yield word
@@ -79,6 +82,15 @@ async def join_parts(stream: AsyncIterator[str | DeltaToolCalls]) -> ModelRespon
         else:
             calls += [ToolCallPart(call.name or "", call.json_args, call.tool_call_id or "") for call in part.values()]
     return ModelResponse(parts=calls or [TextPart(text)])
+
+
+def answer_as_judge(prompt: str) -> str:
+    """Return the answer of a judge, which begins with the lowest score, or a blank text for another prompt.
+
+    The first number of the prompt may be one of the answer that is judged.
+    """
+    lowest = SCORE_RANGE.search(prompt)
+    return f"{lowest[1]}: {SIGNATURE}, which cannot judge." if lowest else ""
 
 
 def user_prompts(messages: Sequence[ModelMessage]) -> Iterator[str]:

@@ -113,22 +113,22 @@ def test_a_judge_without_a_model_is_told_at_both_fields_in_words(client, publish
 
 
 def test_a_draft_that_was_never_live_is_told_so_and_can_be_the_target_of_an_experiment(client, publisher):
-    path = client.post("/new-scorer", INCLUDES | {"owner_id": "support"}).url
+    path = client.post("/new-scorer", INCLUDES | {"name": "Never live", "owner_id": "support"}).url
     dataset = make_dataset("Hello", owner_id="support")
 
     saved = text(client.post(f"{path}/edit", INCLUDES | {"name": "Says refund"}, follow=True))
-    form = text(client.get(f"/datasets/{dataset.pk}/experiments/start?target=scorer:mentions-refunds&version=draft"))
+    form = text(client.get(f"/datasets/{dataset.pk}/experiments/start?target=scorer:never-live&version=draft"))
 
     assert "No version is live yet" in saved
     assert "Restore v1" in saved
     assert "Restore v2" not in saved  # the newest version is what a restore would create
-    assert '<option value="scorer:mentions-refunds" selected>Says refund (mentions-refunds)</option>' in form
+    assert '<option value="scorer:never-live" selected>Says refund (never-live)</option>' in form
     assert re.search(r'value="exact"[^>]*>', form)
-    assert 'name="scorers" value="mentions-refunds"' not in form  # nothing is live that could score
+    assert 'name="scorers" value="never-live"' not in form  # nothing is live that could score
 
 
 def test_a_judge_with_the_demo_model_gives_a_score(client, publisher):
-    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get a refund.")
+    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get 50 euros.")
     model = {"provider": "demo", "name": "echo", "delay": 0}
     snapshot = {"name": "Manners", "type": "llm-judge", "model": model, "instructions": "Is it polite?"}
     create_scorer(snapshot, owner_id="support", author="ann", id="manners")
@@ -136,6 +136,7 @@ def test_a_judge_with_the_demo_model_gives_a_score(client, publisher):
     page = text(client.post("/scorers/manners/try", {"run": run.pk}))
 
     assert "<b>0.000</b>" in page
+    assert "I am the demo model, which cannot judge" in page
 
 
 def test_reading_the_page_of_a_scorer_calls_nothing(client, publisher, refunds):
