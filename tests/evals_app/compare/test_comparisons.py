@@ -260,7 +260,7 @@ def test_the_page_has_a_button_that_computes_a_failed_comparison_again(viewer, c
     answer = client.post(html.unescape(action), follow=True)
     do_jobs()
 
-    assert "The statistics are being computed." in answer.content.decode()
+    assert "The statistics are being computed and appear here" in answer.content.decode()
     assert "scores 0.21 higher" in client.get("/experiments/compare", query).content.decode()
 
 
