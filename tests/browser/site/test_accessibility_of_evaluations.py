@@ -100,7 +100,10 @@ def test_dialogs_break_no_rule(visit: Any, rows: Evaluations, axe: str):
 
 def test_forms_break_no_rule(visit: Any, rows: Evaluations, axe: str):
     visitor = visit("root")
-    paths = [f"/datasets/{rows.dataset}/{name}" for name in ("import", "settings", "versions", "versions/1")]
+    paths = [
+        "/experiments",
+        *(f"/datasets/{rows.dataset}/{name}" for name in ("import", "settings", "versions", "versions/1")),
+    ]
     paths += [f"/agents/{rows.agent}/gates/{name}" for name in ("add", rows.gate)]
     paths += [f"{rows.scorer}/edit", f"/runs/add-to-dataset?run={rows.run}", *dialogs_of(rows).values()]
 
