@@ -43,6 +43,8 @@ def test_calls_are_decided_with_the_keyboard(visit: Any, api: Any, desk: str, ax
     visitor = visit()
     page = visitor.goto(f"/approvals?agent={desk}")
     violations = find_violations(page, axe)
+    waiting = page.locator("#approval-tabs .count").first
+    count = int(waiting.inner_text())
     page.keyboard.press("n")
     expect(card(page, orders[0])).to_be_focused()
 
@@ -54,6 +56,7 @@ def test_calls_are_decided_with_the_keyboard(visit: Any, api: Any, desk: str, ax
 
     expect(card(page, orders[0])).to_contain_text("Approved by publisher")
     expect(page.locator(".toast")).to_contain_text("Issue a refund: approved. The run continues.")
+    expect(waiting).to_have_text(str(count - 1))
     page.keyboard.press("n")
     expect(card(page, orders[1])).to_be_focused()
     page.keyboard.press("d")
