@@ -89,8 +89,9 @@ class Engine:
 
     def _close_failed(self, run_id: UUID, message: str) -> None:
         """Write the end of a run that no task executes. Otherwise it would be running for ever."""
-        self.writer.add(run_id, build_chunk("error", error={"name": "Error", "message": message}))
-        self.writer.close(run_id, status=AgentRun.Status.FAILED, finish_reason="error", error=message)
+        with self.writer.one_commit():
+            self.writer.add(run_id, build_chunk("error", error={"name": "Error", "message": message}))
+            self.writer.close(run_id, status=AgentRun.Status.FAILED, finish_reason="error", error=message)
 
     async def _load_execute_run(self) -> Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]]:
         if self.execute_run is None:
@@ -230,8 +231,9 @@ class Engine:
     def _end_unbegun(self, run_id: UUID) -> None:
         """Write the end of a run that was cancelled before its task began. The task could not write it."""
         if not self.is_stopping:
-            self.writer.add(run_id, build_chunk("abort"))
-            self.writer.close(run_id, status=AgentRun.Status.CANCELLED)
+            with self.writer.one_commit():
+                self.writer.add(run_id, build_chunk("abort"))
+                self.writer.close(run_id, status=AgentRun.Status.CANCELLED)
         elif run_id in self.durable_ids:
             self.writer.hand_over(run_id, 0)
         else:

@@ -143,11 +143,12 @@ class Journal:
             started_at=started.started_at,
             finished_at=timezone.now(),
         )
-        if step_input.kind == RunStep.Kind.TOOL:
-            self.recorder.record_result(step_input.call_id, step_input.name, result)
         # The last answer of a run is written together with the end of the run.
         is_answer = step_input.kind == RunStep.Kind.MODEL
-        written = self.writer.write_step(self.run_id, done, at_once=not is_answer)
+        with self.writer.one_commit():
+            if step_input.kind == RunStep.Kind.TOOL:
+                self.recorder.record_result(step_input.call_id, step_input.name, result)
+            written = self.writer.write_step(self.run_id, done, at_once=not is_answer)
         if is_answer:
             self.answer_written = written
         else:

@@ -10,8 +10,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -128,6 +129,16 @@ class EventWriter:
             run.step_futures.append(future)
             self._write_within(STEP_DELAY if at_once else COMMIT_INTERVAL)
         return future
+
+    @contextmanager
+    def one_commit(self) -> Iterator[None]:
+        """Write what the block adds in one transaction. The block must not wait for anything.
+
+        Otherwise the thread may write an event alone. If the process is then killed, the next one repeats the step
+        that the event reports, and with it the event.
+        """
+        with self.changed:
+            yield
 
     def hurry(self) -> None:
         """Write at once what was added to be written later."""

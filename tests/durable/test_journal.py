@@ -1,6 +1,7 @@
 """The journal of a durable run: keys, marks, replays in another claim, and values that are hard to store."""
 
 from datetime import timedelta
+from threading import Event
 
 import pytest
 from django.utils import timezone
@@ -59,6 +60,46 @@ def test_the_keys_of_steps_name_no_agent_model_or_tool():
         ("0/m/2", "model", "done", 1),
         ("0/t/c0-0", "tool", "done", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("tool_name", "arguments", "status", "events"),
+    [
+        ("count", {"number": 1}, "succeeded", {"tool-result": "done", "finish": "succeeded"}),
+        ("refund", {"order": "A-1", "amount": 5}, "suspended", {"tool-call-approval": "suspended"}),
+    ],
+)
+def test_an_event_is_written_with_the_step_or_the_end_that_it_reports(
+    planned, monkeypatch, tool_name, arguments, status, events
+):
+    """Let the thread of the writer write each of these events before anything else is added, if it can."""
+    commits, is_written = [], Event()
+    add, save = writer.EventWriter.add, writer.save_snapshots
+
+    def add_and_let_write(self, run_id, data):
+        is_written.clear()
+        add(self, run_id, data)
+        if data["type"] in events:
+            self.hurry()
+            is_written.wait(0.5)
+
+    def save_and_note(snapshots, *args, **options):
+        for snapshot in snapshots.values():
+            states = {step.state for step in snapshot.steps if step.kind == "tool"}
+            states |= {str(snapshot.end["status"])} if snapshot.end else set()
+            commits.extend((data["type"], states) for data, _ in snapshot.chunks)
+        owned = save(snapshots, *args, **options)
+        is_written.set()
+        return owned
+
+    monkeypatch.setattr(writer.EventWriter, "add", add_and_let_write)
+    monkeypatch.setattr(writer, "save_snapshots", save_and_note)
+
+    run = start([[[tool_name, arguments]], "Done."], tools=[tool_name])
+    wait_until(lambda: AgentRun.objects.get(pk=run.pk).status == status, 30, status)
+
+    written = {kind: states for kind, states in commits if kind in events}
+    assert {kind: events[kind] in states for kind, states in written.items()} == dict.fromkeys(events, True)
 
 
 def test_a_tool_begins_after_the_answer_that_calls_it_is_written(planned, monkeypatch):

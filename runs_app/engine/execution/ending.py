@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from django.db.models import F
 from pydantic_ai.run import AgentRunResult
@@ -16,10 +17,7 @@ from runs_app.engine import failures, leases
 from runs_app.engine.execution.state import PreparedRun, RunExecution
 from runs_app.engine.threads import run_db
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, build_chunk, to_storable_json
-from runs_app.models import AgentRun
-
-if TYPE_CHECKING:
-    pass
+from runs_app.models import AgentRun, PendingCall
 
 log = logging.getLogger(__name__)
 
@@ -42,24 +40,33 @@ async def record_suspension(
     """Write the calls for which the run waits, with all that the next segment needs. No process executes it then."""
     calls = pending_calls(run, result.output, execution.segment, prepared.built.tools)
     report = await run_db(report_suspension, calls)
-    for chunk in report.chunks:
-        execution.recorder.add(chunk)
-    conversation = dump_conversation(
+    conversation = conversation_so_far(execution, prepared, calls, result)
+    with execution.engine.writer.one_commit():
+        for chunk in report.chunks:
+            execution.recorder.add(chunk)
+        is_written = execution.close(
+            build_chunk(SUSPENDED_TYPE),
+            status=AgentRun.Status.SUSPENDED,
+            calls=calls,
+            reported=report.below,
+            conversation=conversation,
+            expires_at=min((call.expires_at for call in calls if call.expires_at is not None), default=None),
+            worked_ms=execution.worked_ms,
+            output="",
+        )
+    await is_written
+
+
+def conversation_so_far(
+    execution: RunExecution, prepared: PreparedRun, calls: Iterable[PendingCall], result: AgentRunResult[Any]
+) -> dict[str, Any]:
+    """Return what the next segment of a run continues with."""
+    return dump_conversation(
         result.all_messages(),
         result.usage,
         steps=execution.recorder.steps,
         remembered_count=prepared.deps.remembered_count,
         call_uses=execution.journal.uses_without(calls) if execution.journal is not None else {},
-    )
-    await execution.close(
-        build_chunk(SUSPENDED_TYPE),
-        status=AgentRun.Status.SUSPENDED,
-        calls=calls,
-        reported=report.below,
-        conversation=conversation,
-        expires_at=min((call.expires_at for call in calls if call.expires_at is not None), default=None),
-        worked_ms=execution.worked_ms,
-        output="",
     )
 
 

@@ -100,8 +100,10 @@ class RunExecution:
         figures = {"usage": self.usage, "cost": self.model_run.usage.cost} if self.model_run else {}
         text = to_storable_json(self.recorder.text)
         self.columns = {"output": text, **self.columns, **self.memory_columns, **figures, **columns}
-        self.recorder.add(last)
-        return asyncio.wrap_future(self.engine.writer.close(self.run_id, **self.columns))
+        with self.engine.writer.one_commit():
+            self.recorder.add(last)
+            written = self.engine.writer.close(self.run_id, **self.columns)
+        return asyncio.wrap_future(written)
 
 
 def joined_warnings(known: list[dict[str, str]], added: Iterable[MissingReference]) -> list[dict[str, str]]:
