@@ -105,7 +105,7 @@ def test_no_box_asks_for_json(client, staff):
 
     boxes = re.findall(r"<textarea[^>]*name=\"(\w+)\"", page)
     assert boxes == ["description", "instructions"]
-    assert "<dt>LastMessages</dt><dd>3</dd>" in page
+    assert '<dt>LastMessages</dt><dd dir="auto">3</dd>' in page
     assert "All of it as JSON" in page
     assert "&quot;tone&quot;" in page
 
