@@ -39,6 +39,13 @@ def test_experiments_over_all_visible_datasets_are_listed(client, editor, django
     assert 'aria-current="page">Experiments' in page
 
 
+def test_the_list_of_experiments_names_failed_items(client, editor):
+    ended(make_dataset("One", owner_id="support"), [0.5])
+    Experiment.objects.update(total_items=6, succeeded_count=2, failed_count=4)
+
+    assert "6 of 6, 4 failed" in text(client.get("/experiments"))
+
+
 def test_an_experiment_shows_results_and_those_that_failed(client, editor):
     experiment = ended(make_dataset("First", "Second", owner_id="support"), [0.5, None])
     path = reverse("evals:experiment", args=[experiment.pk])
