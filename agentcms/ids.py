@@ -6,6 +6,7 @@ import time
 import unicodedata
 import uuid
 from collections import Counter
+from collections.abc import Collection
 from itertools import zip_longest
 
 LATIN = "LATIN"
@@ -75,3 +76,9 @@ def derive_clear_id(agent_id: str, default: str) -> str:
     """Return the normal form of an ID, or the default if it would look like another one or is no ID."""
     normal = unicodedata.normalize("NFKC", agent_id)
     return default if describe_ambiguity(normal) or "/" in normal or not normal.isprintable() else normal
+
+
+def first_unused(stem: str, used: Collection[str]) -> str:
+    """Return the stem, or the stem with the first number that makes it unused."""
+    numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
+    return next(candidate for candidate in (stem, *numbered) if candidate not in used)

@@ -10,6 +10,7 @@ from django.utils.text import slugify
 
 from access_app.role import SHARED_LABEL
 from agentcms.errors import BadRequest
+from agentcms.ids import first_unused
 from agentcms.vectors import local_embedders
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from knowledge_app.models import KnowledgeBase
@@ -85,9 +86,7 @@ class BaseForm(forms.ModelForm):
 def find_unused_key(name: str) -> str:
     """Return a key for a name, with the first number that makes it unused."""
     stem = slugify(name).replace("_", "-")[:MAX_STEM_LENGTH].strip("-") or "knowledge"
-    used = set(KnowledgeBase.objects.filter(key__startswith=stem).values_list("key", flat=True))
-    numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
-    return next(key for key in (stem, *numbered) if key not in used)
+    return first_unused(stem, set(KnowledgeBase.objects.filter(key__startswith=stem).values_list("key", flat=True)))
 
 
 class MetadataForm(forms.Form):

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
-from agentcms.ids import derive_clear_id
+from agentcms.ids import derive_clear_id, first_unused
 from agents_app.configuration.sub_agents import (
     dependents_payload,
     describe_dependents,
@@ -188,6 +188,4 @@ def copy_id(agent: Agent) -> str:
 
 def find_unused_id(stem: str) -> str:
     """Return the stem, or the stem with the first number that makes it unused."""
-    used = set(Agent.objects.filter(pk__startswith=stem).values_list("pk", flat=True))
-    numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
-    return next(candidate for candidate in (stem, *numbered) if candidate not in used)
+    return first_unused(stem, set(Agent.objects.filter(pk__startswith=stem).values_list("pk", flat=True)))
