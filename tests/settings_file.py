@@ -1,22 +1,32 @@
 """The settings of the application, evaluated with the environment of a test."""
 
-from functools import cache
-from types import CodeType
+import importlib
+import sys
 from typing import Any
 
 from agentcms.server.processes import PROJECT
 
-SETTINGS = PROJECT / "agentcms" / "settings.py"
+PACKAGE = "agentcms.settings"
+SETTINGS = PROJECT.joinpath(*PACKAGE.split("."))
 
 
-@cache
-def compiled_settings() -> CodeType:
-    """Return the code of the file. To compile it takes longer than to execute it."""
-    return compile(SETTINGS.read_text(), str(SETTINGS), "exec")
+def settings_source() -> str:
+    """Return the code of all modules of the settings."""
+    return "\n".join(path.read_text() for path in sorted(SETTINGS.glob("*.py")))
+
+
+def loaded_settings() -> list[str]:
+    return [name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")]
 
 
 def evaluate_settings() -> dict[str, Any]:
-    """Return the settings for the variables of this process."""
-    values: dict[str, Any] = {"__name__": "agentcms.settings", "__file__": str(SETTINGS)}
-    exec(compiled_settings(), values)
-    return values
+    """Return the settings for the variables of this process, whose own settings stay as they are."""
+    own = {name: sys.modules.pop(name) for name in loaded_settings()}
+    try:
+        return dict(vars(importlib.import_module(PACKAGE)))
+    finally:
+        for name in loaded_settings():
+            del sys.modules[name]
+        sys.modules.update(own)
+        if own:
+            sys.modules["agentcms"].settings = own[PACKAGE]

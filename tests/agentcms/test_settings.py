@@ -9,7 +9,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms.server.processes import PROJECT
-from tests.settings_file import SETTINGS, evaluate_settings
+from tests.settings_file import evaluate_settings, settings_source
 
 
 def manage(tmp_path, *arguments, **variables):
@@ -73,7 +73,7 @@ def test_an_invalid_value_is_refused_with_its_variable(tmp_path, monkeypatch, na
         evaluate_settings()
 
 
-READ = sorted(set(re.findall(r'environment\.(\w+)\(\s*"([A-Z_]+)"', SETTINGS.read_text())))
+READ = sorted(set(re.findall(r'environment\.(\w+)\(\s*"([A-Z_]+)"', settings_source())))
 BAD = {
     "read_int": ["many", "-1", "9999999999"],
     "read_bool": ["maybe"],

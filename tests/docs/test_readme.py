@@ -11,6 +11,7 @@ import pytest
 from agentcms.server.processes import PROJECT
 from tests.npm import install
 from tests.served import Served
+from tests.settings_file import settings_source
 
 README = (PROJECT / "README.md").read_text()
 
@@ -63,8 +64,7 @@ def test_every_documented_setting_is_read():
 
 
 def test_every_setting_is_documented():
-    settings = (PROJECT / "agentcms" / "settings.py").read_text()
-    read = set(re.findall(r'environment\.\w+\(\s*"([A-Z_]+)"', settings))
+    read = set(re.findall(r'environment\.\w+\(\s*"([A-Z_]+)"', settings_source()))
 
     assert {name for name in read if f"`{name}`" not in README} == set()
 

@@ -11,6 +11,7 @@ from runs_app.resolution import stored_agents
 from runs_app.stop_conditions import remove_stop_condition
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
+from tests.settings_file import settings_source
 
 pytestmark = pytest.mark.django_db
 
@@ -76,7 +77,7 @@ def test_a_stop_condition_is_registered_and_named_by_a_run(examples, idle_engine
 
 
 def test_every_named_setting_exists():
-    settings = (PROJECT / "agentcms" / "settings.py").read_text()
+    settings = settings_source()
     named = {name for name in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", DOCS) if name != "HTTPS_PROXY"}
 
     assert {name for name in named if f'"{name}"' not in settings} == set()

@@ -1,0 +1,70 @@
+"""Installed applications, middleware, templates, language and time."""
+
+from agentcms.settings.paths import BASE_DIR
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "django_htmx",
+    "agentcms",
+    "access_app",
+    "jobs_app",
+    "agents_app",
+    "versions_app",
+    "memory_app",
+    "runs_app",
+    "tools_app",
+    "knowledge_app",
+    "evals_app",
+]
+
+MIDDLEWARE = [
+    "agentcms.observability.middleware.RequestLogMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "agentcms.middleware.csp.ContentSecurityPolicyMiddleware",
+    "access_app.middleware.CorsMiddleware",
+    "agents_app.middleware.ChangeContextMiddleware",
+    "agentcms.middleware.api_fast_path.ApiFastPathMiddleware",
+    # The API fast path skips the middleware below, which only pages need.
+    "agentcms.middleware.compression.PageGZipMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "agentcms.middleware.method_not_allowed.MethodNotAllowedPageMiddleware",
+]
+
+ROOT_URLCONF = "agentcms.urls"
+WSGI_APPLICATION = "agentcms.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "agentcms.middleware.csp.csp",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "runs_app.views.approval_list.waiting_approvals",
+            ],
+        },
+    },
+]
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True

@@ -1,0 +1,20 @@
+"""Static files, stored files and uploads."""
+
+from agentcms import environment
+from agentcms.backends.storage import storage_config
+from agentcms.settings.paths import BASE_DIR, DATA_DIR
+
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGE_URL = environment.read_url("STORAGE_URL", "s3")
+STORAGES = {
+    "default": storage_config(STORAGE_URL, DATA_DIR, "files"),
+    "exchange": storage_config(STORAGE_URL, DATA_DIR, "exchange"),
+    "staticfiles": {"BACKEND": "agentcms.web.static_files.StaticFilesStorage"},
+}
+# Names with a hash, of Django or of the bundled editor (chunk-1A2B3C4D.js), never get another content.
+WHITENOISE_IMMUTABLE_FILE_TEST = r"(\.[0-9a-f]{12}|-[0-9A-Z]{8})\.\w+$"
+FILE_UPLOAD_TEMP_DIR = DATA_DIR / "tmp"  # beside local files, so that a finished file is moved and not copied
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
+FILE_UPLOAD_HANDLERS: list[str] = []  # only views with `accepts_upload` receive files
