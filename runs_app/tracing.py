@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from agentcms.tracing import spans
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.models import AgentRun, TraceRule
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from django.urls import path
 
-from runs_app.views import actions, approvals, notices, playground, runs, saved_inputs
+from runs_app.views import actions, approvals, notices, runs, saved_inputs
+from runs_app.views.playground import pages as playground
 from runs_app.views.usage import usage
 
 app_name = "runs"

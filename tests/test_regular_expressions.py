@@ -7,8 +7,8 @@ from django.conf import settings
 
 from agents_app.search import tokenizer
 from agents_app.search.snippets import word_pattern
-from runs_app.experiments.mocks import MISMATCH, PATTERNS
 from runs_app.providers.demo_calls import mention_pattern
+from runs_app.tool_mocks.mocks import MISMATCH, PATTERNS
 from tests.regular_expressions import CodePattern, code_patterns, find_slow_text, patterns_of_module
 
 # Functions that return the patterns which are put together at run time, by the function that does so.
@@ -16,7 +16,7 @@ BUILT = {
     "agentcms/web/static_files.py:compress": lambda: re.compile(settings.WHITENOISE_IMMUTABLE_FILE_TEST),
     "agents_app/search/tokenizer.py:_word_pattern": tokenizer._word_pattern,
     "agents_app/search/snippets.py:word_pattern": lambda: word_pattern("aa aaa ab -"),
-    "runs_app/experiments/mocks.py:": lambda: PATTERNS[MISMATCH],
+    "runs_app/tool_mocks/mocks.py:": lambda: PATTERNS[MISMATCH],
     "runs_app/providers/demo_calls.py:mention_pattern": lambda: mention_pattern("a-aa"),
 }
 

@@ -16,8 +16,8 @@ from evals_app.experiments.spending import Spent, add_earlier_spending, run_tree
 from evals_app.models import DatasetItem, ExperimentResult
 from evals_app.reports.tool_mocks import find_mock_failure, mock_report
 from runs_app.engine.leases import LOST_MESSAGE
-from runs_app.experiments.mocks import NO_PERSON_MESSAGE
 from runs_app.models import AgentRun
+from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE
 
 MAX_RETRIES = 5
 SCORE_COLUMNS = ("scores", "scores_tokens", "scores_cost")

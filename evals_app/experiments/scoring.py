@@ -13,7 +13,7 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments.spending import Spent
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
 from evals_app.scorers.results import MAX_SCORE, Answer, ScoreResult, answer_of_run
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import to_storable_json
 
 MAX_SCORERS = 100  # that score at once for one experiment: 20 answers with 5 judges

@@ -8,8 +8,8 @@ from typing import Any
 from agents_app.configuration.background_tasks import OVERRIDE
 from agents_app.configuration.schema import JSONObject
 from evals_app.scorers.results import ToolUse, calls_of_run
-from runs_app.experiments.mocks import NO_PERSON_MESSAGE, MockFailure, find_failure, matches, names_of_mock
 from runs_app.models import AgentRun
+from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE, MockFailure, find_failure, matches, names_of_mock
 
 
 def find_mock_failure(tree: Sequence[AgentRun]) -> tuple[str, MockFailure] | None:

@@ -12,7 +12,7 @@ from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
 from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScoreResult
 from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_version, score_by_snapshot
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.scoring import scorer_arguments
 
 log = logging.getLogger(__name__)

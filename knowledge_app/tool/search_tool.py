@@ -20,7 +20,7 @@ from knowledge_app.tool.facts import facts_of
 from knowledge_app.tool.fixed_filter import parse_fixed_filter
 from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_blocking
+from runs_app.engine.thread_pools import run_blocking
 
 
 def search_tool(key: str, entry: Entry) -> AgentTool:

@@ -21,7 +21,7 @@ from runs_app.approvals.errors import InvalidDecision
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.approvals.repeated_messages import MessageKey, find_answered_call, message_key, save_key
 from runs_app.engine.engine import get_engine
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.messages import InputMessage
 

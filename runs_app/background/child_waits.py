@@ -11,20 +11,20 @@ from django.db import transaction
 from django.utils import timezone
 
 from runs_app.approvals.lookup import CallTree
-from runs_app.background.slots import fill_places
+from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from runs_app.models.background_task import TaskStatus
 
 
 def suspend_task_of_child(child: AgentRun) -> None:
-    """Let the task of a child run wait with it, in the transaction that suspends the child run. Its place is free."""
+    """Let the task of a child run wait with it, in the transaction that suspends the child run. Its slot is free."""
     if child.parent_id is None:
         return
     # The parent is locked before the task, as where an awaited task ends.
     AgentRun.objects.select_for_update(of=("self",)).filter(pk=child.parent_id).only("pk").first()
     tasks = BackgroundTask.objects.of_child(child).filter(status=TaskStatus.RUNNING)
     if tasks.update(status=TaskStatus.SUSPENDED, suspended_at=timezone.now(), child_run_id=child.pk):
-        transaction.on_commit(partial(fill_places), robust=True)
+        transaction.on_commit(partial(fill_slots), robust=True)
 
 
 def suspend_payloads(tasks: Iterable[BackgroundTask]) -> dict[UUID, dict[str, Any]]:

@@ -15,7 +15,7 @@ from agentcms.db.locks import lock_name
 from agentcms.ids import uuid7
 from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration.background_tasks import AWAITED, BackgroundRules
-from runs_app.background.slots import fill_places
+from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 
 MAX_DEPTH = 3  # of tasks that start tasks
@@ -51,7 +51,7 @@ def find_or_create_task(call: BackgroundCall) -> BackgroundTask | None:
         if depth > MAX_DEPTH:
             return None
         task = create_task(call, depth)
-        transaction.on_commit(fill_places, robust=True)
+        transaction.on_commit(fill_slots, robust=True)
     return task
 
 

@@ -1,4 +1,4 @@
-"""The ends of background tasks. A task ends once, and then frees its place."""
+"""The ends of background tasks. A task ends once, and then frees its slot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from runs_app.approvals.resuming import settle_task_call
 from runs_app.background.end_signal import task_ended
-from runs_app.background.slots import fill_places
+from runs_app.background.slots import fill_slots
 from runs_app.engine import leases
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import MAX_PARENT_CALL_ID, TaskStatus
@@ -41,7 +41,7 @@ def end_task(
             return False
         if task.is_awaited:
             settle_task_call(task.pk, task.run_id)
-        transaction.on_commit(fill_places, robust=True)
+        transaction.on_commit(fill_slots, robust=True)
         transaction.on_commit(partial(task_ended.send, BackgroundTask, status=str(status)), robust=True)
     task.refresh_from_db()
     return True

@@ -30,7 +30,7 @@ from runs_app.building.tools import AgentTool, to_tool_result
 from runs_app.engine.context import RunDeps, ToolAttempt
 from runs_app.engine.execution.execute import execute_run
 from runs_app.engine.sub_runs import ABANDONED, RunTree
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.exceptions import RunInterrupted
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus

@@ -10,7 +10,7 @@ from django.utils import timezone
 from jobs_app.models import Job
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task, end_task, settle_task_of_child
-from runs_app.background.slots import fill_places
+from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus
 
@@ -27,13 +27,13 @@ def look_after_tasks() -> None:
         end_lost_tasks()
         cancel_tasks_of_cancelled_runs()
         settle_waiting_tasks()
-        fill_places()
+        fill_slots()
     deliver_due()
 
 
 def end_lost_tasks() -> int:
     """End the tasks whose job has failed or was deleted, and return their number."""
-    failed = BackgroundTask.objects.in_places().filter(job__state=Job.State.FAILED)
+    failed = BackgroundTask.objects.in_slots().filter(job__state=Job.State.FAILED)
     running = BackgroundTask.objects.filter(status=TaskStatus.RUNNING, job=None, child_run_id=None)
     orphaned = running.filter(started_at__lt=timezone.now() - LOST_TASK_AGE)
     tasks = [*failed[:BATCH], *orphaned[:BATCH]]

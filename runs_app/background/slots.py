@@ -1,4 +1,4 @@
-"""The places of background tasks: how many run at once, in all and of one agent. The others wait for a free place."""
+"""The slots of background tasks: how many run at once, in all and of one agent. The others wait for a free slot."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from runs_app.models import BackgroundTask
 RUN_TASK = "background_task"  # the kind of job
 
 
-def fill_places() -> int:
-    """Start waiting tasks, the oldest first, while places are free. Return their number."""
+def fill_slots() -> int:
+    """Start waiting tasks, the oldest first, while slots are free. Return their number."""
     if not BackgroundTask.objects.waiting().exists():
         return 0
     with transaction.atomic():
         lock_name("places of background tasks")
-        taken = Counter(BackgroundTask.objects.in_places().order_by().values_list("agent_key", flat=True))
+        taken = Counter(BackgroundTask.objects.in_slots().order_by().values_list("agent_key", flat=True))
         started = 0
         while taken.total() < settings.BACKGROUND_TASKS and (task := find_next(taken)) is not None:
             start_task(task)
@@ -31,13 +31,13 @@ def fill_places() -> int:
 
 
 def find_next(taken: Mapping[str, int]) -> BackgroundTask | None:
-    """Return the oldest waiting task of an agent that has a free place, however many other tasks are older."""
+    """Return the oldest waiting task of an agent that has a free slot, however many other tasks are older."""
     full = [agent for agent, count in taken.items() if count >= settings.BACKGROUND_TASKS_PER_AGENT]
     waiting = BackgroundTask.objects.waiting().exclude(agent_key__in=full)
     return waiting.order_by("created_at", "number").first()
 
 
 def start_task(task: BackgroundTask) -> None:
-    """Create the job of a task. The caller holds the lock of the places."""
+    """Create the job of a task. The caller holds the lock of the slots."""
     job = runner.enqueue(RUN_TASK, {"task": str(task.pk)})
     BackgroundTask.objects.filter(pk=task.pk).update(job=job)

@@ -23,7 +23,7 @@ from runs_app.approvals.lookup import TASK_ID
 from runs_app.background.dispatch import BackgroundCall, find_or_create_task
 from runs_app.building.tools import AgentTool, ask_person, report_failures_to_model
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import BackgroundTask
 

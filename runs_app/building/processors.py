@@ -34,7 +34,7 @@ from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
 from memory_app.history.signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.exceptions import RunError
 from runs_app.thread_signals.delivered import SignalPayload, delivered_text, signal_payload
 from runs_app.thread_signals.woken_input import save_in_input

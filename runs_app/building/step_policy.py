@@ -21,7 +21,7 @@ from pydantic_graph import End
 
 from runs_app.building.tool_names import tool_name
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_blocking
+from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.recorder import reports_finish_reason
 from runs_app.exceptions import RunError
 from runs_app.memory.last_messages import new_messages

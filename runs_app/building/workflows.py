@@ -14,7 +14,7 @@ from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message, text_of_value
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunError
 

@@ -19,7 +19,7 @@ from django.db import DatabaseError
 
 from agentcms.process.stall_watchdog import watch_loop
 from runs_app.engine import leases
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.events.notifications import notifier
 from runs_app.events.stream_chunks import build_chunk
 from runs_app.events.writer import EventWriter

@@ -20,7 +20,7 @@ from agents_app.models import Agent
 from runs_app.engine import leases
 from runs_app.engine.context import CallSubAgent
 from runs_app.engine.start.sub_run import start_child, start_durable_child
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import ChildSuspended, RunInterrupted
 from runs_app.models import AgentRun
 from runs_app.requests.options import Options

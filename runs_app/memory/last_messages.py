@@ -31,7 +31,7 @@ from memory_app.history.messages_for_model import UNPROCESSED
 from memory_app.observational.limits import ObservationLimits
 from runs_app.approvals.deferred_requests import NOT_EXECUTED_MESSAGE, unexecuted_calls, waits_for_calls
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.memory.open_runs import take_over
 from runs_app.thread_signals.delivered import signal_payload
 

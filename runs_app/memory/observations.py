@@ -20,7 +20,7 @@ from agents_app.configuration.references import MissingReference
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, observation_limits
 from memory_app.observational.observations_for_run import ObservedWindow, OpenWindow, open_window, reload_text
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.memory.model_requests import ModelAnswer
 from runs_app.memory.observation_chunks import activation_chunks, observation_chunk, status_chunk
 from runs_app.memory.observing import Observer, observe_now

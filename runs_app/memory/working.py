@@ -19,7 +19,7 @@ from memory_app.history.turns import is_shared
 from memory_app.working import values
 from runs_app.building.tool_names import WORKING_MEMORY_TOOL as TOOL_NAME
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 
 DATA_TAG = "working_memory_data"
 TEMPLATE_USE = (

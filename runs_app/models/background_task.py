@@ -45,11 +45,11 @@ class BackgroundTaskQuerySet(models.QuerySet["BackgroundTask"]):
         return self.filter(status__in=BackgroundTask.UNFINISHED_STATUSES)
 
     def waiting(self) -> Self:
-        """Filter to the tasks that wait for a place."""
+        """Filter to the tasks that wait for a slot."""
         return self.filter(status=TaskStatus.PENDING, job=None)
 
-    def in_places(self) -> Self:
-        """Filter to the tasks that occupy a place. One whose sub-agent has waited for a person occupies none."""
+    def in_slots(self) -> Self:
+        """Filter to the tasks that occupy a slot. One whose sub-agent has waited for a person occupies none."""
         occupying = (TaskStatus.PENDING, TaskStatus.RUNNING)
         return self.filter(status__in=occupying, job__isnull=False, child_run_id=None)
 

@@ -21,7 +21,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.usage import RequestUsage
 
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_blocking
+from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.recorder import CACHE_HIT, reports_finish_reason
 from runs_app.response_cache.flights import Flight, flight_of
 from runs_app.response_cache.key import CacheableRequest, NotCacheable, cache_key

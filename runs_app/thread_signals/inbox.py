@@ -16,7 +16,7 @@ from pydantic_graph import End
 
 from memory_app.history.signals import take_signals
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.requests.options import max_steps
 from runs_app.thread_signals.delivered import SignalPayload, delivered_text, signal_message
 

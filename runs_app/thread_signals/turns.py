@@ -15,7 +15,7 @@ from pydantic_ai.models import ModelRequestContext
 
 from memory_app.history.turns import Turn, caller_turn
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.thread_signals.delivered import signal_payload
 
 

@@ -22,8 +22,8 @@ from runs_app.forms.message import MAX_SAVED_INPUTS, SavedInputForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.requests.request_context import parse_request_context
 from runs_app.views.lookups import readable_runs
-from runs_app.views.playground_page import render_as_typed
-from runs_app.views.playground_variables import submitted_texts, texts_of_values
+from runs_app.views.playground.rendering import render_as_typed
+from runs_app.views.playground.variables import submitted_texts, texts_of_values
 
 NAME_LENGTH = 60  # of an input that is saved without a name
 

@@ -20,7 +20,7 @@ AFTER_DELIVERY = "after the delivery"
 # The function with a point before or after it, by the module that calls it.
 PLACES = {
     BEFORE_ROW: ("runs_app.building.background_tools", "find_or_create_task", "before"),
-    BEFORE_JOB: ("runs_app.background.dispatch", "fill_places", "before"),
+    BEFORE_JOB: ("runs_app.background.dispatch", "fill_slots", "before"),
     IN_TOOL: ("tests.durable.agent_tools", "wait_for_gate", "before"),
     BEFORE_DELIVERY: ("runs_app.background.execution", "deliver_results", "before"),
     IN_DELIVERY: ("runs_app.background.delivery", "note_delivery", "before"),

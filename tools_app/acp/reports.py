@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import build_chunk
 from runs_app.models import AgentRun
 from tools_app.acp.sessions import Place

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from access_app.permissions import SHARED_OWNER
 from agentcms.wire.validation import find_faults
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.table import AcpRecord
 from tools_app.acp.workspaces.folders import workspace_folder

@@ -28,7 +28,7 @@ from runs_app.building.agent import TOOLSET_ID, BuiltAgent
 from runs_app.building.tools import AgentTool, report_failures_to_model
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journaled import Journaled
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import RunError
 from tools_app.acp.connection.prompts import Prompt, PromptResult
 from tools_app.acp.errors import AcpError

@@ -12,8 +12,8 @@ from django.utils import timezone
 from access_app.caller import Caller
 from agentcms.errors import NotFound, Unprocessable
 from jobs_app.models import Job
-from jobs_app.places import JobPlaces
 from jobs_app.runner import enqueue, enqueue_unless_queued, job_handler
+from jobs_app.slots import JobSlots
 from tools_app.mcp.accepted_definitions import Listing, without_surplus
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import server_from_row
@@ -24,7 +24,7 @@ LIST_TOOLS = "list_mcp_tools"
 SECONDS_BETWEEN_LISTINGS = 60  # that calls of unknown tools start
 LISTINGS_PER_WORKER = 2  # at once: servers that do not answer must not occupy all threads
 
-places = JobPlaces(lambda: LISTINGS_PER_WORKER)
+slots = JobSlots(lambda: LISTINGS_PER_WORKER)
 
 
 class ListingFailed(Unprocessable):
@@ -35,7 +35,7 @@ class ListingFailed(Unprocessable):
 def run_listing(job: Job) -> Any:
     """List the tools of one server, or of all enabled ones. Report each server that failed."""
     server = McpServer.objects.filter(key=job.parameters.get("server"))
-    return places.run(job, list_tools_of_job, server.values_list("owner_id", flat=True).first() or "")
+    return slots.run(job, list_tools_of_job, server.values_list("owner_id", flat=True).first() or "")
 
 
 def list_tools_of_job(job: Job) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pydantic_ai import RunContext
 from agents_app.registry import Entry
 from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from tools_app.mcp.calls import call_tool
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames

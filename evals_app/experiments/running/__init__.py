@@ -1,1 +1,1 @@
-"""Parts of the work on an experiment in a process: the scoring of its answers, and its work in the foreground."""
+"""The work on an experiment in a process: on its items, on the scores of its answers, and in the foreground."""

@@ -9,7 +9,8 @@ import time
 from django.db import close_old_connections, connection
 
 from evals_app.experiments.ending import CANCELLED_MESSAGE, mark_cancelled
-from evals_app.experiments.jobs import Walk, fail_after_error, is_outage
+from evals_app.experiments.jobs import fail_after_error, is_outage
+from evals_app.experiments.running.walk import Walk
 from evals_app.experiments.stopping import end_at_once, end_early
 from evals_app.models import Experiment
 

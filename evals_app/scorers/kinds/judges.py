@@ -13,7 +13,7 @@ from evals_app.scorers.kinds.evaluators import evaluator_context
 from evals_app.scorers.kinds.sections import build_judge_model, escape_sections
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 
 JUDGE = "llm-judge"
 FRAME = (

@@ -16,17 +16,17 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.execution.state import PreparedRun, RunExecution, joined_warnings
 from runs_app.engine.execution.steps import follow_steps, record_steps
 from runs_app.engine.sub_runs import RunTree
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.engine.usage_limits import RunLimits, run_limits
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.stream_chunks import build_chunk, to_storable_json
-from runs_app.experiments.tools import experiment_tools
 from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
 from runs_app.requests.options import Options, merge_options, model_settings
 from runs_app.resolution import ResolvedAgent
 from runs_app.thread_signals.delivered import delivered_keys
 from runs_app.thread_signals.woken_input import SIGNALS, messages_of_woken
+from runs_app.tool_mocks.capability import experiment_tools
 
 if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent

@@ -15,7 +15,7 @@ from runs_app.approvals.segments import dump_conversation, pending_calls
 from runs_app.approvals.suspending import report_suspension
 from runs_app.engine import failures, leases
 from runs_app.engine.execution.state import PreparedRun, RunExecution
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, build_chunk, to_storable_json
 from runs_app.models import AgentRun, PendingCall
 

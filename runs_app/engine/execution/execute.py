@@ -18,7 +18,7 @@ from runs_app.engine.execution.ending import record_cancelled, record_failure, r
 from runs_app.engine.execution.state import RunExecution
 from runs_app.engine.journal import current_journal, describe_step, load_steps
 from runs_app.engine.sub_runs import RunResult, RunTree
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.events.durable_recorder import WrittenEvents, load_written_events
 from runs_app.exceptions import JournalError, RunError
 from runs_app.models import AgentRun

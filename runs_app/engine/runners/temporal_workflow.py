@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 
 from runs_app.engine.engine import get_engine
 from runs_app.engine.leases import is_executed
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 
 TEMPORAL_WORKFLOW = "perform-run"
 ACTIVITY_HEARTBEAT_INTERVAL = 1.0  # seconds

@@ -17,8 +17,8 @@ from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
-from evals_app.experiments.jobs import Walk
 from evals_app.experiments.running import foreground
+from evals_app.experiments.running.walk import Walk
 from evals_app.models import Dataset, Experiment
 from runs_app.models import AgentRun
 from runs_app.providers import table

@@ -6,7 +6,7 @@ from django.db.models import ProtectedError
 from agentcms.errors import ApiError
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.experiments.ending import finish
-from evals_app.experiments.jobs import Walk
+from evals_app.experiments.running.walk import Walk
 from evals_app.models import Experiment, ReleaseGate
 from runs_app.models import AgentRun
 from tests.evals_app.experiment_runs import make_dataset, new_experiment

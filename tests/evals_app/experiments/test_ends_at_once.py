@@ -8,9 +8,10 @@ from evals_app.experiments import external
 from evals_app.experiments.creation import save_experiment
 from evals_app.experiments.ending import count_so_far, finish, mark_cancelled
 from evals_app.experiments.external import finalize, run_item, submit_result
-from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.jobs import WALK
 from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.running.walk import Walk
 from evals_app.experiments.stopping import end_early, request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner

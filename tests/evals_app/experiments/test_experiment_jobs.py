@@ -12,8 +12,9 @@ from agents_app.editing.change_context import change
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
 from evals_app.experiments import jobs
-from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.jobs import WALK
 from evals_app.experiments.results import store_result
+from evals_app.experiments.running.walk import Walk, free_slots
 from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
@@ -324,7 +325,7 @@ def test_experiments_of_other_teams_get_their_share(editor, settings):
     new_experiment(make_dataset("One", pk="sales", owner_id="sales"), other, sales)
     experiment = new_experiment(make_dataset(*range(9)), editor, AgentFactory(model=DEMO), maxConcurrency=9)
 
-    assert jobs.free_places(experiment) == 2
+    assert free_slots(experiment) == 2
 
 
 def test_an_experiment_runs_with_the_rights_that_its_user_has_now(editor, agent):
@@ -405,9 +406,9 @@ def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent
     def run(number):
         return runner.run_claimed(str(queued[number].pk)).state
 
-    assert jobs.places.take(Job.objects.create_claimed(WALK, {}))
+    assert jobs.slots.take(Job.objects.create_claimed(WALK, {}))
     while_taken = [run(number) for number in range(3)]
-    jobs.places.free()
+    jobs.slots.free()
     out_of_turn = run(2)
     queued[0].discard()  # nothing waits for a job that is gone
     in_turn = [run(1), run(2)]
@@ -415,17 +416,17 @@ def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent
     assert (while_taken, out_of_turn, in_turn) == (["queued"] * 3, "queued", ["done"] * 2)
     assert [row.status for row in Experiment.objects.order_by("created_at")] == ["pending", "completed", "completed"]
     assert Job.objects.get(pk=queued[1].pk).attempts == 1
-    assert (jobs.places.taken, jobs.places.waiting) == (0, {})
+    assert (jobs.slots.taken, jobs.slots.waiting) == (0, {})
 
 
 def test_a_cancelled_experiment_ends_without_a_place(editor, agent, settings):
     settings.EXPERIMENTS_PER_WORKER = 1
     experiment = new_experiment(make_dataset("One"), editor, agent)
-    assert jobs.places.take(Job.objects.create_claimed(WALK, {}))
+    assert jobs.slots.take(Job.objects.create_claimed(WALK, {}))
     request_cancel(experiment)
 
     work()
-    jobs.places.free()
+    jobs.slots.free()
 
     experiment.refresh_from_db()
-    assert (experiment.status, jobs.places.taken) == ("cancelled", 0)
+    assert (experiment.status, jobs.slots.taken) == ("cancelled", 0)

@@ -6,8 +6,9 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import ConnectionError as ValkeyError
 
-from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.jobs import WALK
 from evals_app.experiments.running import foreground
+from evals_app.experiments.running.walk import Walk
 from jobs_app import runner
 from jobs_app.models import Job
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work

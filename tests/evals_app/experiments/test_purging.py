@@ -13,7 +13,7 @@ from evals_app.datasets.changes import change_item
 from evals_app.datasets.from_runs import item_of_run
 from evals_app.datasets.purging import purge_item
 from evals_app.experiments.external import submit_result
-from evals_app.experiments.jobs import Walk
+from evals_app.experiments.running.walk import Walk
 from evals_app.models import ExperimentResult, ItemVersion
 from jobs_app import runner
 from memory_app.models import Message, Thread

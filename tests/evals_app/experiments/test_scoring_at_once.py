@@ -10,8 +10,9 @@ from django.utils import timezone
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments import jobs, scoring, stopping
 from evals_app.experiments.ending import finish
-from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.jobs import WALK
 from evals_app.experiments.running.foreground import run_to_end
+from evals_app.experiments.running.walk import Walk
 from evals_app.experiments.stopping import end_early
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner

@@ -16,8 +16,8 @@ from evals_app.experiments.direct.calls import insert_row, perform
 from evals_app.experiments.direct.targets import find_callee
 from evals_app.experiments.ending import finish, set_end
 from evals_app.experiments.estimate import estimate_cost
-from evals_app.experiments.jobs import Walk
 from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.running.walk import Walk
 from evals_app.experiments.spending import Spent, list_price
 from evals_app.experiments.stopping import end_early
 from evals_app.models import Experiment, ExperimentResult

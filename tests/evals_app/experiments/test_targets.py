@@ -9,10 +9,9 @@ from django.utils import timezone
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import registry, workflow
-from evals_app.experiments import jobs
 from evals_app.experiments.direct.calls import insert_row, perform
-from evals_app.experiments.jobs import Walk
 from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.running.walk import Walk, free_slots
 from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.targets import resolve
 from evals_app.models import Dataset, Experiment, ItemVersion
@@ -231,7 +230,7 @@ def test_calls_count_against_the_limit_of_experiments(editor, settings):
     for version in ItemVersion.objects.all()[:2]:
         insert_row(experiment, version, 0)
 
-    assert jobs.free_places(experiment) == 1
+    assert free_slots(experiment) == 1
 
 
 def test_failed_calls_are_made_again(editor):

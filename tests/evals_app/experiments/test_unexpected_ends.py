@@ -4,8 +4,9 @@ import pytest
 from django.db import IntegrityError
 
 from agents_app.models import Agent
-from evals_app.experiments.jobs import WALK, Walk
+from evals_app.experiments.jobs import WALK
 from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.running.walk import Walk
 from evals_app.models import Experiment
 from jobs_app import runner
 from jobs_app.models import Job

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from runs_app.background.slots import fill_places
+from runs_app.background.slots import fill_slots
 from runs_app.models import BackgroundTask
 from tests.factories import AgentFactory, UserFactory
 from tests.runs_app.background.test_api import task_of
@@ -22,11 +22,11 @@ def test_at_most_ten_tasks_run_at_once_in_all_and_five_of_one_agent():
         for number in range(7):
             task_of(run, call_key=f"c{number}", number=number, status="pending")
 
-    started = fill_places()
+    started = fill_slots()
 
-    places = Counter(BackgroundTask.objects.in_places().values_list("agent_key", flat=True))
+    places = Counter(BackgroundTask.objects.in_slots().values_list("agent_key", flat=True))
     assert (started, sorted(places.values())) == (10, [5, 5])
-    assert fill_places() == 0
+    assert fill_slots() == 0
 
 
 def test_countless_tasks_of_one_agent_leave_places_to_others():
@@ -40,7 +40,7 @@ def test_countless_tasks_of_one_agent_leave_places_to_others():
     BackgroundTask.objects.bulk_create(copies)
     task_of(runs[1], call_key="late", status="pending")
 
-    assert fill_places() == 6
+    assert fill_slots() == 6
 
-    places = Counter(BackgroundTask.objects.in_places().values_list("agent_key", flat=True))
+    places = Counter(BackgroundTask.objects.in_slots().values_list("agent_key", flat=True))
     assert places == {agents[0].pk: 5, agents[1].pk: 1}

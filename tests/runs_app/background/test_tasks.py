@@ -43,14 +43,14 @@ def test_at_most_five_tasks_of_an_agent_run_at_once_and_the_rest_wait(tasks, set
     wait_until(lambda: BackgroundTask.objects.filter(status="running").count() == 5, 60, lambda: [*states.all()])
     wait_for_end(run)
     running = BackgroundTask.objects.filter(status="running").count()
-    places = BackgroundTask.objects.in_places().count()
+    places = BackgroundTask.objects.in_slots().count()
     tasks.open("all")
 
     ended = tasks.wait(run, *["completed"] * 20)
 
     assert (running, places) == (5, 5)
     assert [task.result for task in ended] == [f"result {number}" for number in range(20)]
-    assert BackgroundTask.objects.in_places().count() == 0
+    assert BackgroundTask.objects.in_slots().count() == 0
 
 
 def test_a_failed_task_is_retried_as_often_as_its_call_says(tasks, flaky, monkeypatch):
@@ -87,7 +87,7 @@ def test_a_cancelled_task_is_stopped_and_reported_and_its_place_is_free(tasks):
 
     assert (was_cancelled, again) == (True, False)
     assert [chunk["payload"]["taskId"] for chunk in chunks(run, "background-task-cancelled")] == [str(task.pk)]
-    assert BackgroundTask.objects.in_places().count() == 0
+    assert BackgroundTask.objects.in_slots().count() == 0
 
 
 def test_cancelling_a_run_cancels_its_tasks_and_reports_nothing(tasks):

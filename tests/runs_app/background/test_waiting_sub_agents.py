@@ -76,7 +76,7 @@ def test_an_approved_sub_agent_completes_its_task(start, tasks, options, notes):
     before = observe(observer)
     reap_runs()
     reaper.look_once()
-    places = BackgroundTask.objects.in_places().count()
+    places = BackgroundTask.objects.in_slots().count()
 
     call = decide_only(tasks.user, "approve")
     (ended,) = tasks.wait(run, "completed")

@@ -9,7 +9,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
 from runs_app.engine.engine import get_engine
-from runs_app.engine.threads import run_blocking
+from runs_app.engine.thread_pools import run_blocking
 from runs_app.events import writer
 from runs_app.events.pending_runs import PendingRun, take_snapshot
 from tests.factories import AgentFactory, member

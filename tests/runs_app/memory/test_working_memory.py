@@ -8,7 +8,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from agents_app.registry import Entry, Kind, registry
 from memory_app.models import Participant, Resource, Thread, WorkingRevision
 from memory_app.working import values
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member

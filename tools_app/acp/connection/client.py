@@ -20,7 +20,7 @@ from acp.schema import (
 )
 from pydantic import BaseModel
 
-from runs_app.engine.threads import run_blocking
+from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.stream_chunks import truncate_text, truncate_value
 from tools_app.acp.permissions import (
     CANNOT_ASK_MESSAGE,

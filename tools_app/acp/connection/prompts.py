@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from acp.schema import Usage
 
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from tools_app.acp.call_signal import acp_prompted
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_answers

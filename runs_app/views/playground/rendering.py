@@ -16,17 +16,17 @@ from agents_app.views.access import has_role_for, role_requirement
 from agents_app.views.header import AgentTab, header_context
 from runs_app.forms.message import MessageForm
 from runs_app.models import SavedInput
-from runs_app.views.playground_columns import (
+from runs_app.views.playground.columns import (
     MAX_COLUMNS,
     TryColumn,
     TryPageParams,
     build_columns,
     parse_version_choice,
 )
-from runs_app.views.playground_differences import mark_differences
-from runs_app.views.playground_memory.conversations import conversation_link, conversation_options
-from runs_app.views.playground_memory.facts import FactField, fact_fields, may_try_facts
-from runs_app.views.playground_variables import VariablesForm, submitted_texts, variables_of_all
+from runs_app.views.playground.conversations import conversation_link, conversation_options
+from runs_app.views.playground.differences import mark_differences
+from runs_app.views.playground.facts import FactField, fact_fields, may_try_facts
+from runs_app.views.playground.variables import VariablesForm, submitted_texts, variables_of_all
 from versions_app.models.version import get_head_version, get_live_version
 
 

@@ -29,8 +29,8 @@ from runs_app.providers.table import get_table, model_unavailable_reason
 from runs_app.requests.facts import find_facts, with_variants
 from runs_app.resolution import ResolvedAgent, Target, stored_agents
 from runs_app.views.approval_cards import add_cards
-from runs_app.views.playground_memory.conversations import NEW, find_chosen_threads, last_run_of
-from runs_app.views.playground_memory.facts import FactTexts, chosen_variants, fact_values, submitted_facts
+from runs_app.views.playground.conversations import NEW, find_chosen_threads, last_run_of
+from runs_app.views.playground.facts import FactTexts, chosen_variants, fact_values, submitted_facts
 from versions_app.models import AgentVersion
 
 MAX_COLUMNS = 3

@@ -28,14 +28,14 @@ from runs_app.engine.start.run import start_run
 from runs_app.forms.message import MessageForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.requests.request_context import parse_request_context
-from runs_app.views.playground_columns import (
+from runs_app.views.playground.columns import (
     TryColumn,
     TryPageParams,
     build_columns,
     load_answers,
 )
-from runs_app.views.playground_memory.facts import fact_values
-from runs_app.views.playground_page import (
+from runs_app.views.playground.facts import fact_values
+from runs_app.views.playground.rendering import (
     continues_conversation,
     next_choice,
     page_params,
@@ -44,7 +44,7 @@ from runs_app.views.playground_page import (
     render_playground,
     variables_form,
 )
-from runs_app.views.playground_variables import submitted_texts, texts_of_values, typed_values
+from runs_app.views.playground.variables import submitted_texts, texts_of_values, typed_values
 
 NEW_COLUMNS = ("add", "drop", "")  # actions after which the columns may have other variables; "" selects a version
 RUN_IN_PROGRESS_MESSAGE = "The previous run is still in progress. Wait for it, or stop it."

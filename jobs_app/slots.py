@@ -1,4 +1,4 @@
-"""Places for long jobs in a worker. More of them wait without a thread, so that other jobs and runs go on."""
+"""Slots for long jobs in a worker. More of them wait without a thread, so that other jobs and runs go on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jobs_app import runner
 from jobs_app.models import Job
 
 
-class JobPlaces:
-    """The places for a kind of job in this process, at most `limit()`, and the jobs that wait.
+class JobSlots:
+    """The slots for a kind of job in this process, at most `limit()`, and the jobs that wait.
 
     The jobs of an owner take turns with those of others, so that a team with many does not hold up the next one. Among
     jobs of one owner, the first one is first.
@@ -25,14 +25,14 @@ class JobPlaces:
         self.lock = threading.Lock()
         self.running: Counter[str] = Counter()  # by owner
         self.waiting: dict[UUID, str] = {}  # the owner of each
-        self.served: dict[str, float] = {}  # when an owner took a place last
+        self.served: dict[str, float] = {}  # when an owner took a slot last
 
     @property
     def taken(self) -> int:
         return self.running.total()
 
     def run(self, job: Job, work: Callable[[Job], Any], owner_id: str = "") -> Any:
-        """Return the result of a job, or queue it again if it has to wait for a place."""
+        """Return the result of a job, or queue it again if it has to wait for a slot."""
         if not self.take(job, owner_id):
             return runner.CONTINUES
         try:
@@ -41,7 +41,7 @@ class JobPlaces:
             self.free(owner_id)
 
     def take(self, job: Job, owner_id: str = "") -> bool:
-        """Take a place for a job. Return False if it has to wait, and queue it again."""
+        """Take a slot for a job. Return False if it has to wait, and queue it again."""
         with self.lock:
             self.waiting.setdefault(job.pk, owner_id)
             self._forget_others_that_left(job.pk)
@@ -54,7 +54,7 @@ class JobPlaces:
             return False
 
     def free(self, owner_id: str = "") -> None:
-        """Free a place, and call the job whose turn it is. Beat calls those of a process that died."""
+        """Free a slot, and call the job whose turn it is. Beat calls those of a process that died."""
         with self.lock:
             self.running[owner_id] -= 1
             self._forget_others_that_left()
@@ -63,9 +63,9 @@ class JobPlaces:
             runner.send(first)
 
     def _turns(self) -> list[UUID]:
-        """Return the waiting jobs in the order in which they take places.
+        """Return the waiting jobs in the order in which they take slots.
 
-        First come those of owners that have fewest places, and among them of those that took one longest ago.
+        First come those of owners that have fewest slots, and among them of those that took one longest ago.
         """
         ahead = self.running.copy()
         turn_of: dict[UUID, tuple[int, float]] = {}

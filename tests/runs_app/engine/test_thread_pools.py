@@ -6,7 +6,7 @@ import threading
 import pytest
 from django.db import connections
 
-from runs_app.engine.threads import run_blocking, run_db
+from runs_app.engine.thread_pools import run_blocking, run_db
 from tests.factories import UserFactory
 
 

@@ -24,10 +24,10 @@ from runs_app.building.step_policy import needs_approval
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import current_journal
 from runs_app.engine.step_input import MOCK_PREFIX, identify_mock
-from runs_app.engine.threads import run_db
+from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import RunError
-from runs_app.experiments.mocks import NO_PERSON_MESSAGE, matches, missing_mock_message
 from runs_app.models import RunStep
+from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE, matches, missing_mock_message
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from runs_app.display.answer import RunView
 from runs_app.display.transcript import TextPart, TextSpan
-from runs_app.views.playground_columns import TryColumn
+from runs_app.views.playground.columns import TryColumn
 from versions_app.compare.diff import replaced_blocks
 
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")

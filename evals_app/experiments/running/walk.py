@@ -1,0 +1,229 @@
+"""The work on the items of an experiment in one process: it starts them and stores their results."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from agentcms.db.locks import lock_name
+from agentcms.errors import ApiError
+from evals_app.experiments import targets
+from evals_app.experiments.direct.calls import Calls
+from evals_app.experiments.direct.targets import Callee
+from evals_app.experiments.ending import count_so_far, finish, lock_if_startable, stop_reason
+from evals_app.experiments.items import MustWait, start_item
+from evals_app.experiments.results import MAX_RETRIES, open_row, was_lost
+from evals_app.experiments.running.scoring_loop import ScoringLoop
+from evals_app.experiments.stopping import end_early, end_stuck_run, stop_runs
+from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from jobs_app.models import Job
+from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+POLL_INTERVAL = 0.1  # seconds
+RENEWAL_INTERVAL = 3.0  # seconds between two renewals of the lease of the job
+COLLECTING_SECONDS = 0.5  # before a walk looks at the budget again
+
+
+class Walk:
+    """The work on an experiment in this process."""
+
+    def __init__(self, experiment: Experiment, job: Job | None) -> None:
+        self.experiment, self.job = experiment, job
+        self.agent: ResolvedAgent | None = None
+        self.calls: Calls | None = None  # in place of an agent
+        self.renewed_at = time.monotonic()
+        self.scoring = ScoringLoop(experiment.concurrency)
+        self.unscored = 0  # answers that are scored now or wait for it
+        self.steps = 0  # that ended without an error
+        self.failed_to_start = 0  # items that could not run, since they were counted last
+        self.cursors = [UUID(int=0)] * experiment.repeats  # the last item that was started, by attempt
+
+    def work(self, seconds: float) -> None:
+        """Start items and store results until the experiment ends or the time is over."""
+        deadline = time.monotonic() + seconds
+        if not self.begin():
+            return
+        while not self.experiment.is_finished:
+            is_over = time.monotonic() >= deadline
+            if is_over and not (self.scoring.open or (self.calls and self.calls.open)):
+                break
+            if not self.step(may_start=not is_over):
+                self.scoring.pause(POLL_INTERVAL)
+            self.steps += 1
+            self.renew()
+        self.close()
+
+    def close(self) -> None:
+        """Wait for nothing. Calls that are still open store their results themselves; open scores are lost."""
+        self.scoring.close()
+        if self.calls is not None:
+            self.calls.close()
+
+    def begin(self) -> bool:
+        """Find the target and mark the experiment as running. Return False if it cannot run."""
+        experiment = self.experiment
+        try:
+            target = targets.resolve(experiment, self.user)
+        except (ApiError, PermissionDenied) as error:
+            end_early(experiment, Experiment.Status.FAILED, str(error))
+            return False
+        if isinstance(target, Callee):
+            self.calls = self.calls or Calls(experiment, target)
+        else:
+            self.agent = target
+        rows = Experiment.objects.filter(pk=experiment.pk, status=Experiment.Status.PENDING)
+        rows.update(status=Experiment.Status.RUNNING, started_at=timezone.now())
+        experiment.refresh_from_db(fields=["status", "started_at"])
+        return True
+
+    @property
+    def user(self) -> User:
+        """The user who started the experiment. Raise ApiError if the account is gone."""
+        user = self.experiment.created_by
+        if user is None or not user.is_active:
+            raise ApiError(403, "The account that started the experiment is not active.", "forbidden")
+        return user
+
+    def step(self, may_start: bool = True) -> bool:
+        """Store results, and start what is free. Return True if anything happened."""
+        experiment = self.experiment
+        experiment.refresh_from_db(fields=["cancel_requested_at", "status"])
+        if experiment.is_finished:
+            return True
+        collected = self.collect(may_score=may_start) + self.failed_to_start
+        if collected:
+            count_so_far(experiment)
+            self.failed_to_start = 0
+        reason = stop_reason(experiment, self.scoring.spent)
+        open_count = experiment.results.filter(state=ExperimentResult.State.RUNNING).count()
+        if reason:
+            stop_runs(experiment)
+            if not open_count:
+                finish(experiment, Experiment.Status.CANCELLED, reason)
+            return collected > 0
+        started = self.start(open_count) if may_start else 0
+        if not started and not open_count and next(self.waiting_items(1), None) is None:
+            finish(experiment, Experiment.Status.COMPLETED)
+        return bool(collected or started)
+
+    def collect(self, may_score: bool = True) -> int:
+        """Store what has ended, and start those runs again whose process died. Return the number of both."""
+        if self.calls is not None:
+            return self.calls.collect()
+        ended, waiting, deadline = self.scoring.store_finished(), 0, time.monotonic() + COLLECTING_SECONDS
+        for result in self.open_results().exclude(pk__in=[*self.scoring.open]):
+            result.experiment = self.experiment
+            run = result.run
+            if run is not None and run.status in AgentRun.UNFINISHED_STATUSES:
+                end_stuck_run(run)
+            elif was_lost(run) and result.retry_count < MAX_RETRIES and not stop_reason(self.experiment):
+                ended += self.start_again(result)
+            elif self.scoring.is_full or not may_score:
+                waiting += 1
+            else:
+                ended += self.scoring.take(result, run)
+            self.renew()
+            if time.monotonic() > deadline:
+                break
+        self.unscored = waiting + len(self.scoring.open)
+        return ended
+
+    def open_results(self) -> QuerySet[ExperimentResult]:
+        rows = self.experiment.results.filter(state=ExperimentResult.State.RUNNING)
+        large_columns = ("run__stored_configuration", "run__conversation")
+        return rows.select_related("item_version", "run").defer(*large_columns)
+
+    def start_again(self, result: ExperimentResult) -> bool:
+        """Start an item whose process died, unless the experiment ends. Return whether it started.
+
+        Another walk may have started it, after this one lost its lease and before it noticed.
+        """
+        with contextlib.suppress(MustWait), transaction.atomic():
+            if self.agent is not None and lock_if_startable(self.experiment) and open_row(result).exists():
+                start_item(self.experiment, result.item_version, self.agent, self.user, earlier=result)
+                return True
+        return False
+
+    def start(self, open_count: int) -> int:
+        """Start as many items as the limits allow. Return their number.
+
+        While answers are scored other items run, at most as many again. An experiment with a budget does not run
+        ahead of its judges, whose cost could be above it.
+        """
+        concurrency, budget = self.experiment.concurrency, self.experiment.budget
+        has_budget = not {"maxCost", "maxTokens"}.isdisjoint(name for name in budget if budget[name] is not None)
+        ahead = 0 if has_budget else min(self.unscored, concurrency)
+        free_count = concurrency + ahead - open_count
+        if free_count <= 0:
+            return 0
+        started = 0
+        with transaction.atomic():
+            # Otherwise two workers could count the same free slots.
+            lock_name("runs of experiments")
+            if not lock_if_startable(self.experiment):
+                return 0
+            for version, attempt in self.waiting_items(min(free_count, free_slots(self.experiment))):
+                try:
+                    result = self.start_item(version, attempt)
+                except MustWait:
+                    break
+                self.failed_to_start += result is not None and result.state == ExperimentResult.State.DONE
+                self.cursors[attempt] = version.item_id
+                started += 1
+        return started
+
+    def start_item(self, version: ItemVersion, attempt: int) -> ExperimentResult | None:
+        """Start the run of an item, or the call of a target that is no agent. Raise MustWait."""
+        if self.calls is not None:
+            return self.calls.start(version, attempt)
+        return start_item(self.experiment, version, self.agent, self.user, attempt=attempt) if self.agent else None
+
+    def waiting_items(self, count: int) -> Iterator[tuple[ItemVersion, int]]:
+        """Yield the next items without a result, with the number of the attempt."""
+        experiment = self.experiment
+        items = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
+        items = items.not_purged_before(experiment.created_at).select_related("item")
+        for attempt in range(experiment.repeats):
+            results = experiment.results.filter(item=OuterRef("item"), attempt=attempt)
+            rows = items.filter(~Exists(results), item_id__gt=self.cursors[attempt]).order_by("item_id")[:count]
+            for version in rows:
+                yield version, attempt
+                count -= 1
+            if count <= 0:
+                return
+
+    def renew(self) -> None:
+        """Renew the lease of the job. Raise LeaseLost if another worker has taken it over."""
+        if self.job is not None and time.monotonic() > self.renewed_at + RENEWAL_INTERVAL:
+            self.renewed_at = time.monotonic()
+            self.job.report_progress(done=self.experiment.done_count, total=self.experiment.total_items)
+
+
+def free_slots(experiment: Experiment) -> int:
+    """Return the number of runs and calls that may start now. Owners with experiments share the slots."""
+    running = AgentRun.objects.leased().filter(experiment_id__isnull=False, parent=None).order_by()
+    counts = Counter(dict(running.values_list("owner_id").annotate(Count("pk"))))
+    calls = ExperimentResult.objects.filter(
+        state=ExperimentResult.State.RUNNING, run=None, experiment__status=Experiment.Status.RUNNING
+    )
+    counts.update(dict(calls.order_by().values_list("experiment__target_owner_id").annotate(Count("pk"))))
+    owners = Experiment.objects.unfinished().filter(is_external=False).order_by()
+    owner_count = max(1, owners.values("target_owner_id").distinct().count())
+    share = math.ceil(settings.EXPERIMENT_RUNS / owner_count) - counts[experiment.target_owner_id]
+    slots: int = min(share, settings.EXPERIMENT_RUNS - counts.total())
+    return max(0, slots)
