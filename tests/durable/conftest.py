@@ -263,12 +263,14 @@ def accepts_connections(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-ENGINES = ["process", "celery", *(pytest.param(name, marks=pytest.mark.drill) for name in ("dbos", "temporal"))]
+# Tests of runs pass over each engine on PostgreSQL. On SQLite, `make drill` does so too: processes start slowly.
+EVERY_ENGINE = DRILL or connection.vendor == "postgresql"
+ENGINES = ["process", "celery", *(["dbos", "temporal"] if EVERY_ENGINE else [])]
 
 
 @pytest.fixture(params=ENGINES)
 def engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
-    """Return each engine. Those over other services pass all tests in `make drill`, and test_services.py always."""
+    """Return each engine."""
     with running_engine(request.param, request, planned, settings, monkeypatch) as processes:
         yield processes
 
@@ -304,13 +306,13 @@ OTHER_FIXTURES = {"engine", "any_engine", "task_engine", "service_engine", "exec
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat the tests whose process executes the runs over each engine in `make drill`.
+    """Repeat the tests whose process executes the runs over each engine, where every engine is tested.
 
     Those that choose their engines are left alone.
     """
     fixtures = set(metafunc.fixturenames)
     chosen = [marker.args[0] for marker in metafunc.definition.iter_markers("parametrize")]
-    if DRILL and fixtures & LOCAL_FIXTURES and not fixtures & OTHER_FIXTURES and "local_engine" not in chosen:
+    if EVERY_ENGINE and fixtures & LOCAL_FIXTURES and not fixtures & OTHER_FIXTURES and "local_engine" not in chosen:
         metafunc.parametrize("local_engine", local_workers.NAMES, indirect=True)
 
 
