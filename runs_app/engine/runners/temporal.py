@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from temporalio.client import Client
+from temporalio.envconfig import ClientConfig
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
@@ -48,10 +49,15 @@ class TemporalRunner(MessageRunner):
         return asyncio.run_coroutine_threadsafe(call, self.loop)
 
     async def connect(self) -> Client:
-        """Return the client. The first call connects it."""
+        """Return the client. The first call connects it.
+
+        Encryption and keys are those of Temporal's standard variables: `TEMPORAL_TLS`, `TEMPORAL_TLS_…` and
+        `TEMPORAL_API_KEY`. See https://docs.temporal.io/develop/environment-configuration.
+        """
         if self.client is None:
-            address, namespace = settings.TEMPORAL_ADDRESS, settings.TEMPORAL_NAMESPACE
-            self.client = await Client.connect(address, namespace=namespace)
+            options = ClientConfig.load_client_connect_config(disable_file=True)
+            options.update({"target_host": settings.TEMPORAL_ADDRESS, "namespace": settings.TEMPORAL_NAMESPACE})
+            self.client = await Client.connect(**options)
         return self.client
 
     def send_message(self, run_id: UUID) -> None:
