@@ -32,6 +32,17 @@ def test_a_new_key_is_displayed_once(ann):
     assert token not in client.get(reverse("account:keys")).content.decode()
 
 
+def test_the_focus_is_on_the_button_that_copies_a_new_key(ann):
+    response = browser(ann).post(reverse("account:keys"), {"name": "Export", "role": "", "expires_at": ""})
+
+    html = response.content.decode()
+    (button,) = re.findall(r"<button[^>]* autofocus[^>]*>", html)
+    assert 'data-copy="token"' in button
+    # Screen readers say the name and the description of the focused button.
+    described_by = re.findall(r'aria-describedby="([^"]*)"', button)[0].split()
+    assert all(f'id="{name}"' in html for name in described_by)
+
+
 def test_a_key_without_expiry_says_never(ann):
     browser(ann).post(reverse("account:keys"), {"name": "Export", "role": "", "expires_at": ""})
 
