@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -15,23 +14,20 @@ from versions_app.compare.diff import (
     FieldDiff,
     Fold,
     LinePart,
-    PathDiff,
     diff_items,
     diff_lines,
-    diff_paths,
     fold_unchanged,
     visible_differences,
 )
+from versions_app.compare.path_rows import PathRow, build_path_row, differing_paths, truncate_value
 from versions_app.compare.summary import FieldSummary, summarize_field
 
 TEXT_FIELDS = ("name", "description", "instructions")
 LIST_FIELDS = ("tools", "workflows", "agents", "integrationTools")
-EMPTY_WORDS = {"memory": "defaults"}  # what an object without members means
 
 # Limits of a readable page. The page reports how much was omitted.
 MAX_ROWS = 3000
 MAX_PATHS = 300
-MAX_JSON_LENGTH = 4000
 
 
 class TextSpan(NamedTuple):
@@ -81,15 +77,6 @@ class ListItem(NamedTuple):
     old_position: int | None
     new_position: int | None
     change: int | None
-
-
-class PathRow(NamedTuple):
-    """A differing path inside a JSON value, with both values as JSON text. None means absent."""
-
-    path: str
-    old: str | None
-    new: str | None
-    change: int
 
 
 @dataclass
@@ -145,16 +132,10 @@ def build_section(diff: FieldDiff, numbers: Iterator[int], options: CompareOptio
         section.kind = "list"
         section.items = list(build_list_items(diff.before or [], diff.after or [], numbers))
     else:
-        differences = diff_paths(members_or_value(diff.before, diff.after), members_or_value(diff.after, diff.before))
-        empty = EMPTY_WORDS.get(diff.field, "{}")
-        section.paths = [build_path_row(path, next(numbers), empty) for path in islice(differences, MAX_PATHS)]
+        differences = differing_paths(diff)
+        section.paths = [build_path_row(diff, path, next(numbers)) for path in islice(differences, MAX_PATHS)]
         section.omitted = sum(1 for _ in differences)
     return section
-
-
-def members_or_value(value: Any, other: Any) -> Any:
-    """Return a side of a difference: no members instead of nothing, where the other side has members."""
-    return type(other)() if value is None and isinstance(other, dict | list) else value
 
 
 def build_text_blocks(diff: FieldDiff, numbers: Iterator[int], options: CompareOptions) -> tuple[list[RowBlock], int]:
@@ -243,24 +224,6 @@ def build_list_items(before: Sequence[str], after: Sequence[str], numbers: Itera
         kind = "equal" if item.kind == "same" else item.kind
         change = None if kind == "equal" else next(numbers)
         yield ListItem(kind, item.item, old_positions.get(item.item), new_positions.get(item.item), change)
-
-
-def build_path_row(path: PathDiff, number: int, empty: str) -> PathRow:
-    """Return the row of a path. `empty` is the text of an object without members."""
-    old = None if path.kind == "added" else empty if path.before == {} else readable_json(path.before)
-    new = None if path.kind == "removed" else empty if path.after == {} else readable_json(path.after)
-    return PathRow(path.path or "value", old, new, number)
-
-
-def readable_json(value: Any) -> str:
-    """Return the value as indented JSON, truncated to MAX_JSON_LENGTH."""
-    return truncate_value(json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None))
-
-
-def truncate_value(text: str) -> str:
-    if len(text) <= MAX_JSON_LENGTH:
-        return text
-    return f"{text[:MAX_JSON_LENGTH]}… ({len(text) - MAX_JSON_LENGTH:,} more characters)"
 
 
 def count_changes(differences: Sequence[Section]) -> int:

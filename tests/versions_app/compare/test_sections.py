@@ -1,7 +1,8 @@
 """The sections of a comparison."""
 
 from tests.versions_app.compare.test_summary import BLANK
-from versions_app.compare.sections import MAX_JSON_LENGTH, MAX_PATHS, MAX_ROWS, build_sections
+from versions_app.compare.path_rows import MAX_JSON_LENGTH
+from versions_app.compare.sections import MAX_PATHS, MAX_ROWS, build_sections
 
 
 def section_of(field, before, after, **options):
@@ -82,6 +83,31 @@ def test_a_memory_with_the_defaults_says_so():
     (section,) = build_sections(BLANK, {**BLANK, "memory": {"options": {}}})
 
     assert [(row.path, row.old, row.new) for row in section.paths] == [("options", None, "defaults")]
+
+
+def test_an_added_object_has_a_row_for_each_member():
+    value = {"answer": {"tone": "warm", "words": ["a", "b"]}, "rules": [{"field": "plan"}], "none": {}}
+
+    added, removed = section_of("metadata", {}, {"style": value}), section_of("metadata", {"style": value}, {})
+
+    texts = [
+        ("style.answer.tone", '"warm"'),
+        ("style.answer.words", '["a", "b"]'),
+        ("style.rules[0].field", '"plan"'),
+        ("style.none", "{}"),
+    ]
+    assert [(row.path, row.old, row.new) for row in added.paths] == [(path, None, text) for path, text in texts]
+    assert [(row.path, row.old, row.new) for row in removed.paths] == [(path, text, None) for path, text in texts]
+
+
+def test_an_added_variable_stands_in_words_unless_they_would_hide_something():
+    town = {"type": "string", "description": "Where", "default": "Bonn"}
+    section = section_of("requestContextSchema", None, {"properties": {"plan": {"enum": ["gold"]}, "town": town}})
+
+    assert [(row.path, row.new) for row in section.paths] == [
+        ("plan.enum", '["gold"]'),
+        ("town", 'string, optional, default "Bonn": Where'),
+    ]
 
 
 def test_the_size_of_a_comparison_is_limited():

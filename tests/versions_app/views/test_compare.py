@@ -31,7 +31,7 @@ def test_lists_and_json_have_their_own_rows(viewer, story):
     both = text(page(viewer, "compare", story, **{"from": "3", "to": "4"}))
 
     assert "change-added" in both
-    assert '<span class="path">team</span>' in both
+    assert '<span class="path">team.size</span>' in both
 
 
 @pytest.mark.parametrize(("params", "heading"), [("live", "v3"), ("head", "v4")])
