@@ -23,6 +23,7 @@ urlpatterns = [
     path(f"{VERSION}/activate", publish.activate, name="activate"),
     path(f"{VERSION}/restore", publish.restore, name="restore"),
     path(f"{VERSION}/bring-back", publish.bring_back, name="bring_back"),
+    path(f"{VERSION}/take-back", publish.take_back, name="take_back"),
     path(f"{VERSION}/describe", actions.describe, name="describe"),
     path(f"{VERSION}/duplicate", actions.duplicate, name="duplicate"),
     path(f"{VERSION}/delete", actions.delete, name="delete"),

@@ -23,7 +23,7 @@ LIVE_MOVED_SINCE_MESSAGE = (
 
 
 class CannotUndo(ValidationError):
-    """The version that was live before cannot go live again. Codes: `nothing_before`, `moved`, `pruned`."""
+    """A move of live or the draft cannot be undone. Codes: `nothing_before`, `moved`, `pruned`."""
 
 
 class Activation(models.Model):

@@ -22,6 +22,7 @@ from agents_app.editing.saving import AgentWrite
 from agents_app.models import Agent
 from agents_app.models.agent import HISTORY_FIELDS, copy_fields
 from versions_app.compare.diff import changed_fields
+from versions_app.models.activation import CannotUndo
 from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, refusal_of, should_publish
 
 CREATED_MESSAGE = "Created"
@@ -240,6 +241,17 @@ class AgentVersion(models.Model):
         )
         move_pointers(row, head=version, live=None if current_change().publish is False else version)
         return version
+
+    def take_back_locked(self, row: Agent) -> AgentVersion:
+        """Return the head from this restored draft to the version before it, and return that. Raises CannotUndo."""
+        number = self.version_number
+        if row.head_version_id != self.pk or not row.has_draft or self.source != Source.RESTORE:
+            raise CannotUndo(f"v{number} is not the draft any more. Nothing was changed.", code="moved")
+        before = row.versions.filter(version_number=self.based_on or 0).first()
+        if before is None:
+            raise CannotUndo(f"v{self.based_on} was deleted. Discard the draft to return to live.", code="pruned")
+        move_pointers(row, head=before)
+        return before
 
     def amend_locked(self, row: Agent, fields: dict[str, Any]) -> AgentVersion | None:
         """Publish a copy of this version with validated fields changed. The head stays. Return it, if it differs."""

@@ -107,10 +107,9 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         except MoveRefused as error:
             return render_restore_dialog(request, agent, version, form, error.summary, 409)
 
-    if publish:
-        message = f"v{new_number} is live, restored from v{number}."
-        return success_response(request, agent, message, undo=undo_url(agent), activated=True)
-    return success_response(request, agent, f"v{new_number} is the draft, restored from v{number}.")
+    undo = undo_url(agent) if publish else history_url("take_back", agent, new_number)
+    message = f"v{new_number} is {'live' if publish else 'the draft'}, restored from v{number}."
+    return success_response(request, agent, message, undo=undo, activated=publish)
 
 
 def render_restore_dialog(
@@ -226,6 +225,22 @@ def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse
 
 @require_POST
 @login_required
+def take_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
+    """Undo a restore as a draft: editing continues from the version before. The restored one stays in the history."""
+    try:
+        with transaction.atomic():
+            agent = lock_agent(request, agent_id, Role.EDITOR)
+            before = get_version(agent, number).take_back_locked(agent)
+    except CannotUndo as error:
+        return failure_response(request, agent, error.messages[0])
+    except MoveRefused as error:
+        return failure_response(request, agent, error.summary)
+    state = f"v{before.version_number} is the draft again" if agent.has_draft else "There is no draft now"
+    return success_response(request, agent, f"{state}. v{number} stays in the history.")
+
+
+@require_POST
+@login_required
 def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpResponse:
     """Roll back to the version that was live before the newest live history entry."""
     try:
@@ -239,6 +254,8 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
     except MoveRefused as error:
         return failure_response(request, agent, error.summary)
     message = f"{activation.undo_summary(version)}."
+    if agent.head_version_id == version.pk and activation.to_version_number > version.version_number:
+        message += f" v{activation.to_version_number} stays in the history."
     return success_response(request, agent, message, undo=undo_url(agent), activated=True)
 
 

@@ -13,7 +13,7 @@ from versions_app.urls import urlpatterns
 pytestmark = pytest.mark.django_db
 
 NUMBERS = {"number": 1, "activation_id": 1}
-POST_ONLY = {"bring_back", "undo", "review", "conflict"}
+POST_ONLY = {"bring_back", "take_back", "undo", "review", "conflict"}
 OF_THE_AGENT = {"list", "recent", "compare", "review", "conflict", "snapshot", "discard_draft", "live_history"}
 READ_ONLY = {"list", "recent", "compare", "view", "download", "live_history"}
 ALL_ROUTES = [pattern.name for pattern in urlpatterns]

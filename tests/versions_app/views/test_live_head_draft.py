@@ -50,6 +50,37 @@ def test_restore_as_a_draft_keeps_the_live_version(editor, story):
     assert messages(response) == ["v4 is the draft, restored from v1."]
 
 
+@pytest.mark.parametrize("agent_fixture", ["story", "drafted"])
+def test_undo_of_restoring_as_a_draft_returns_the_head(request, editor, agent_fixture):
+    agent = request.getfixturevalue(agent_fixture)
+    before = agent_state(agent)
+    response = act(editor, "restore", agent, 1, publish="no")
+    (message,) = response.wsgi_request._messages
+
+    again = editor.post(message.extra_tags)
+
+    restored = before.head + 1
+    assert agent_state(agent) == (before.live, before.head, [*before.versions, restored])
+    state = "v4 is the draft again" if agent_fixture == "drafted" else "There is no draft now"
+    assert messages(again)[-1] == f"{state}. v{restored} stays in the history."
+
+
+def test_a_restored_draft_that_was_saved_again_is_not_taken_back(editor, story):
+    act(editor, "restore", story, 1, publish="no")
+    edit(story, publish=False, name="Porter")
+
+    response = act(editor, "take_back", story, 4)
+
+    assert agent_state(story) == (3, 5, [1, 2, 3, 4, 5])
+    assert messages(response)[-1] == "v4 is not the draft any more. Nothing was changed."
+
+
+def test_a_draft_that_nobody_restored_is_not_taken_back(editor, drafted):
+    act(editor, "take_back", drafted, 4)
+
+    assert agent_state(drafted) == (3, 4, [1, 2, 3, 4])
+
+
 def test_restore_keeps_a_draft_in_the_history(publisher, drafted):
     act(publisher, "restore", drafted, 1, publish="yes")
 
@@ -129,3 +160,13 @@ def test_undo_publishes_the_previous_live_version(publisher, story):
     assert agent_state(story) == (3, 3, [1, 2, 3])
     assert messages(again)[-1] == "v3 is live again."
     assert story.activations.first().reason == "v3 is live again"
+
+
+def test_undo_of_publishing_a_draft_says_where_the_draft_is(publisher, drafted):
+    response = act(publisher, "activate", drafted, 4)
+    (message,) = response.wsgi_request._messages
+
+    again = publisher.post(message.extra_tags)
+
+    assert agent_state(drafted) == (3, 3, [1, 2, 3, 4])
+    assert messages(again)[-1] == "Rolled back to v3. v4 stays in the history."

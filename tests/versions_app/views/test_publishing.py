@@ -169,6 +169,7 @@ def test_editors_can_restore_only_as_a_draft(editor, story):
         (Role.VIEWER, "snapshot", [], "editor"),
         (Role.VIEWER, "discard_draft", [], "editor"),
         (Role.VIEWER, "bring_back", [1], "editor"),
+        (Role.VIEWER, "take_back", [1], "editor"),
     ],
 )
 def test_a_missing_role_is_named(drafted, role, name, more, needed):
