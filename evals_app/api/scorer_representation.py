@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agents_app.configuration.schema import JSONObject
 from agents_app.registry import Entry
-from evals_app.models import Scorer, ScorerVersion
+from evals_app.models import Experiment, Scorer, ScorerVersion
+from evals_app.quality.experiment_scores import ExperimentScore
 from runs_app.models import AgentRun, Score
 
 
@@ -70,6 +71,33 @@ def score_body(score: Score) -> JSONObject:
         "output": run.output,
         "createdAt": score.created_at,
         "updatedAt": score.created_at,
+    }
+
+
+def experiment_score_body(experiment: Experiment, score: ExperimentScore) -> JSONObject:
+    """Return a score of an experiment, whose ID the published client expects as that of the run."""
+    result, entry = score.result, score.entry
+    key = entry["scorerId"]
+    values = ("score", "label", "reason", "details", "error", "usage", "cost")
+    return {
+        "id": f"{result.pk}-{score.place}",
+        "scorerId": key,
+        "scorer": {"id": key, "name": entry.get("scorerName") or key},
+        "scorerVersion": entry.get("version"),
+        "entityId": experiment.target_id,
+        "entityType": experiment.target_type.upper(),
+        "entity": {"id": experiment.target_id, "name": experiment.target_id},
+        "runId": experiment.pk,
+        "traceId": result.run_key or result.trace_id or None,
+        "source": Score.Source.TEST,
+        **{name: entry.get(name) for name in values},
+        "createdBy": None,
+        "input": result.effective_input,
+        "output": result.output,
+        "resultId": result.pk,
+        "itemId": result.item_id,
+        "createdAt": result.completed_at,
+        "updatedAt": result.completed_at,
     }
 
 

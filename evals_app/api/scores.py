@@ -16,6 +16,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
+from agentcms.ids import parse_uuid
 from agentcms.wire.unknown_names import find_unknown_names, wire_names
 from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_keys import checking_names, warning_payloads
@@ -23,7 +24,9 @@ from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fi
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from evals_app.api.representation import paged
-from evals_app.api.scorer_representation import score_body, usable_scorer_body
+from evals_app.api.scorer_representation import experiment_score_body, score_body, usable_scorer_body
+from evals_app.models import Experiment
+from evals_app.quality.experiment_scores import count_scores, page_of_scores
 from evals_app.scorers.results import ScoreValue
 from runs_app.api.lookups import get_readable_run
 from runs_app.models import AgentRun, Score
@@ -138,11 +141,25 @@ def create_score(request: Request, given: JSONObject) -> Score:
 
 
 class RunScoresView(JSONView):
-    """The scores of a run."""
+    """The scores of a run, or those of an experiment by its ID."""
 
     def get(self, request: Request, run_id: str) -> HttpResponse:
+        key = parse_uuid(run_id)
+        experiment = Experiment.objects.for_user(request.user).filter(pk=key).first() if key else None
+        if experiment is not None:
+            return list_experiment_scores(request, experiment)
         run = get_readable_run(request, run_id)
         return list_scores(request, readable_scores(request).filter(run=run))
+
+
+def list_experiment_scores(request: Request, experiment: Experiment) -> HttpResponse:
+    """Return a page of the scores of all results of an experiment, the newest first."""
+    with QueryParams(request) as query:
+        paging = query.paging(10)
+        unknown = query.check_unknown_names()
+    scores = page_of_scores(experiment, paging.start, paging.stop)
+    bodies = [experiment_score_body(experiment, score) for score in scores]
+    return json_response(paged("scores", bodies, count_scores(experiment), paging) | warning_payloads(unknown))
 
 
 class ScorerScoresView(JSONView):

@@ -150,6 +150,10 @@ equal([saved.score.runId, saved.score.score, saved.score.reason], [runId, 0.5, "
 const byHand = (page) => page.scores.filter((score) => score.reason === "By hand").length;
 const entity = { entityId: agentId, entityType: "AGENT" };
 equal(byHand(await client.listScoresByRunId({ runId })), 1);
+// The scores of an experiment are those of a run with its ID.
+const ofExperiment = await client.listScoresByRunId({ runId: first.id, perPage: 50 });
+equal(ofExperiment.scores.every((score) => score.runId === first.id && score.source === "TEST"), true);
+equal(ofExperiment.pagination.total > 0 && ofExperiment.pagination.total === ofExperiment.scores.length, true);
 equal(byHand(await client.listScoresByScorerId({ scorerId: "exact", ...entity })), 1);
 equal(byHand(await client.listScoresByEntityId(entity)), 1);
 equal("exact" in (await client.listScorers()), true);

@@ -120,6 +120,18 @@ def test_scores_and_traces(agent, caller):
         assert after[0] == before[0], path
 
 
+def test_scores_of_an_experiment(caller):
+    few, many = (
+        ended(make_dataset(*range(size), pk=f"set-{size}", owner_id="support"), [0.5] * size)
+        for size in (SMALL, LARGE)
+    )
+
+    counts = [count_queries(lambda row=row: caller.get(f"/api/scores/run/{row.pk}?perPage=50")) for row in (few, many)]
+
+    assert [len(answer.body["scores"]) for _, answer in counts] == [SMALL, LARGE]
+    assert counts[0][0] == counts[1][0]
+
+
 def assert_constant(caller, path, key, grow, *, per_number=1, start=0):
     grow(range(start, start + SMALL))
     few, answer = count_queries(lambda: caller.get(path))

@@ -7,6 +7,8 @@ from agentcms.cache import SizeLimitedCache
 from evals_app.scorers.table import scorer_table
 from runs_app.models import Score
 from tests.api_client import Caller
+from tests.evals_app.compare.test_comparisons import ended
+from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, api_key, member
 from tests.runs_app.factories import RunFactory
 
@@ -168,6 +170,31 @@ def test_a_run_is_a_trace(publisher, run):
     assert "input" not in publisher.get(f"{path}/light").body["spans"][0]
     assert [span["traceId"] for span in publisher.get("/api/observability/traces").body["spans"]] == [str(run.pk)]
     assert "output" not in publisher.get("/api/observability/traces/light").body["spans"][0]
+
+
+def test_the_scores_of_an_experiment_are_those_of_a_run_with_its_id(publisher, stranger):
+    experiment = ended(make_dataset("One", "Two", "Three", owner_id="support"), [0.5, 0.75, None])
+    unscored = {"scorerId": "polite", "scorerName": "Polite", "score": None, "error": "No connection."}
+    for result in experiment.results.filter(error__isnull=True):
+        result.scores = [unscored, *result.scores, {"scorerId": "own", "score": 0, "version": 2}]
+        result.save()
+    path = f"/api/scores/run/{experiment.pk}"
+
+    listed = publisher.get(path).body
+    pages = [publisher.get(f"{path}?perPage=3&page={page}").body for page in (0, 1, 2)]
+
+    assert [(row["scorerId"], row["score"]) for row in listed["scores"]] == [
+        ("exact", 0.75),
+        ("own", 0),
+        ("exact", 0.5),
+        ("own", 0),
+    ]
+    first = listed["scores"][0]
+    assert (first["runId"], first["source"], first["output"]) == (str(experiment.pk), "TEST", "answer 0.75")
+    assert (first["input"], first["scorer"]["name"], listed["scores"][1]["scorerVersion"]) == ("Two", "Exact", 2)
+    assert [row for page in pages for row in page["scores"]] == listed["scores"]
+    assert pages[0]["pagination"] == {"total": 4, "page": 0, "perPage": 3, "hasMore": True}
+    assert stranger.get(path).status_code == 404
 
 
 def test_later_routes_are_not_supported(publisher):
