@@ -33,6 +33,7 @@ RUN_DAYS = environment.read_int("RUN_DAYS", 30, minimum=1, maximum=MAX_DAYS)
 
 # --- Experiments
 
+SCORER_TIMEOUT = environment.read_int("SCORER_TIMEOUT", 100, minimum=1)
 EXPERIMENT_RUNS = environment.read_int("EXPERIMENT_RUNS", 20, minimum=1)
 EXPERIMENTS_PER_USER = environment.read_int("EXPERIMENTS_PER_USER", 50, minimum=1)  # that have not ended
 # Experiments that a worker runs at once, each in a thread. It has four, which other jobs need too.

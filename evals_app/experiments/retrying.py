@@ -1,6 +1,8 @@
-"""A second attempt at the items of an experiment that failed or did not run."""
+"""A second attempt at the items of an experiment that failed or did not run, and at scores that failed."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,9 +14,13 @@ from agentcms.errors import Conflict
 from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason
 from evals_app.experiments.jobs import enqueue_walk
 from evals_app.experiments.memory import delete_threads_of_result
-from evals_app.experiments.spending import add_earlier_spending, spent_by_results
-from evals_app.models import Experiment
+from evals_app.experiments.spending import Spent, add_earlier_spending, spent_by_results, total
+from evals_app.experiments.summary import find_unscored
+from evals_app.models import Experiment, ExperimentResult
 
+RESULTS_PER_UPDATE = 500
+NO_SCORES: dict[str, Any] = {"scores": [], "scores_tokens": None, "scores_cost": None}
+UNSCORED_ERROR = {"message": "A scorer failed."}
 REOPENED_COLUMNS = (
     *("status", "verdict", "error", "stop_reason"),
     *("cancel_requested_at", "completed_at", "updated_at"),
@@ -24,7 +30,8 @@ REOPENED_COLUMNS = (
 def retry_failed(experiment: Experiment, user: Caller) -> int:
     """Run the items again that failed, and those that a cancelled experiment left out. Return their number.
 
-    The failed results are deleted; their runs stay. Raise Conflict, and RoleRequired without the role for the target.
+    The failed results are deleted; their runs stay. An answer whose scorer failed is scored again, which counts too.
+    Raise Conflict, and RoleRequired without the role for the target.
     """
     with transaction.atomic():
         row = lock_experiment(experiment.pk)
@@ -33,6 +40,7 @@ def retry_failed(experiment: Experiment, user: Caller) -> int:
         if not row.is_finished:
             raise Conflict("Wait until the experiment has ended, or cancel it.", "experiment_running")
         require_role(user, Role.EDITOR, row.target_owner_id)
+        reopen_unscored(row)
         delete_failed(row)
         reopen(row)
         count_so_far(row)
@@ -51,6 +59,23 @@ def delete_failed(row: Experiment) -> None:
         delete_threads_of_result(result)
     add_earlier_spending(row.pk, spent_by_results(results))
     failed.delete()
+
+
+def reopen_unscored(row: Experiment) -> None:
+    """Let the walk score those answers again whose scorers failed, with all their scorers.
+
+    A target that is no agent has no run whose answer could be scored: its item counts as failed.
+    """
+    columns: dict[str, Any] = {"error": UNSCORED_ERROR}
+    if row.target_type == Experiment.Target.AGENT:
+        columns = {"state": ExperimentResult.State.RUNNING, "completed_at": None, **NO_SCORES}
+    keys = find_unscored(row)
+    for start in range(0, len(keys), RESULTS_PER_UPDATE):
+        unscored = row.results.filter(pk__in=keys[start : start + RESULTS_PER_UPDATE])
+        if "error" not in columns:
+            spent = unscored.values_list("scores_tokens", "scores_cost")
+            add_earlier_spending(row.pk, total(Spent(*values) for values in spent))
+        unscored.update(**columns)
 
 
 def reopen(row: Experiment) -> None:

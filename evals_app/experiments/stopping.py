@@ -11,6 +11,7 @@ from evals_app.experiments.ending import CANCELLED_MESSAGE, WALK, finish, mark_c
 from evals_app.experiments.results import store_stopped
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.models import Experiment, ExperimentResult
+from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.engine import leases
 from runs_app.models import AgentRun
@@ -24,19 +25,18 @@ STOP_POLL_INTERVAL = 0.1  # seconds
 def request_cancel(experiment: Experiment) -> None:
     """Start no further item and stop the open runs. The job of the experiment ends it; without a job it ends now.
 
-    A command in the foreground has none, and may have been killed. Raise ApiError if it was deleted meanwhile.
+    A command in the foreground has none, and may have been killed. A job that waits for a place is called: to end the
+    experiment it needs none. Raise ApiError if it was deleted meanwhile.
     """
     if not mark_cancelled(experiment):
         return
-    if has_job(experiment):
-        stop_runs(experiment)
-    else:
+    jobs = Job.objects.unfinished().filter(kind=WALK, parameters__experiment=str(experiment.pk))
+    if (job := jobs.only("pk", "state").first()) is None:
         end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
-
-
-def has_job(experiment: Experiment) -> bool:
-    """Return whether a job waits or runs that walks through an experiment."""
-    return Job.objects.unfinished().filter(kind=WALK, parameters__experiment=str(experiment.pk)).exists()
+        return
+    stop_runs(experiment)
+    if job.state == Job.State.QUEUED:
+        runner.send(job.pk)
 
 
 def end_early(experiment: Experiment, status: str, reason: str = "", scoring: ScoringLoop | None = None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Count, Q, Sum
 
@@ -40,6 +41,19 @@ def earlier_spending(experiment: Experiment) -> Earlier:
     """Return the cost and the tokens of attempts that have no result any more, as the row has them now."""
     rows = Experiment.objects.filter(pk=experiment.pk)
     return rows.values_list("earlier_cost", "earlier_tokens").first() or (Decimal(0), 0)
+
+
+def count_scorer_errors(experiment: Experiment) -> int:
+    """Return the number of scores of an experiment that failed, by its figures."""
+    return sum(figures.get("errors") or 0 for figures in experiment.summary.get("scorers", {}).values())
+
+
+def find_unscored(experiment: Experiment) -> list[UUID]:
+    """Return the IDs of the answers of an experiment of which a score failed."""
+    if not count_scorer_errors(experiment):
+        return []
+    rows = experiment.results.filter(error__isnull=True).order_by().values_list("pk", "scores")
+    return [key for key, scores in rows.iterator(500) if any(entry.get("error") for entry in scores)]
 
 
 @dataclass

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from agents_app.registry import Entry, Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
-from evals_app.scorers.results import answer_of_run
+from evals_app.scorers.results import ScorerError, answer_of_run
 from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_version, score_by_snapshot
+from evals_app.scorers.time_limit import within_limit
 from runs_app.models import AgentRun
 
 
@@ -37,7 +38,10 @@ class LiveEvaluator(NamedTuple):
 
     def __call__(self, run: AgentRun) -> dict[str, Any]:
         """Return the score of a run."""
-        return asyncio.run(score_by_evaluator(self.target, answer_of_run(run))).columns
+        try:
+            return asyncio.run(within_limit(score_by_evaluator(self.target, answer_of_run(run)))).columns
+        except ScorerError as error:
+            return {"error": str(error)}
 
 
 Evaluator = TypeVar("Evaluator")

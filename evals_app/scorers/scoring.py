@@ -10,8 +10,9 @@ from agentcms.tracing import spans
 from agents_app.registry import Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
-from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScoreResult
+from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
 from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_version, score_by_snapshot
+from evals_app.scorers.time_limit import within_limit
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.scoring import scorer_arguments
 
@@ -37,10 +38,12 @@ async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
         return ScoreResult(error=UNKNOWN_MESSAGE.format(key=key))
     try:
         if isinstance(entry.target, LiveEvaluator):
-            return await score_by_evaluator(entry.target.target, answer)
-        return result_of_value(await run_blocking(call_function, entry.target, answer))
+            return await within_limit(score_by_evaluator(entry.target.target, answer))
+        return result_of_value(await within_limit(run_blocking(call_function, entry.target, answer)))
     except NotScorable as error:
         return ScoreResult(reason=str(error), label=NOT_SCORABLE)
+    except ScorerError as error:
+        return ScoreResult(error=str(error))
     except Exception as error:
         log.warning("The scorer '%s' failed: %s.", key, type(error).__name__)
         return ScoreResult(error=f"{type(error).__name__}: {error}"[:2000])

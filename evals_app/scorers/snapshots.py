@@ -15,6 +15,7 @@ from evals_app.scorers.kinds.trajectory import score_trajectory
 from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
 from evals_app.scorers.settings import settings_of
 from evals_app.scorers.spending import Spending, current_spending
+from evals_app.scorers.time_limit import within_limit
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ async def score_by_snapshot(
     spending = Spending()
     current_spending.set(spending)
     try:
-        result = await score_by_kind(snapshot["type"], config, answer)
+        result = await within_limit(score_by_kind(snapshot["type"], config, answer))
     except NotScorable as error:
         result = ScoreResult(reason=str(error), label=NOT_SCORABLE)
     except ScorerError as error:

@@ -23,6 +23,7 @@ from agentcms.web.dialogs import is_htmx
 from evals_app.compare.regressions import find_baseline, find_worse_results
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
+from evals_app.experiments.summary import count_scorer_errors, find_unscored
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentResultQuerySet
@@ -65,9 +66,18 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "others": other_experiments(row) if row.is_finished else [],
         "may_edit": may_edit,
         "may_retry": may_edit and row.is_finished and not row.is_external,
-        "missing_count": max(0, row.total_items - row.done_count),
+        **what_is_left(row),
     }
     return render(request, "evals/experiment.html", context)
+
+
+def what_is_left(row: Experiment) -> dict[str, Any]:
+    """Return how much of an experiment has no result or no score, and what the button for another attempt says."""
+    return {
+        "missing_count": max(0, row.total_items - row.done_count),
+        "scorer_errors": count_scorer_errors(row),
+        "retry_label": "Retry failed items" if row.failed_count else "Retry failed scores",
+    }
 
 
 def page_of_results(
@@ -82,7 +92,12 @@ def page_of_results(
         chosen = {*results.order_by().values_list("pk", flat=True)} if tag else {*worse}
         return page_in_order(results, [key for key in worse if key in chosen], number)
     if only == ONLY_FAILED:
-        results = results.filter(error__isnull=False)
+        failed = results.filter(error__isnull=False)
+        if unscored := find_unscored(row):
+            chosen = {*unscored, *failed.order_by().values_list("pk", flat=True)}
+            keys = results.values_list("pk", flat=True)
+            return page_in_order(results, [key for key in keys if key in chosen], number)
+        results = failed
     elif only == ONLY_UNREVIEWED:
         results = results.filter(review=ExperimentResult.Review.NEEDS_REVIEW)
     return Paginator(results, ROWS_PER_PAGE).get_page(number)
@@ -159,7 +174,7 @@ def cancel(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
 @require_POST
 @login_required
 def retry(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
-    """Run the items again that failed or were left out."""
+    """Run the items again that failed or were left out, and score answers again whose scorers failed."""
     row = get_page_experiment(request, experiment_id)
     get_page_dataset(request, row.dataset_id, Role.EDITOR)
     try:
@@ -167,5 +182,5 @@ def retry(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     except ApiError as error:
         messages.error(request, error.error)
     else:
-        messages.success(request, f"{count} {'item runs' if count == 1 else 'items run'} again.")
+        messages.success(request, f"{count} {'item runs or is' if count == 1 else 'items run or are'} scored again.")
     return redirect("evals:experiment", row.pk)

@@ -7,6 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -25,7 +26,7 @@ from evals_app.experiments.ending import count_so_far, finish, lock_if_startable
 from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.results import MAX_RETRIES, open_row, was_lost
 from evals_app.experiments.running.scoring_loop import ScoringLoop
-from evals_app.experiments.stopping import end_early, end_stuck_run, stop_runs
+from evals_app.experiments.stopping import STOP_SECONDS, end_at_once, end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from jobs_app.models import Job
 from runs_app.models import AgentRun
@@ -112,14 +113,25 @@ class Walk:
         reason = stop_reason(experiment, self.scoring.spent)
         open_count = experiment.results.filter(state=ExperimentResult.State.RUNNING).count()
         if reason:
-            stop_runs(experiment)
-            if not open_count:
-                finish(experiment, Experiment.Status.CANCELLED, reason)
+            self.stop(reason, open_count)
             return collected > 0
         started = self.start(open_count) if may_start else 0
         if not started and not open_count and next(self.waiting_items(1), None) is None:
             finish(experiment, Experiment.Status.COMPLETED)
         return bool(collected or started)
+
+    def stop(self, reason: str, open_count: int) -> None:
+        """Stop the open runs, and end the experiment once nothing is open.
+
+        After a cancel it ends within seconds, without answers that are still scored: a judge may never answer.
+        """
+        experiment = self.experiment
+        stop_runs(experiment)
+        cancelled_at = experiment.cancel_requested_at
+        if not open_count:
+            finish(experiment, Experiment.Status.CANCELLED, reason)
+        elif cancelled_at is not None and timezone.now() > cancelled_at + timedelta(seconds=STOP_SECONDS):
+            end_at_once(experiment, Experiment.Status.CANCELLED, reason)
 
     def collect(self, may_score: bool = True) -> int:
         """Store what has ended, and start those runs again whose process died. Return the number of both."""

@@ -11,9 +11,11 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments import jobs, scoring, stopping
 from evals_app.experiments.ending import finish
 from evals_app.experiments.jobs import WALK
+from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.running import walk as walk_module
 from evals_app.experiments.running.foreground import run_to_end
 from evals_app.experiments.running.walk import Walk
-from evals_app.experiments.stopping import end_early
+from evals_app.experiments.stopping import end_early, request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
 from jobs_app.models import Job
@@ -205,3 +207,44 @@ def test_an_interruption_waits_for_no_scorer_that_hangs(editor, agent, gate, mon
     assert time.monotonic() - started < 20  # the scorer waits for 30 seconds
     assert (experiment.status, experiment.results.get().error["code"]) == ("cancelled", "stopped")
     assert len(gate.answers) == 1
+
+
+def test_a_scorer_that_never_answers_fails_and_its_answer_is_scored_again(editor, agent, gate, settings):
+    settings.SCORER_TIMEOUT = 1
+    experiment = run_experiment(make_dataset("One", "Two"), editor, agent, scorerIds=["own", "exact"])
+
+    errors = {result.scores[0]["error"] for result in experiment.results.all()}
+    assert (experiment.status, errors) == ("completed", {"The scorer gave no score within 1 second."})
+    experiment.results.filter(item_version__input="One").update(scores_tokens=7)
+
+    settings.SCORER_TIMEOUT = 30
+    gate.opened.set()
+    assert retry_failed(experiment, editor) == 2
+    work()
+
+    experiment.refresh_from_db()
+    figures = experiment.summary["scorers"]["own"]
+    assert (experiment.succeeded_count, figures["count"], figures["errors"]) == (2, 2, 0)
+    assert experiment.summary["earlierTokens"] == 7
+    assert AgentRun.objects.count() == 2  # no item ran again
+
+
+def test_a_cancelled_experiment_waits_seconds_for_its_scorers(editor, agent, gate, monkeypatch):
+    monkeypatch.setattr(walk_module, "STOP_SECONDS", 0.2)
+    walk = begin(make_dataset("One"), editor, agent)
+    step_until(walk, lambda: gate.answers, "the scorer")
+
+    request_cancel(walk.experiment)
+    step_until(walk, lambda: walk.experiment.is_finished, "the end")
+
+    assert (walk.experiment.status, walk.experiment.results.get().error["code"]) == ("cancelled", "stopped")
+
+
+def test_the_waiting_job_of_a_cancelled_experiment_is_called(editor, agent, monkeypatch):
+    experiment = new_experiment(make_dataset("One"), editor, agent)
+    sent = []
+    monkeypatch.setattr(runner, "send", sent.append)
+
+    request_cancel(experiment)
+
+    assert sent == [Job.objects.get(kind=WALK).pk]

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from evals_app.experiments.summary import summarize
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
@@ -177,3 +178,23 @@ def test_only_editors_who_see_the_experiment_review_and_retry(client, editor):
     routes = [f"/results/{mine.results.get().pk}/review", "/retry", "/cancel"]
     assert [client.post(f"/experiments/{mine.pk}{route}").status_code for route in routes] == [403] * 3
     assert "<summary" not in text(client.get(f"/experiments/{mine.pk}")).split('id="experiment"')[1]
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_answers_whose_scorer_failed_are_listed_and_scored_again(client, editor, agent):
+    dataset = make_dataset("First question", "Second question", owner_id="support", scorer_keys=["exact"])
+    experiment = new_experiment(dataset, editor, agent)
+    work()
+    failed = {"scorerId": "exact", "scorerName": "Exact match", "score": None, "error": "No connection."}
+    experiment.results.filter(item_version__input="First question").update(scores=[failed])
+    Experiment.objects.update(summary=summarize(experiment))
+
+    page = text(client.get(f"/experiments/{experiment.pk}?only=failed"))
+    client.post(f"/experiments/{experiment.pk}/retry")
+    work()
+
+    assert "No connection." in page
+    assert "Second question" not in page
+    assert "1 score failed" in page
+    assert "Retry failed scores" in page
+    assert "1 score failed" not in text(client.get(f"/experiments/{experiment.pk}"))
