@@ -11,6 +11,8 @@ from versions_app.compare.diff import replaced_blocks
 WORD = re.compile(r"\w+")
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 MAX_LENGTH = 4000  # characters of an answer in a comparison
+EXCERPT_LENGTH = 280  # characters of a long answer that are shown before it is opened
+CONTEXT = 60  # characters of an excerpt beside a marked word
 MIN_SHARED = 0.3  # of the letters of two answers
 
 
@@ -40,6 +42,34 @@ def mark_answers(before: str, after: str) -> tuple[list[WordSpan], list[WordSpan
     if same >= MIN_SHARED * most:
         return old, new
     return _unmarked(old), _unmarked(new)
+
+
+def excerpt(spans: Sequence[WordSpan]) -> list[WordSpan]:
+    """Return the beginnings of the parts of a long text around its marks, or nothing if the text is short.
+
+    Without marks it is the beginning of the text. The reader opens the rest.
+    """
+    if sum(len(span.text) for span in spans) <= EXCERPT_LENGTH:
+        return []
+    short: list[WordSpan] = []
+    left = EXCERPT_LENGTH
+    for index, span in enumerate(spans):
+        is_marked_next = index + 1 < len(spans) and spans[index + 1].marked
+        text = span.text if span.marked else _ends(span.text, starts=index > 0, ends=is_marked_next)
+        short.append(WordSpan(text if len(text) <= left else f"{text[:left]}…", span.marked))
+        left -= len(text)
+        if left <= 0:
+            break
+    return short if left <= 0 else [*short, WordSpan(" …", False)]
+
+
+def _ends(text: str, *, starts: bool, ends: bool) -> str:
+    """Return the characters of an unmarked text that are beside marks: after one, before the next, or both."""
+    if not starts and not ends:
+        return text
+    if len(text) <= 2 * CONTEXT:
+        return text
+    return f"{text[:CONTEXT] if starts else ''} … {text[-CONTEXT:] if ends else ''}"
 
 
 def _letters(spans: Iterable[WordSpan]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -143,11 +144,11 @@ def series_of(points: Sequence[PlotPoint]) -> list[PlotSeries]:
 
 def build_plot(key: str, name: str, values: list[PlotValue], bars: list[float]) -> ScorePlot:
     values = sorted(values, key=position_of)
-    bounds = [*bars, *(bound for value in values for bound in (value.low, value.high))]
-    lowest, highest = min(0.0, *bounds), max(1.0, *bounds)
+    lowest, highest = axis_of(values, bars)
 
     def height_of(value: float) -> float:
-        share: float = (value - lowest) / (highest - lowest)
+        """Return the position of a score. An interval ends where the axis does."""
+        share: float = (min(max(value, lowest), highest) - lowest) / (highest - lowest)
         return round(HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN), 1)
 
     step = (WIDTH - 2 * MARGIN) / len(values)
@@ -164,6 +165,20 @@ def build_plot(key: str, name: str, values: list[PlotValue], bars: list[float]) 
     has_online = any(value.experiment is None for value in values)
     gates = [PlotLine(bar, height_of(bar)) for bar in bars]
     return ScorePlot(key, name, dataset, points, lines, gates, has_online, series_of(points))
+
+
+def axis_of(values: Sequence[PlotValue], bars: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of the axis: 0 and 1 if all means are there, else round numbers around the intervals.
+
+    The interval of a mean of few answers may be wider than the scores can be.
+    """
+    means = [*bars, *(value.mean for value in values)]
+    if min(means) >= 0 and max(means) <= 1:
+        return 0.0, 1.0
+    bounds = [*means, *(bound for value in values for bound in (value.low, value.high))]
+    lowest, highest = min(0.0, *bounds), max(1.0, *bounds)
+    step: float = 10 ** math.floor(math.log10(highest - lowest)) / 2
+    return math.floor(lowest / step) * step, math.ceil(highest / step) * step
 
 
 def position_of(value: PlotValue) -> tuple[int, bool, int]:

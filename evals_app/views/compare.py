@@ -18,7 +18,7 @@ from agentcms.ids import parse_uuid
 from evals_app.compare.interval_plots import build_interval_plots
 from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
-from evals_app.compare.word_differences import mark_answers
+from evals_app.compare.word_differences import excerpt, mark_answers
 from evals_app.models import Comparison, Experiment, ExperimentResult
 from evals_app.views.experiments import ONLY_WORSE
 from evals_app.views.figures import MINUS, difference_text, duration_text, range_text
@@ -141,15 +141,26 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
         pair = [attempts.get((one.pk, entry["itemId"]), []) for one in (baseline, candidate)]
         if not all(pair):
             continue
-        before, after = (results[0] for results in pair)
-        marked = mark_answers(text_of_json(before.output), text_of_json(after.output))
-        sides = [
-            {"label": label, **describe_attempts(results), "spans": spans, "calls": calls.get(results[0].run_id, [])}
-            for label, results, spans in zip(("Before", "After"), pair, marked, strict=True)
-        ]
+        before = pair[0][0]
+        sides = compared_sides(pair, calls)
         texts = {"input": text_of_json(before.effective_input), "truth": text_of_json(before.effective_ground_truth)}
         rows.append({"change": difference_text(entry["change"]), "sides": sides, **texts})
     return rows
+
+
+def compared_sides(pair: list[list[ExperimentResult]], calls: dict[UUID | None, list[str]]) -> list[dict[str, Any]]:
+    """Return the first answers of two experiments to an item, with their differing words marked."""
+    before, after = (text_of_json(results[0].output) for results in pair)
+    return [
+        {
+            "label": label,
+            **describe_attempts(results),
+            "spans": spans,
+            "excerpt": excerpt(spans),
+            "calls": calls.get(results[0].run_id, []),
+        }
+        for label, results, spans in zip(("Before", "After"), pair, mark_answers(before, after), strict=True)
+    ]
 
 
 def describe_attempts(results: list[ExperimentResult]) -> dict[str, Any]:

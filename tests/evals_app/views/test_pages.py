@@ -1,5 +1,7 @@
 """Pages of datasets, experiments, comparisons and quality, without JavaScript."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -97,6 +99,24 @@ def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
 
     assert "Version 2 scores 0.21 higher" in page
     assert page.index("<ins>25</ins>") < page.index("<ins>75</ins>")
+
+
+def test_a_long_answer_is_folded_around_its_marked_words(client, editor):
+    dataset = make_dataset(*map(str, range(12)), owner_id="support")
+    baseline, candidate = ended(dataset, [0.5] * 12), ended(dataset, [0.25] * 12, number=2)
+    for row, word in ((baseline, "seven"), (candidate, "nine")):
+        row.results.update(output=f"The start. {'Same words. ' * 100}It costs {word} euros. {'More. ' * 100}The end.")
+    compute_now(baseline, candidate)
+
+    page = text(client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"))
+
+    folded, opened = re.findall(r"<summary>(.*?)</summary>(.*?)</details>", page, re.DOTALL)[0]
+    assert "It costs <del>seven</del> euros." in folded
+    assert len(folded) < 600
+    assert "Show <span" in folded
+    assert opened.startswith("The start.")
+    assert "<del>seven</del>" in opened
+    assert opened.rstrip().endswith("The end.")
 
 
 def test_a_comparison_shows_scores_calls_and_figures_of_each_item(client, editor):

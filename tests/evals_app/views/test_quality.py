@@ -6,6 +6,7 @@ import pytest
 
 from evals_app.models import Experiment
 from evals_app.quality.online import find_online_scores
+from evals_app.quality.plots import PlotValue, build_plot
 from runs_app.models import Score
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
@@ -114,3 +115,21 @@ def test_more_experiments_and_answers_need_no_more_queries(client, agent, django
         page = client.get("/agents/clerk/quality").content.decode()
 
     assert page.count('class="score-point"') == 20
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([(0.95, 0.8, 1.1)], (0.0, 1.0)),
+        ([(0.02, -0.05, 0.09)], (0.0, 1.0)),
+        ([(7.3, 6.2, 8.4)], (0.0, 8.5)),
+        ([(-0.5, -0.8, -0.2)], (-1.0, 1.0)),
+        ([(61.0, 40.0, 82.0), (3.0, 2.0, 4.0)], (0.0, 85.0)),
+    ],
+)
+def test_the_axis_of_a_plot_ends_at_round_numbers(values, ends):
+    plot = build_plot("own", "Own", [PlotValue(1, *bounds, 10) for bounds in values], [])
+
+    lines = [line.value for line in plot.lines]
+    assert (lines[0], lines[-1]) == ends
+    assert all(24 <= y <= 136 for point in plot.points for y in (point.y, point.y_low, point.y_high))
