@@ -102,7 +102,9 @@ def test_an_added_object_has_a_row_for_each_member():
 
 def test_an_added_variable_stands_in_words_unless_they_would_hide_something():
     town = {"type": "string", "description": "Where", "default": "Bonn"}
-    section = section_of("requestContextSchema", None, {"properties": {"plan": {"enum": ["gold"]}, "town": town}})
+    section = section_of(
+        "requestContextSchema", None, {"type": "object", "properties": {"plan": {"enum": ["gold"]}, "town": town}}
+    )
 
     assert [(row.path, row.new) for row in section.paths] == [
         ("plan.enum", '["gold"]'),
