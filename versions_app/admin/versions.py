@@ -160,7 +160,9 @@ class AgentVersionAdmin(HistoryAdmin):
 
     @admin.display(description="Snapshot")
     def snapshot_json(self, version: Any) -> str:
-        return format_html("<pre>{}</pre>", json.dumps(version.snapshot, indent=2, ensure_ascii=False))
+        text = json.dumps(version.snapshot, indent=2, ensure_ascii=False)
+        folded = '<details class="whole-configuration"><summary>All of it as JSON</summary><pre>{}</pre></details>'
+        return format_html(folded, text)
 
     @admin.display(description="Changes")
     def difference(self, version: Any) -> str:

@@ -46,7 +46,9 @@ def delete_address(agent_id):
 def test_the_delete_page_needs_the_name(client, staff):
     AgentFactory(id="porter")
 
-    assert b"stay in the trash for 30 days" in client.get(delete_address("porter")).content
+    question = client.get(delete_address("porter")).content
+    assert b"stay in the trash for 30 days" in question
+    assert b'value="Delete agent"' in question
     assert client.post(delete_address("porter"), {"post": "yes"}).status_code == 200
     assert client.post(delete_address("porter"), {"typed": "concierge"}).status_code == 200
     assert remaining() == {"porter"}

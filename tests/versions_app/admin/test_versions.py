@@ -116,7 +116,9 @@ def test_markup_in_a_snapshot_is_escaped(client, staff):
     agent = AgentFactory(instructions="<script>alert(1)</script>")
     address = reverse("admin:versions_app_agentversion_change", args=[agent.active_version_id])
 
-    assert "<script>alert" not in client.get(address).content.decode()
+    page = client.get(address).content.decode()
+    assert "<script>alert" not in page
+    assert "<summary>All of it as JSON</summary><pre>{" in page
 
 
 @pytest.mark.parametrize("action", ["publish", "restore"])
