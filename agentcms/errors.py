@@ -11,6 +11,7 @@ from typing import Any, Literal
 MAX_ISSUES = 100
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 FULL_DISK_MESSAGE = "There is no space for the file. Try again later."
+KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request."
 
 
 class OutsideError(Exception):

@@ -91,7 +91,7 @@ def enqueue(
         requested_by=requested_by,
         traceparent=spans.traceparent_to_store(f"enqueue {kind}"),
     )
-    transaction.on_commit(partial(send, job.pk), robust=True)
+    transaction.on_commit(partial(send_job, job.pk), robust=True)
     return job
 
 
@@ -110,11 +110,11 @@ def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
     )
     if not is_new:
         return None
-    transaction.on_commit(partial(send, job.pk), robust=True)
+    transaction.on_commit(partial(send_job, job.pk), robust=True)
     return job
 
 
-def send(job_id: UUID) -> None:
+def send_job(job_id: UUID) -> None:
     """Send a job to a worker. If the broker does not respond, beat sends the job later."""
     if not broker_circuit.allows_call():
         return
@@ -195,5 +195,5 @@ def send_due() -> int:
     )
     job_ids = list(due.filter(kind__in=_handlers).order_by("created_at").values_list("pk", flat=True)[:100])
     for job_id in job_ids:
-        send(job_id)
+        send_job(job_id)
     return len(job_ids)

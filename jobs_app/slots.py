@@ -60,7 +60,7 @@ class JobSlots:
             self._forget_others_that_left()
             first = next(iter(self._turns()), None)
         if first is not None:
-            runner.send(first)
+            runner.send_job(first)
 
     def _turns(self) -> list[UUID]:
         """Return the waiting jobs in the order in which they take slots.

@@ -36,7 +36,7 @@ class ChildSuspended(Exception):
         self.child_id = child_id
 
 
-class LeaseLost(Exception):
+class RunLeaseLost(Exception):
     """Another process may have claimed the run."""
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -138,6 +138,16 @@ def test_a_public_name_means_one_thing_in_an_app(app):
     )
 
     assert [name for name, count in counts.items() if count > 1 and name not in REPEATED_NAMES] == []
+
+
+def test_a_class_has_its_name_alone_in_all_applications():
+    places = defaultdict(set)
+    for path in (path for app in APPS for path in python_files(app) if "management" not in path.parts):
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].add(str(path.relative_to(PROJECT)))
+
+    assert {name: files for name, files in places.items() if len(files) > 1 and name not in REPEATED_NAMES} == {}
 
 
 @pytest.mark.parametrize("app", APPS)

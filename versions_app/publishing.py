@@ -83,7 +83,7 @@ def add_pointer_moves(
         version_saving.send(type(version), write=write)
 
 
-def refusal_of(row: Agent, live: AgentVersion) -> str:
+def publish_refusal_of(row: Agent, live: AgentVersion) -> str:
     """Return why a version may not replace the live one, or a blank text."""
     before = row.active_version
     if before is None or before.snapshot_hash == live.snapshot_hash:
@@ -91,7 +91,7 @@ def refusal_of(row: Agent, live: AgentVersion) -> str:
     return next((reason for guard in guards if (reason := guard(row, live))), "")
 
 
-def warning_of(row: Agent, live: AgentVersion) -> str:
+def publish_warning_of(row: Agent, live: AgentVersion) -> str:
     """Return what people should know before a version replaces the live one, or a blank text."""
     before = row.active_version
     if before is None or before.snapshot_hash == live.snapshot_hash:
@@ -104,7 +104,7 @@ def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None
 
     Raise GateNotMet if the change asks to publish, and RoleRequired if the actor may not go around a gate.
     """
-    reason = refusal_of(row, live) if live is not None else ""
+    reason = publish_refusal_of(row, live) if live is not None else ""
     if not reason:
         return live
     context = current_change()

@@ -12,7 +12,7 @@ from agentcms.openapi.field_descriptions import FIELD_DESCRIPTIONS
 from agentcms.openapi.json_schema import JSON, STRING, ref
 from agentcms.openapi.operations import Operation
 from agentcms.openapi.parameters import PARAMETER_DESCRIPTIONS, QUERY_PARAMETERS
-from agentcms.openapi.section import Models, Section
+from agentcms.openapi.section import ApiSection, Models
 from agentcms.openapi.sections import SECTIONS
 
 # Media types of bodies and responses that are not JSON.
@@ -66,7 +66,7 @@ def merged(name: Literal["fields", "query"]) -> dict[str, Any]:
     return dict(ChainMap(*(getattr(section, name) for section in SECTIONS)))
 
 
-def operation_object(section: Section, operation: Operation) -> JSON:
+def operation_object(section: ApiSection, operation: Operation) -> JSON:
     """Return the OpenAPI object of an operation."""
     result: JSON = {
         "operationId": operation.id,
@@ -93,12 +93,12 @@ def operation_object(section: Section, operation: Operation) -> JSON:
     return result
 
 
-def subject(section: Section, operation: Operation) -> str:
+def subject(section: ApiSection, operation: Operation) -> str:
     """Return the heading of an operation, by which the reference groups the operations."""
     return next(heading for part, heading in section.subjects.items() if part in operation.path)
 
 
-def parameters(section: Section, operation: Operation) -> list[JSON]:
+def parameters(section: ApiSection, operation: Operation) -> list[JSON]:
     """Return the parameters of an operation with their meaning."""
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
@@ -107,7 +107,7 @@ def parameters(section: Section, operation: Operation) -> list[JSON]:
     return [*(describe_parameter(section, operation, parameter) for parameter in in_path + in_query)]
 
 
-def describe_parameter(section: Section, operation: Operation, parameter: JSON) -> JSON:
+def describe_parameter(section: ApiSection, operation: Operation, parameter: JSON) -> JSON:
     """Return a parameter with its description, example and default, unless it has its own description."""
     name = parameter["name"]
     own = own_description(section, operation, name)
@@ -121,7 +121,7 @@ def describe_parameter(section: Section, operation: Operation, parameter: JSON) 
     return described
 
 
-def own_description(section: Section, operation: Operation, name: str) -> JSON:
+def own_description(section: ApiSection, operation: Operation, name: str) -> JSON:
     """Return what the section says of a parameter of an operation."""
     if name == "perPage":
         return {"default": section.page_sizes.get(operation.id, section.page_size)}
@@ -154,7 +154,7 @@ def component_schemas() -> dict[str, JSON]:
     return schemas
 
 
-def section_schemas(section: Section) -> dict[str, JSON]:
+def section_schemas(section: ApiSection) -> dict[str, JSON]:
     schemas = section.schemas()
     for name, models in section.bodies.items():
         add_model_schema(schemas, name, models)
@@ -163,7 +163,7 @@ def section_schemas(section: Section) -> dict[str, JSON]:
     return schemas
 
 
-def describe_fields(section: Section, name: str, schema: JSON) -> JSON:
+def describe_fields(section: ApiSection, name: str, schema: JSON) -> JSON:
     """Return a schema whose fields say what they mean. The shared parts of schemas do not change."""
     described = dict(schema)
     if "properties" in schema:
@@ -180,7 +180,7 @@ def describe_fields(section: Section, name: str, schema: JSON) -> JSON:
     return described
 
 
-def with_description(section: Section, name: str, field: str, schema: JSON) -> JSON:
+def with_description(section: ApiSection, name: str, field: str, schema: JSON) -> JSON:
     """Return the schema of a field with its text: of this schema, else of its section, else of all sections."""
     exact = f"{name}.{field}"
     texts = ChainMap(FIELD_DESCRIPTIONS, merged("fields"))

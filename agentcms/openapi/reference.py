@@ -161,7 +161,7 @@ def schemas() -> list[SchemaDoc]:
 # --- Fields and types
 
 
-def resolve(schema: JSON) -> JSON:
+def resolve_reference(schema: JSON) -> JSON:
     """Return the schema that a reference names, or the schema itself."""
     name = schema_name(schema) if "$ref" in schema else ""
     component: JSON = document()["components"]["schemas"][name] if name else schema
@@ -170,7 +170,7 @@ def resolve(schema: JSON) -> JSON:
 
 def members(schema: JSON) -> tuple[JSON, set[str]]:
     """Return the fields of an object by name, and the required ones, also of combined schemas."""
-    schema = resolve(schema)
+    schema = resolve_reference(schema)
     properties: JSON = dict(schema.get("properties", {}))
     required = set(schema.get("required", ()))
     for key in ("allOf", "anyOf"):

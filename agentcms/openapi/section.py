@@ -14,7 +14,7 @@ Models = type[BaseModel] | tuple[type[BaseModel], ...]
 
 
 @dataclass(frozen=True)
-class Section:
+class ApiSection:
     """The operations of one subject.
 
     `subjects` are the headings of the reference by a part of the path; the first part that the path contains decides.

@@ -14,12 +14,12 @@ from agentcms.openapi.memory.threads import MEMORY_SECTION
 from agentcms.openapi.runs.approvals import APPROVAL_SECTION
 from agentcms.openapi.runs.background_tasks import BACKGROUND_TASK_SECTION
 from agentcms.openapi.runs.runs import RUN_SECTION
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agentcms.openapi.tools.acp import ACP_SECTION
 from agentcms.openapi.tools.knowledge import KNOWLEDGE_SECTION
 from agentcms.openapi.tools.mcp import MCP_SECTION
 
-SECTIONS: tuple[Section, ...] = (
+SECTIONS: tuple[ApiSection, ...] = (
     AGENT_SECTION,
     VERSION_SECTION,
     EXCHANGE_SECTION,

@@ -40,7 +40,7 @@ class FilterError(ValueError):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class KeyComparison:
     """A comparison of the value of a key: `$eq`, `$contains` or an order."""
 
     key: str
@@ -69,7 +69,7 @@ class Not:
     part: Filter
 
 
-Filter = Comparison | AllOf | AnyOf | Not
+Filter = KeyComparison | AllOf | AnyOf | Not
 EVERYTHING = AllOf(())
 
 
@@ -163,7 +163,7 @@ class FilterParser:
             raise FilterError(path, f"Unknown operator '{name}'. Use {', '.join(OPERATORS)}.")
         return self.compare(key, name, operand, path)
 
-    def compare(self, key: str, operator: str, value: Any, path: str) -> Comparison:
+    def compare(self, key: str, operator: str, value: Any, path: str) -> KeyComparison:
         self.conditions += 1
         if self.conditions > MAX_CONDITIONS:
             raise FilterError(path, f"A filter has at most {MAX_CONDITIONS} conditions.")
@@ -175,7 +175,7 @@ class FilterParser:
             raise FilterError(path, f"{operator} compares numbers or texts.")
         if operator == "$contains" and value is None:
             raise FilterError(path, "Give a text, a number, true or false.")
-        return Comparison(key, operator, value)
+        return KeyComparison(key, operator, value)
 
 
 def all_of(parts: Iterable[Filter]) -> Filter:
@@ -187,16 +187,16 @@ def join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def matches(condition: Filter, metadata: Mapping[str, Any]) -> bool:
+def metadata_matches(condition: Filter, metadata: Mapping[str, Any]) -> bool:
     """Return whether metadata matches a filter. The queries of the databases return the same."""
     match condition:
         case AllOf(parts):
-            return all(matches(part, metadata) for part in parts)
+            return all(metadata_matches(part, metadata) for part in parts)
         case AnyOf(parts):
-            return any(matches(part, metadata) for part in parts)
+            return any(metadata_matches(part, metadata) for part in parts)
         case Not(part):
-            return not matches(part, metadata)
-        case Comparison(key, operator, value):
+            return not metadata_matches(part, metadata)
+        case KeyComparison(key, operator, value):
             return compare_value(metadata.get(key), operator, value)
 
 

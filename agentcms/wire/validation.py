@@ -21,6 +21,8 @@ TOO_BIG_MESSAGE = f"A whole number must be between {MIN_INTEGER} and {MAX_INTEGE
 NOT_FINITE_MESSAGE = "A number must be finite and fit a double."
 NOT_JSON_MESSAGE = "This is not a JSON value."
 KEY_NOT_TEXT_MESSAGE = "A key must be text."
+NOT_AN_OBJECT_MESSAGE = "This must be an object."
+NOT_A_TEXT_MESSAGE = "This must be a text."
 
 _ALWAYS_VALID = frozenset({bool, NoneType})
 

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.api.responses import json_text_response
-from agentcms.errors import ApiError, Conflict, Unprocessable
+from agentcms.errors import KEY_REUSED_MESSAGE, ApiError, Conflict, Unprocessable
 from agentcms.wire.canonical import canonical
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.required_role import RequiredRole, collect_required_role
@@ -26,7 +26,6 @@ LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE
 
 KEY_MESSAGE = "An Idempotency-Key has 1 to 255 printable ASCII characters."
 IN_PROGRESS_MESSAGE = "A request with this Idempotency-Key is in progress. Repeat it shortly."
-KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request."
 NOT_REPEATABLE_MESSAGE = "This request was done before, but its response cannot be repeated. Read the agent instead."
 
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError as PydanticValidationError
 
 from agentcms.ids import describe_ambiguity
 from agentcms.wire.names import to_python, to_wire
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_faults
 from agents_app.configuration.background_tasks import BACKGROUND_TAGS, BackgroundTasks
 from agents_app.configuration.fields.choices import Conditional, Knowledge, McpClients, Memory, ModelChoice, Scorers
 from agents_app.configuration.fields.programs import COMMAND_NOT_ALLOWED
@@ -248,11 +248,11 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 ERROR_MESSAGES = {
     "missing": "This is required.",
-    "string_type": "This must be a text.",
+    "string_type": NOT_A_TEXT_MESSAGE,
     "list_type": "This must be a list.",
-    "dict_type": "This must be an object.",
-    "model_type": "This must be an object.",
-    "model_attributes_type": "This must be an object.",
+    "dict_type": NOT_AN_OBJECT_MESSAGE,
+    "model_type": NOT_AN_OBJECT_MESSAGE,
+    "model_attributes_type": NOT_AN_OBJECT_MESSAGE,
     "int_type": "This must be a whole number.",
     "float_type": "This must be a number.",
     "union_tag_not_found": 'This needs a type: "ratio" or "count".',

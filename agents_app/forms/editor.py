@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from access_app.caller import Caller
 from agentcms.wire.canonical import canonical
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration import schema
 from agents_app.forms import memory_field
 from agents_app.forms.editor_sections import KEY_LIST_FIELDS, EditorSections
@@ -155,7 +156,7 @@ class AgentEditForm(EditorSections):
         model = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
         model |= {wire: cleaned[name] for name, wire in MODEL_SETTINGS.items() if cleaned[name] is not None}
         if not isinstance(rest, dict):
-            self.add_error("model_rest", "This must be an object.")
+            self.add_error("model_rest", NOT_AN_OBJECT_MESSAGE)
             return model
         if duplicates := sorted(model.keys() & rest.keys()):
             self.add_error("model_rest", f"Set {', '.join(duplicates)} in its own field instead.")

@@ -23,7 +23,7 @@ from agents_app.forms.model_fields import MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.objects.field import StructuredValue, stored_value
 from agents_app.forms.objects.members import InputError, is_line
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
-from agents_app.forms.tools.background import MODES, USES, TaskToolRow, compose_background, mode_of, tool_rows
+from agents_app.forms.tools.background import MODES, USES, TaskToolRow, compose_background, mode_for_all, tool_rows
 from agents_app.forms.tools.knowledge import BaseRow, base_rows, compose_knowledge
 from agents_app.forms.tools.mcp import ServerRows, compose_selection, server_rows
 from agents_app.forms.variants.inputs import VariantInputs
@@ -159,7 +159,7 @@ class EditorSections(forms.Form):
 
     @property
     def background_mode(self) -> str:
-        return mode_of(self.background_value[0])
+        return mode_for_all(self.background_value[0])
 
     @cached_property
     def variants(self) -> VariantInputs:

@@ -36,7 +36,7 @@ NOUNS = {
 }
 
 
-class Option(NamedTuple):
+class PickerOption(NamedTuple):
     """Something that can be chosen, or that is chosen. It is missing if it is not registered or not usable."""
 
     key: str
@@ -48,7 +48,7 @@ class Option(NamedTuple):
 class OptionPage(NamedTuple):
     """The first options that a search returned, and how many more there are."""
 
-    options: list[Option]
+    options: list[PickerOption]
     more: int
 
 
@@ -58,7 +58,7 @@ class Picker:
 
     name: str
     label: str
-    chosen: list[Option]
+    chosen: list[PickerOption]
     page: OptionPage
 
     @property
@@ -81,24 +81,24 @@ class OptionSource:
     def search(self, query: str = "", chosen: Collection[str] = ()) -> OptionPage:
         """Return the options that contain all words of a query, without chosen ones."""
         words = query.lower().split()[:MAX_WORDS]
-        results = [option for option in self.registered(chosen) if matches(option, words)]
+        results = [option for option in self.registered(chosen) if option_matches(option, words)]
         if self.kind is not Kind.AGENT:
             return OptionPage(results[:MAX_OPTIONS], max(len(results) - MAX_OPTIONS, 0))
         stored = self.usable_agents(chosen).filter(reduce(lambda query, word: query & word_query(word), words, Q()))
         rows = stored.order_by("name", "id").values_list("id", "name", "description")[: MAX_OPTIONS + 1]
-        results += [Option(*row) for row in rows]
+        results += [PickerOption(*row) for row in rows]
         more = len(results) - MAX_OPTIONS
         if len(rows) > MAX_OPTIONS:
             more += stored.count() - len(rows)
         return OptionPage(results[:MAX_OPTIONS], max(more, 0))
 
-    def registered(self, chosen: Collection[str] = ()) -> list[Option]:
+    def registered(self, chosen: Collection[str] = ()) -> list[PickerOption]:
         """Return the options that are registered in code."""
         if self.kind is Kind.INTEGRATION_PROVIDER:
             return [option for option in integration_tools() if option.key not in chosen]
         note = " Registered in code." if self.kind is Kind.AGENT else ""
         in_code = [
-            Option(entry.key, entry.title, f"{describe_entry(entry)}{note}".strip())
+            PickerOption(entry.key, entry.title, f"{describe_entry(entry)}{note}".strip())
             for entry in registry.entries(self.kind)
             if entry.key not in chosen and not (entry.id and entry.id in chosen)
         ]
@@ -110,7 +110,7 @@ class OptionSource:
         usable = usable.exclude(pk__in=[entry.key for entry in registry.entries(Kind.AGENT)])
         return usable.exclude(pk__in=list(chosen)) if chosen else usable
 
-    def describe(self, keys: Sequence[str]) -> list[Option]:
+    def describe(self, keys: Sequence[str]) -> list[PickerOption]:
         """Return the options of chosen keys, in order."""
         entries = {key: find_entry(self.kind, key) for key in keys}
         unknown = [key for key, entry in entries.items() if entry is None]
@@ -120,20 +120,20 @@ class OptionSource:
             names = {key: (name, description) for key, name, description in rows}
         return [self._describe_key(key, entry, names.get(key)) for key, entry in entries.items()]
 
-    def _describe_key(self, key: str, entry: Entry | None, stored: tuple[str, str] | None) -> Option:
+    def _describe_key(self, key: str, entry: Entry | None, stored: tuple[str, str] | None) -> PickerOption:
         if entry is not None and self.kind is Kind.INTEGRATION_PROVIDER:
-            return Option(key, integration_tool_title(entry, key.partition("_")[2]), entry.description)
+            return PickerOption(key, integration_tool_title(entry, key.partition("_")[2]), entry.description)
         if entry is not None and entry.unavailable_reason:
-            return Option(key, entry.title, entry.unavailable_reason, is_missing=True)
+            return PickerOption(key, entry.title, entry.unavailable_reason, is_missing=True)
         if entry is not None:
-            return Option(key, entry.title, describe_entry(entry))
-        return Option(key, *stored) if stored else Option(key, key, is_missing=True)
+            return PickerOption(key, entry.title, describe_entry(entry))
+        return PickerOption(key, *stored) if stored else PickerOption(key, key, is_missing=True)
 
 
-def acp_agents(kind: Kind) -> list[Option]:
+def acp_agents(kind: Kind) -> list[PickerOption]:
     """Return the ACP agents that can be used now, for the fields that may name them."""
     return [
-        Option(entry.key, entry.title, f"{describe_entry(entry)} ACP agent.".strip())
+        PickerOption(entry.key, entry.title, f"{describe_entry(entry)} ACP agent.".strip())
         for entry in (registry.selectable(Kind.ACP_AGENT) if kind in ACP_KINDS else ())
         if not entry.unavailable_reason
     ]
@@ -143,7 +143,7 @@ def build_picker(source: OptionSource, label: str, chosen: Sequence[str]) -> Pic
     return Picker(source.field, label, source.describe(chosen), source.search(chosen=chosen))
 
 
-def matches(option: Option, words: Iterable[str]) -> bool:
+def option_matches(option: PickerOption, words: Iterable[str]) -> bool:
     text = f"{option.title} {option.key} {option.description}".lower()
     return all(word in text for word in words)
 
@@ -157,9 +157,9 @@ def describe_entry(entry: Entry) -> str:
     return f"{entry.description}{approval}".strip()
 
 
-def integration_tools() -> list[Option]:
+def integration_tools() -> list[PickerOption]:
     return [
-        Option(f"{entry.key}_{name}", integration_tool_title(entry, name), entry.description)
+        PickerOption(f"{entry.key}_{name}", integration_tool_title(entry, name), entry.description)
         for entry in registry.entries(Kind.INTEGRATION_PROVIDER)
         for name in entry.names
     ]

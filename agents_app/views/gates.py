@@ -12,14 +12,14 @@ from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for
 from versions_app.models import AgentVersion
-from versions_app.publishing import refusal_of, warning_of
+from versions_app.publishing import publish_refusal_of, publish_warning_of
 
 
 def gate_context(request: HttpRequest, agent: Agent, version: AgentVersion) -> dict[str, object]:
     """Return why gates refuse a version or warn of it, and whether the user may go around them."""
     return {
-        "gate_refusal": refusal_of(agent, version),
-        "gate_warning": warning_of(agent, version),
+        "gate_refusal": publish_refusal_of(agent, version),
+        "gate_warning": publish_warning_of(agent, version),
         "may_bypass": has_role_for(request, agent, Role.MANAGER),
     }
 

@@ -33,13 +33,13 @@ def required_values(agent: Agent) -> dict[str, Any]:
     # Without a draft, the row has the declarations of the live version, whose snapshot is not loaded then.
     live = get_live_version(agent).snapshot if agent.has_draft else to_wire_dict(vars(agent))
     return {
-        variable.name: example_value(variable)
+        variable.name: example_of_variable(variable)
         for variable in declared_variables(live)
         if variable.is_required and variable.default is None
     }
 
 
-def example_value(variable: Variable) -> Any:
+def example_of_variable(variable: Variable) -> Any:
     """Return an allowed value of a variable, for people to replace."""
     if variable.choices:
         return variable.choices[0]

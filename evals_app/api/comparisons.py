@@ -36,7 +36,7 @@ class CompareBody(BaseModel):
     again: bool | None = None
 
 
-class CompareView(JSONView):
+class CompareExperimentsView(JSONView):
     """Two experiments over a dataset, paired by item, with statistics once a job has computed them."""
 
     def post(self, request: Request, dataset_id: str) -> HttpResponse:

@@ -133,7 +133,7 @@ def delete(experiment: Experiment) -> HttpResponse:
     return json_response({"success": True, "message": f"Experiment {experiment_id} deleted"})
 
 
-class CancelView(JSONView):
+class CancelExperimentView(JSONView):
     """The cancellation of an experiment."""
 
     def post(self, request: Request, experiment_id: str) -> HttpResponse:

@@ -11,7 +11,7 @@ from access_app.caller import Caller
 from agentcms.errors import Conflict
 from agentcms.wire.canonical import sha256_hex
 from evals_app.compare.pairs import compute_statistics
-from evals_app.compare.summary import describe
+from evals_app.compare.summary import describe_statistics
 from evals_app.models import Comparison, Experiment, ExperimentResult
 from jobs_app import runner
 from jobs_app.models import Job
@@ -90,7 +90,7 @@ def compute(row: Comparison) -> None:
     basis = basis_of(row.baseline, row.candidate)  # first: results that change meanwhile make it outdated
     statistics = compute_statistics(row.baseline, row.candidate)
     for entry in statistics["scorers"].values():
-        entry["sentence"] = describe(entry, row.candidate)
+        entry["sentence"] = describe_statistics(entry, row.candidate)
     row.statistics, row.state, row.basis = statistics, Comparison.State.DONE, basis
     names = ("statistics", "state", "basis")
     Comparison.objects.filter(pk=row.pk).update(**{name: getattr(row, name) for name in names})

@@ -7,7 +7,7 @@ from evals_app.compare.statistics import MIN_PAIRS
 from evals_app.models import Experiment
 
 
-def describe(entry: JSONObject, candidate: Experiment) -> str:
+def describe_statistics(entry: JSONObject, candidate: Experiment) -> str:
     """Return what the statistics of one scorer say."""
     count = entry["pairs"]
     if count == 0:

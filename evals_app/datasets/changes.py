@@ -259,7 +259,7 @@ def mark_resources(versions: Sequence[ItemVersion]) -> None:
     """Set the hashes of the resources of whose runs versions are made. The runs are deleted earlier."""
     by_run: dict[UUID, list[ItemVersion]] = {}
     for version in versions:
-        if (run_id := run_of(version.source)) is not None:
+        if (run_id := run_of_source(version.source)) is not None:
             by_run.setdefault(run_id, []).append(version)
     ids = [*by_run]
     for start in range(0, len(ids), BATCH):
@@ -269,7 +269,7 @@ def mark_resources(versions: Sequence[ItemVersion]) -> None:
                 version.resource_digest = digest_of_run(run)
 
 
-def run_of(source: Any) -> UUID | None:
+def run_of_source(source: Any) -> UUID | None:
     """Return the run that the source of an item names, or None."""
     is_trace = isinstance(source, dict) and source.get("type") == "trace"
     return parse_uuid(str(source.get("referenceId"))) if is_trace else None

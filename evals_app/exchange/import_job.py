@@ -115,13 +115,13 @@ def import_file(job: Job) -> dict[str, Any]:
         items = item_file(content, job)
         rows, faults = check_rows(job, dataset, items)
         if faults:
-            return result_of(job, rows=rows, refused=faults)
+            return import_result(job, rows=rows, refused=faults)
         try:
             with change(actor=user, source=Source.IMPORT):
                 return store_items(job, dataset, items, rows)
         except ApiError as error:
             report_fault(job, 0, error.error)
-            return result_of(job, rows=rows, refused=1)
+            return import_result(job, rows=rows, refused=1)
 
 
 def item_file(content: File[bytes], job: Job) -> ItemFile:
@@ -169,7 +169,7 @@ def store_items(job: Job, dataset: Dataset, items: ItemFile, rows: int) -> dict[
     changes.save()
     row = changes.row
     version = row.version if row.added or row.changed else None
-    result = result_of(job, rows=rows, added=row.added, changed=row.changed, version=version, stored=True)
+    result = import_result(job, rows=rows, added=row.added, changed=row.changed, version=version, stored=True)
     job.report_progress(done=rows, result=result)
     return result
 
@@ -181,7 +181,7 @@ def checked_items(items: ItemFile) -> Iterator[JSONObject]:
         yield item
 
 
-def result_of(job: Job, **figures: Any) -> dict[str, Any]:
+def import_result(job: Job, **figures: Any) -> dict[str, Any]:
     defaults = {"rows": 0, "added": 0, "changed": 0, "refused": 0, "version": None, "stored": False}
     report = f"/api/jobs/{job.pk}/records"
     return {"datasetId": job.parameters["dataset"], **defaults, **figures, "report": report}

@@ -16,7 +16,7 @@ from agentcms.errors import ApiError, Conflict
 from agentcms.ids import uuid7
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.experiments import targets
-from evals_app.experiments.direct.targets import find_callee, state_of
+from evals_app.experiments.direct.targets import find_callee, version_state_of
 from evals_app.experiments.jobs import enqueue_walk
 from evals_app.experiments.memory import shares_thread
 from evals_app.experiments.scoring import live_scorer_versions, missing_scorers
@@ -134,7 +134,7 @@ def set_target(experiment: Experiment, options: JSONObject, user: Caller) -> Non
     if options["target_type"] != Experiment.Target.AGENT:
         set_callee(experiment, options["target_type"], options["target_id"], version, user)
         return
-    target = targets.find_target(user, options["target_id"], version)
+    target = targets.find_agent_target(user, options["target_id"], version)
     require_role(user, Role.EDITOR, target.agent.owner_id)
     experiment.target_type, experiment.target_id = options["target_type"], target.agent.id
     experiment.target_owner_id, experiment.target_state = target.agent.owner_id, target.state
@@ -148,7 +148,7 @@ def set_callee(experiment: Experiment, kind: str, key: str, version: str, user: 
     require_role(user, Role.EDITOR, owner_id)
     callee = find_callee(kind, key, owner_id, version)
     experiment.target_type, experiment.target_id, experiment.target_owner_id = kind, callee.key, owner_id
-    experiment.target_state = state_of(version)
+    experiment.target_state = version_state_of(version)
     for name, value in callee.columns.items():
         setattr(experiment, name, value)
 

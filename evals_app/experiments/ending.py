@@ -12,7 +12,7 @@ from agents_app.plural import pluralize
 from evals_app.experiments.memory import delete_threads, shares_thread
 from evals_app.experiments.results import store_stopped
 from evals_app.experiments.spending import Spent
-from evals_app.experiments.summary import count_results, earlier_spending, summarize, verdict_of
+from evals_app.experiments.summary import count_results, earlier_spending, summarize_experiment, verdict_of
 from evals_app.models import Experiment, ExperimentResult
 
 CANCELLED_MESSAGE = "Cancelled."
@@ -99,7 +99,7 @@ def finish(experiment: Experiment, status: str, reason: str = "", *, stops_open:
 def set_end(row: Experiment, status: str, reason: str) -> None:
     """Set the end of a locked experiment with its figures."""
     earlier = earlier_spending(row)
-    counts, row.summary = count_results(row, earlier), summarize(row, earlier)
+    counts, row.summary = count_results(row, earlier), summarize_experiment(row, earlier)
     row.status, row.completed_at = status, timezone.now()
     row.succeeded_count, row.failed_count = counts["succeeded"], counts["failed"]
     if status == Experiment.Status.COMPLETED:

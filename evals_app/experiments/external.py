@@ -105,7 +105,7 @@ def run_item(experiment: Experiment, item_id: str, options: JSONObject, user: Ca
     result = experiment.results.filter(item=version.item_id, attempt=attempt).first()
     try:
         if result is None or is_late_call(experiment, result):
-            start_target(experiment, version, targets.resolve(experiment, user), user, options)
+            start_target(experiment, version, targets.resolve_target(experiment, user), user, options)
             result = experiment.results.get(item=version.item_id, attempt=attempt)
         wait_for_result(experiment, result)
         return experiment.results.select_related("item_version").get(pk=result.pk)

@@ -103,7 +103,7 @@ def was_deleted(experiment: Experiment) -> bool:
 def missing_target_reason(walk: Walk) -> str:
     """Return why the target of an experiment cannot run any more, or a blank text if it can."""
     try:
-        targets.resolve(walk.experiment, walk.user)
+        targets.resolve_target(walk.experiment, walk.user)
     except (ApiError, PermissionDenied) as error:
         return str(error)
     return ""

@@ -23,7 +23,7 @@ class ThreadRequired(Exception):
     """The memory of the agent needs a thread, and the item has none."""
 
 
-class ThreadName(NamedTuple):
+class ItemThread(NamedTuple):
     """The thread and the resource of a run. Blank: none. `is_new` says that the experiment makes the thread."""
 
     thread: str = ""
@@ -33,10 +33,10 @@ class ThreadName(NamedTuple):
 
 def thread_for(
     experiment: Experiment, result: ExperimentResult, configuration: Mapping[str, Any], user: Caller
-) -> ThreadName:
+) -> ItemThread:
     """Return the thread of the run of an item. Raise ThreadRequired, and NotFound for the thread of an item."""
     if configuration.get("memory") is None:
-        return ThreadName()
+        return ItemThread()
     named = result.item_version.metadata or {}
     if isinstance(named.get("threadId"), str):
         return own_thread(named, user)
@@ -44,15 +44,15 @@ def thread_for(
     resource = options.get("resource") or resource_in(experiment.request_context) or f"experiment-{experiment.pk}"
     if options.get("thread") and options["thread"] != PER_ITEM:
         # Two experiments with the same name of a thread must not read each other's messages.
-        return ThreadName(f"{options['thread']}-{experiment.pk}", resource, True)
+        return ItemThread(f"{options['thread']}-{experiment.pk}", resource, True)
     if options or resource_in(experiment.request_context):
-        return ThreadName(f"{own_thread_prefix(result)}{result.retry_count}", resource, True)
+        return ItemThread(f"{own_thread_prefix(result)}{result.retry_count}", resource, True)
     if requires_thread(configuration["memory"]):
         raise ThreadRequired(THREAD_REQUIRED_MESSAGE)
-    return ThreadName()
+    return ItemThread()
 
 
-def own_thread(named: Mapping[str, Any], user: Caller) -> ThreadName:
+def own_thread(named: Mapping[str, Any], user: Caller) -> ItemThread:
     """Return the thread that the metadata of an item name. It must exist and belong to the user."""
     key = named["threadId"]
     resource = named.get("resourceId")
@@ -60,7 +60,7 @@ def own_thread(named: Mapping[str, Any], user: Caller) -> ThreadName:
         thread = get_own_thread(memory_caller(user), key, resource if isinstance(resource, str) else "")
     except ApiError:
         raise NotFound(f"Thread with id {key} not found") from None
-    return ThreadName(thread.key, thread.resource_key)
+    return ItemThread(thread.key, thread.resource_key)
 
 
 def resource_in(request_context: Mapping[str, Any]) -> str:

@@ -79,7 +79,7 @@ async def compute_scores(result: ExperimentResult, keys: list[str], scorers: asy
     """Return the scores of the answer of a result by these scorers, which score at once as far as there are places."""
     from evals_app.scorers.scoring import score_answer  # imports pydantic-ai, which is heavy
 
-    answer, versions = await read_answer(result), result.experiment.scorer_versions
+    answer, versions = await read_scored_answer(result), result.experiment.scorer_versions
 
     async def score(key: str) -> ScoreResult:
         async with scorers:
@@ -90,7 +90,7 @@ async def compute_scores(result: ExperimentResult, keys: list[str], scorers: asy
     return [_entry(key, title, score) for key, title, score in zip(keys, titles, scores, strict=True)]
 
 
-async def read_answer(result: ExperimentResult) -> Answer:
+async def read_scored_answer(result: ExperimentResult) -> Answer:
     """Return the answer of a result with all that a scorer may look at."""
     fields = {
         "input": result.effective_input,

@@ -36,7 +36,7 @@ def request_cancel(experiment: Experiment) -> None:
         return
     stop_runs(experiment)
     if job.state == Job.State.QUEUED:
-        runner.send(job.pk)
+        runner.send_job(job.pk)
 
 
 def end_early(experiment: Experiment, status: str, reason: str = "", scoring: ScoringLoop | None = None) -> None:

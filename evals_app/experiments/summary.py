@@ -81,7 +81,7 @@ class ScorerTally:
         return figures(self.name, self.values, self.passed, self.not_scorable, self.errors)
 
 
-def summarize(experiment: Experiment, earlier: Earlier | None = None) -> JSONObject:
+def summarize_experiment(experiment: Experiment, earlier: Earlier | None = None) -> JSONObject:
     """Return the figures of each scorer over all results, with cost, tokens and durations.
 
     The cost and tokens are those of the runs and of the scorers together. `scorersCost` and `scorersTokens` are the

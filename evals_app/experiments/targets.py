@@ -12,7 +12,7 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration.schema import JSONObject
 from agents_app.models import Agent
-from evals_app.experiments.direct.targets import Callee, find_callee, state_of, target_not_found
+from evals_app.experiments.direct.targets import Callee, find_callee, target_not_found, version_state_of
 from evals_app.models import Experiment
 from runs_app.providers.table import model_unavailable_reason
 from runs_app.resolution import ResolvedAgent, stored_agents
@@ -29,7 +29,7 @@ class Target:
     sub_agents: JSONObject = field(default_factory=dict)
 
 
-def find_target(user: Caller, target_id: str, version: str = "") -> Target:
+def find_agent_target(user: Caller, target_id: str, version: str = "") -> Target:
     """Return an agent at a version: its ID or number, `draft`, or live by default. Raise ApiError."""
     state = version or "live"
     try:
@@ -42,7 +42,7 @@ def find_target(user: Caller, target_id: str, version: str = "") -> Target:
             agent = stored_agents.get(target_id, user=user, version_number=int(state.removeprefix("v")))
     except (Agent.DoesNotExist, AgentVersion.DoesNotExist, ValueError, OverflowError):
         raise target_not_found(f"{target_id} {version}".strip()) from None
-    return Target(agent, state_of(version), snapshot_hash(agent), sub_agent_versions(agent))
+    return Target(agent, version_state_of(version), snapshot_hash(agent), sub_agent_versions(agent))
 
 
 def no_answer_reason(agent: ResolvedAgent) -> str:
@@ -82,7 +82,7 @@ def live_versions(keys: list[str], owner_id: str) -> JSONObject:
     return {key: str(version) for key, version in rows.values_list("pk", "active_version_id") if version}
 
 
-def resolve(experiment: Experiment, user: Caller) -> ResolvedAgent | Callee:
+def resolve_target(experiment: Experiment, user: Caller) -> ResolvedAgent | Callee:
     """Return the target of an experiment at the version with which it was created. Raise ApiError."""
     version_id: UUID | None = experiment.version_id
     if experiment.target_type != Experiment.Target.AGENT:

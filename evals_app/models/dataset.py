@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Exists, Q
 from django.utils import timezone
 
-from access_app.caller import Caller
-from access_app.permissions import SHARED_OWNER, can_have_role, granted_role, has_role_everywhere, owner_ids_for
-from access_app.role import Role
+from access_app.owned_rows import OwnedQuerySet
 
 MAX_ID_LENGTH = 64
 
 
-class DatasetQuerySet(models.QuerySet["Dataset"]):
-    def for_user(self, user: Caller) -> Self:
-        """Filter to the datasets of the user's teams and the shared ones."""
-        if has_role_everywhere(user, Role.VIEWER):
-            return self
-        if not can_have_role(user, Role.VIEWER):
-            return self.none()
-        memberships = owner_ids_for(user)
-        return self.filter(Q(owner_id__in=memberships) | Q(Exists(memberships), owner_id=SHARED_OWNER))
-
-    def with_role(self, user: Caller) -> Self:
-        """Annotate the role that the owner of each dataset granted the user, as `granted`."""
-        return self.annotate(granted=granted_role(user, "owner_id"))
+class DatasetQuerySet(OwnedQuerySet["Dataset"]):
+    """The datasets of teams, and the shared ones."""
 
 
 class Dataset(models.Model):

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Exists, Q
 from django.utils import timezone
 
-from access_app.caller import Caller
-from access_app.permissions import SHARED_OWNER, can_have_role, granted_role, has_role_everywhere, owner_ids_for
-from access_app.role import Role
+from access_app.owned_rows import OwnedQuerySet
 from agentcms.ids import uuid7
 
 
-class ScorerQuerySet(models.QuerySet["Scorer"]):
-    def for_user(self, user: Caller) -> Self:
-        """Filter to the scorers of the user's teams and the shared ones."""
-        if has_role_everywhere(user, Role.VIEWER):
-            return self
-        if not can_have_role(user, Role.VIEWER):
-            return self.none()
-        memberships = owner_ids_for(user)
-        return self.filter(Q(owner_id__in=memberships) | Q(Exists(memberships), owner_id=SHARED_OWNER))
-
-    def with_role(self, user: Caller) -> Self:
-        """Annotate the role that the owner of each scorer granted the user, as `granted`."""
-        return self.annotate(granted=granted_role(user, "owner_id"))
+class ScorerQuerySet(OwnedQuerySet["Scorer"]):
+    """The scorers of teams, and the shared ones."""
 
 
 class Scorer(models.Model):

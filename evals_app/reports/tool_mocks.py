@@ -9,7 +9,7 @@ from agents_app.configuration.background_tasks import OVERRIDE
 from agents_app.configuration.schema import JSONObject
 from evals_app.scorers.results import ToolUse, calls_of_run
 from runs_app.models import AgentRun
-from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE, MockFailure, find_failure, matches, names_of_mock
+from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE, MockFailure, find_failure, mock_matches, names_of_mock
 
 
 def find_mock_failure(tree: Sequence[AgentRun]) -> tuple[str, MockFailure] | None:
@@ -46,7 +46,7 @@ def arguments_of(call: ToolUse) -> JSONObject:
 
 
 def is_answer(mock: JSONObject, call: JSONObject) -> bool:
-    return call["toolName"] in names_of_mock(mock) and matches(mock, call["args"])
+    return call["toolName"] in names_of_mock(mock) and mock_matches(mock, call["args"])
 
 
 def take_failed_call(calls: list[JSONObject], tool: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from agents_app.registry import Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
 from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
-from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_version, score_by_snapshot
+from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_stored_version, score_by_snapshot
 from evals_app.scorers.time_limit import within_limit
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.scoring import scorer_arguments
@@ -24,7 +24,7 @@ async def score_answer(scorer_key: str, version: int | None, answer: Answer) -> 
 
     `version` is the number of a version of a stored scorer. By default its live version scores.
     """
-    stored = await run_db(find_version, scorer_key, version)
+    stored = await run_db(find_stored_version, scorer_key, version)
     with spans.span(f"scorer {scorer_key}", {"agentcms.scorer": scorer_key}):
         if stored is not None:
             return await score_by_snapshot(stored.snapshot, answer, stored.version_number)

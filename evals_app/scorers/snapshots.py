@@ -23,7 +23,7 @@ UNREADABLE_MESSAGE = "The model gave no answer that fits its schema, also when i
 UNKNOWN_MESSAGE = "Unknown scorer '{key}'. Choose a registered scorer or create one."
 
 
-def find_version(scorer_id: str, version_number: int | None) -> ScorerVersion | None:
+def find_stored_version(scorer_id: str, version_number: int | None) -> ScorerVersion | None:
     """Return a version of a stored scorer, by default the live one, or None."""
     if version_number is not None:
         return ScorerVersion.objects.filter(scorer=scorer_id, version_number=version_number).first()

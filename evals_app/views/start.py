@@ -19,7 +19,7 @@ from agents_app.views.access import GET_POST
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.options import MAX_REPEATS, parse_experiment
-from evals_app.experiments.targets import find_target, no_answer_reason
+from evals_app.experiments.targets import find_agent_target, no_answer_reason
 from evals_app.forms.experiments import StartForm
 from evals_app.models import Dataset, Experiment
 from evals_app.views.lookups import get_page_dataset
@@ -58,7 +58,7 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
 def reject_without_model(body: JSONObject, user: Caller) -> None:
     """Raise Conflict if no item could be answered, because the model of the agent is not available."""
     if body["targetType"] == Experiment.Target.AGENT:
-        target = find_target(user, body["targetId"], body.get("agentVersion") or "")
+        target = find_agent_target(user, body["targetId"], body.get("agentVersion") or "")
         if reason := no_answer_reason(target.agent):
             raise Conflict(reason, "model_unavailable")
 

@@ -112,7 +112,7 @@ class BaseView(JSONView):
         return json_response({"success": True, "message": f"Knowledge base {base_id} deleted"})
 
 
-class SearchView(JSONView):
+class SearchKnowledgeView(JSONView):
     """A search of a base."""
 
     def post(self, request: Request, base_id: str) -> HttpResponse:

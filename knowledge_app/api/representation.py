@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from knowledge_app.models import Document, KnowledgeBase
-from knowledge_app.search.retrieval import Hit
+from knowledge_app.search.retrieval import FoundChunk
 
 
 def base_body(base: KnowledgeBase, document_count: int, chunk_count: int) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def document_body(document: Document) -> dict[str, Any]:
     }
 
 
-def hit_body(hit: Hit) -> dict[str, Any]:
+def hit_body(hit: FoundChunk) -> dict[str, Any]:
     return {
         "text": hit.text,
         "score": hit.score,

@@ -36,7 +36,7 @@ def source_hash(document: Document, index: KnowledgeIndex) -> str:
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
-def is_indexed(document: Document, index: KnowledgeIndex) -> bool:
+def is_document_indexed(document: Document, index: KnowledgeIndex) -> bool:
     """Return whether an index has the chunks of a document as it is now."""
     current = source_hash(document, index)
     return IndexedDocument.objects.filter(index=index, document=document, source_hash=current).exists()

@@ -20,7 +20,7 @@ from jobs_app.slots import JobSlots
 from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.preparation import prepare_document
-from knowledge_app.indexing.fill import DocumentFill, Superseded, document_fence, is_indexed
+from knowledge_app.indexing.fill import DocumentFill, Superseded, document_fence, is_document_indexed
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, REINDEX_BASE
 from knowledge_app.indexing.rebuild import begin_rebuild, copy_sent_chunks, finish_rebuild
 from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
@@ -60,12 +60,12 @@ def index_document(document: Document, job: Job, *, fetches: bool) -> dict[str, 
     except Exception as error:
         if is_transient(error):  # the job is repeated
             raise
-        message = failure_message(document, error)
+        message = indexing_failure_message(document, error)
         rows.update(status=Document.Status.FAILED, error=message)
         raise DocumentError(message) from error
 
 
-def failure_message(document: Document, error: Exception) -> str:
+def indexing_failure_message(document: Document, error: Exception) -> str:
     """Return why a document could not be indexed. Log an error that is no fault of the document or of an embedder."""
     if isinstance(error, ApiError | EmbedderFailed):
         return str(error)
@@ -77,7 +77,7 @@ def fill_live_index(document: Document, job: Job) -> dict[str, Any]:
     """Index a prepared document in the index that searches read, also if that is replaced meanwhile."""
     while True:
         index = KnowledgeIndex.objects.get(base=document.base_id, pk=live_index_id(document))
-        unchanged = is_indexed(document, index)
+        unchanged = is_document_indexed(document, index)
         if not unchanged:
             fill = DocumentFill(document, index, document_fence(document, index), progress_of(document, job))
             fill.run()

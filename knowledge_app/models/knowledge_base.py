@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
-from django.db.models import Exists, Q
 from django.utils import timezone
 
-from access_app.caller import Caller
-from access_app.permissions import SHARED_OWNER, can_have_role, has_role_everywhere, owner_ids_for
-from access_app.role import Role
+from access_app.owned_rows import OwnedQuerySet
 from agentcms.vectors import UnknownEmbedder, find_embedder
 from agentcms.wire.metadata_filter import key_error
 from knowledge_app.search.rerank import registered_rerankers
@@ -26,19 +23,8 @@ MAX_FILTERABLE_KEYS = 20
 DEFAULT_EMBEDDER = "local/multilingual"
 
 
-class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
-    def for_user(self, user: Caller) -> Self:
-        """Filter to the bases of the user's teams and the shared ones."""
-        if has_role_everywhere(user, Role.VIEWER):
-            return self
-        if not can_have_role(user, Role.VIEWER):
-            return self.none()
-        memberships = owner_ids_for(user)
-        return self.filter(Q(owner_id__in=memberships) | Q(Exists(memberships), owner_id=SHARED_OWNER))
-
-    def usable_by(self, owner_id: str) -> Self:
-        """Filter to the bases that agents of this owner may search."""
-        return self.filter(owner_id__in={SHARED_OWNER, owner_id})
+class KnowledgeBaseQuerySet(OwnedQuerySet["KnowledgeBase"]):
+    """The knowledge bases of teams, and the shared ones."""
 
 
 class KnowledgeBase(models.Model):

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import BooleanField, F, Func, Q
 
-from agentcms.wire.metadata_filter import AllOf, AnyOf, Comparison, Filter, Not, Scalar
+from agentcms.wire.metadata_filter import AllOf, AnyOf, Filter, KeyComparison, Not, Scalar
 
 Query = tuple[str, list[Any]]
 
@@ -31,7 +31,7 @@ def to_query(condition: Filter) -> Q:
             return query
         case Not(part):
             return ~to_query(part)
-        case Comparison():
+        case KeyComparison():
             return Q(MetadataComparison(condition))
 
 
@@ -41,7 +41,7 @@ class MetadataComparison(Func):
     output_field = BooleanField()
     arity = 1
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: KeyComparison) -> None:
         super().__init__(F("metadata"))
         self.comparison = comparison
 
@@ -57,7 +57,7 @@ class MetadataComparison(Func):
 class SQLiteComparison:
     """A comparison with the functions of SQLite."""
 
-    def __init__(self, column: str, parameters: Any, comparison: Comparison) -> None:
+    def __init__(self, column: str, parameters: Any, comparison: KeyComparison) -> None:
         self.value = comparison.value
         self.operator = comparison.operator
         place = [*parameters, f'$."{comparison.key}"']
@@ -95,7 +95,7 @@ def sqlite_types(value: Scalar) -> str:
 class PostgresComparison:
     """A comparison with the operators of PostgreSQL. Texts are compared by code point, as everywhere else."""
 
-    def __init__(self, column: str, parameters: Any, comparison: Comparison) -> None:
+    def __init__(self, column: str, parameters: Any, comparison: KeyComparison) -> None:
         self.value = comparison.value
         self.operator = comparison.operator
         self.parameters = [*parameters, comparison.key]

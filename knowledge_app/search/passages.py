@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from knowledge_app.search.retrieval import Hit
+from knowledge_app.search.retrieval import FoundChunk
 
 NOTE = (
     "Each text is a quotation from a document, between lines with the same random mark. The texts and the names of "
@@ -26,7 +26,7 @@ def wrap_text(text: str, boundary: str) -> str:
     return f"<{boundary}>\n{text}\n</{boundary}>"
 
 
-def passages_for_model(base_key: str, hits: Sequence[Hit]) -> dict[str, Any]:
+def passages_for_model(base_key: str, hits: Sequence[FoundChunk]) -> dict[str, Any]:
     """Return the result of the tool."""
     boundary = draw_boundary([hit.text for hit in hits])
     return {

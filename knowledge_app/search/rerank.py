@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from django.core.exceptions import ImproperlyConfigured
 
 if TYPE_CHECKING:
-    from knowledge_app.search.retrieval import Hit
+    from knowledge_app.search.retrieval import FoundChunk
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def registered_rerankers() -> Mapping[str, Reranker]:
     return _rerankers
 
 
-def rerank_hits(key: str, query: str, hits: list[Hit]) -> list[Hit]:
+def rerank_hits(key: str, query: str, hits: list[FoundChunk]) -> list[FoundChunk]:
     """Return the results by the scores of a reranker. If it is missing or fails, they stay as they are."""
     try:
         scores = [float(score) for score in _rerankers[key](query, [hit.text for hit in hits])]

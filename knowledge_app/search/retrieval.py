@@ -21,7 +21,7 @@ MAX_QUERY_LENGTH = 4000  # characters
 
 
 @dataclass(frozen=True)
-class Hit:
+class FoundChunk:
     """A chunk that a search found, with the document and the place in it."""
 
     chunk_id: int
@@ -44,7 +44,7 @@ class Hit:
 
 def search_base(
     base: KnowledgeBase, query: str, *, top_k: int = DEFAULT_TOP_K, condition: Filter = EVERYTHING
-) -> list[Hit]:
+) -> list[FoundChunk]:
     """Return the chunks that fit a question best, the best first. Raise Unavailable if the embedder fails."""
     index = base.live_index
     try:
@@ -56,7 +56,9 @@ def search_base(
     return rerank_hits(base.rerank, query, hits)[:top_k] if base.rerank else hits
 
 
-def load_hits(base: KnowledgeBase, index: KnowledgeIndex, vector: Vector, condition: Filter, top_k: int) -> list[Hit]:
+def load_hits(
+    base: KnowledgeBase, index: KnowledgeIndex, vector: Vector, condition: Filter, top_k: int
+) -> list[FoundChunk]:
     """Return the nearest chunks with their texts and documents."""
     matches = find_nearest(base, index, vector, condition, top_k)
     rows = Chunk.objects.of_base(base, index).filter(pk__in=[match.chunk_id for match in matches])
@@ -65,9 +67,9 @@ def load_hits(base: KnowledgeBase, index: KnowledgeIndex, vector: Vector, condit
     return [build_hit(chunks[match.chunk_id], match.score) for match in matches if match.chunk_id in chunks]
 
 
-def build_hit(chunk: Chunk, score: float) -> Hit:
+def build_hit(chunk: Chunk, score: float) -> FoundChunk:
     document = chunk.document
-    return Hit(
+    return FoundChunk(
         chunk.pk,
         chunk.key,
         chunk.document_id,

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 
 from agentcms.api.query_params import QueryParams
 from agentcms.errors import BadRequest, NotFound
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
 from memory_app.history.threads import KEY_MESSAGE, get_own_thread, get_thread, is_thread_key
@@ -116,7 +117,7 @@ class BodyFields:
         if value is None:
             return None
         if not isinstance(value, dict):
-            self.issues.append(Issue("metadata", "This must be an object."))
+            self.issues.append(Issue("metadata", NOT_AN_OBJECT_MESSAGE))
         elif len(str(value).encode("utf-8", "surrogatepass")) > MAX_METADATA_KB * 1024:
             self.issues.append(Issue("metadata", f"This must not exceed {MAX_METADATA_KB} KB."))
         else:

@@ -8,6 +8,7 @@ from django.db.models import F, QuerySet
 
 from agentcms.errors import BadRequest
 from agentcms.wire.timestamps import parse_timestamp
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from memory_app.api.json_columns import containing_json
 from memory_app.models import Message, Thread
 
@@ -26,7 +27,7 @@ def filtered_heads(thread: Thread, criteria: dict[str, Any]) -> QuerySet[Message
     if roles is not None and not (isinstance(roles, list) and all(role in ROLES for role in roles)):
         faults.append(("filter.roles", f"This must be a list of {', '.join(ROLES)}."))
     if not isinstance(metadata, dict):
-        faults.append(("filter.metadata", "This must be an object."))
+        faults.append(("filter.metadata", NOT_AN_OBJECT_MESSAGE))
     if faults:
         raise BadRequest("query parameters", faults)
     if roles is not None:

@@ -20,6 +20,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
 from agents_app.configuration.schema import Issue, collecting_issues
 from memory_app.api.lookups import NOT_GIVEN, caller_of, read_resource, requested_thread
 from memory_app.api.message_filter import filtered_heads, without_reminders
@@ -30,7 +31,7 @@ from memory_app.history.messages import (
     NewMessage,
     append_messages,
     delete_messages,
-    known_keys,
+    known_message_keys,
     reject_full_thread,
 )
 from memory_app.history.threads import get_thread, is_thread_key, thread_not_found
@@ -169,7 +170,7 @@ def parse_messages(items: list[Any]) -> list[list[NewMessage]]:
         if isinstance(item, dict) and not is_thread_key(item.get("threadId")):
             issues.append(Issue(f"{path}.threadId", "Send the ID of an existing thread."))
         if isinstance(item, dict) and not isinstance(item.get("resourceId", ""), str):
-            issues.append(Issue(f"{path}.resourceId", "This must be a text."))
+            issues.append(Issue(f"{path}.resourceId", NOT_A_TEXT_MESSAGE))
     if issues:
         raise BadRequest("request body", [(issue.field, issue.message) for issue in issues])
     return parsed
@@ -191,7 +192,7 @@ def writable_thread(caller: MemoryCaller, key: str, resource: str) -> Thread:
 
 def save_messages(thread: Thread, messages: Sequence[list[NewMessage]], author: Author) -> list[WireMessage]:
     """Append messages to a locked thread, the new ones together. Those that it has are returned as they are stored."""
-    known = known_keys(thread, (rows[0].key for rows in messages if rows[0].key))
+    known = known_message_keys(thread, (rows[0].key for rows in messages if rows[0].key))
     saved: list[WireMessage] = []
     new: list[NewMessage] = []
     for rows in messages:

@@ -43,7 +43,7 @@ class ParticipantsView(JSONView):
 
 def read_participant(thread: Thread, body: dict[str, Any]) -> tuple[User, dict[str, str]]:
     """Return the member that a body names, with name and role in the thread. Raise BadRequest."""
-    texts = {name: text_of(body.get(name)) for name in MAX_LENGTHS}
+    texts = {name: stripped_text(body.get(name)) for name in MAX_LENGTHS}
     faults = [
         (name, f"This must be a text of at most {MAX_LENGTHS[name]} characters.")
         for name, text in texts.items()
@@ -58,7 +58,7 @@ def read_participant(thread: Thread, body: dict[str, Any]) -> tuple[User, dict[s
     return user, texts
 
 
-def text_of(value: Any) -> Any:
+def stripped_text(value: Any) -> Any:
     """Return a text without the space around it, blank for a missing one. Another value stays, to be reported."""
     if value is None:
         return ""

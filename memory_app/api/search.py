@@ -22,7 +22,7 @@ from memory_app.history.threads import get_thread
 from memory_app.history.wire_messages import wire_role
 from memory_app.models import Message, Resource, Thread
 from memory_app.realms import MemoryCaller
-from memory_app.recall.options import RecallOptions, recall_of_agent
+from memory_app.recall.options import RecallSettings, recall_of_agent
 from memory_app.recall.search import (
     RecalledMessage,
     embed_question,
@@ -48,7 +48,7 @@ class SearchQuery(NamedTuple):
     config: dict[str, Any]
 
 
-class SearchView(JSONView):
+class SearchMemoryView(JSONView):
     """Search in a thread or in all of a resource: by meaning if the agent has semantic recall, otherwise by words."""
 
     def get(self, request: Request) -> HttpResponse:
@@ -85,7 +85,7 @@ def agent_of_thread(thread: Thread) -> Agent | None:
 
 
 def find_by_meaning(
-    caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery, options: RecallOptions
+    caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery, options: RecallSettings
 ) -> list[dict[str, Any]] | None:
     """Return the most similar messages, or None if the embedder does not answer."""
     top_k, reach = read_option(query.config, "topK", None, 1, MAX_RESULTS), read_range(query.config, None)

@@ -34,7 +34,7 @@ urlpatterns = [
         observations.BufferStatusView.as_view(),
         name="api-observation-buffer-status",
     ),
-    path("memory/search", search.SearchView.as_view(), name="api-memory-search"),
+    path("memory/search", search.SearchMemoryView.as_view(), name="api-memory-search"),
     path(f"{NETWORK_PATH}/threads", threads.ThreadsView.as_view(), name="api-network-threads"),
     path(f"{NETWORK_PATH}/threads/<str:thread_id>", threads.ThreadView.as_view(), name="api-network-thread"),
     path(

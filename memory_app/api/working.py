@@ -27,7 +27,7 @@ EMPTY = WorkingMemory(None, 0)
 FORMATS = {"template", "schema"}  # only one of them counts
 
 
-class Place(NamedTuple):
+class RequestedMemory(NamedTuple):
     """The working memory that a request names: its row, None if there is none yet, and the options of the agent."""
 
     holder: Holder | None
@@ -39,7 +39,7 @@ class WorkingMemoryView(JSONView):
     """The working memory of the resource of a thread, or of the thread if the agent says so."""
 
     def get(self, request: Request, thread_id: str) -> HttpResponse:
-        place = find_place(request, thread_id)
+        place = find_requested_memory(request, thread_id)
         memory = values.read_memory(place.holder) if place.holder else EMPTY
         schema = place.options.json_schema
         template = {"format": "json" if schema is not None else "markdown", "content": template_of(place.options)}
@@ -72,7 +72,7 @@ class WorkingMemoryView(JSONView):
         return with_etag(json_response({"success": True}), outcome.memory)
 
 
-def find_place(request: Request, key: str) -> Place:
+def find_requested_memory(request: Request, key: str) -> RequestedMemory:
     """Return the working memory that a request may read. A thread that does not exist yet has that of its resource."""
     caller, resource = caller_of(request), resource_of_query(request)
     thread = find_thread(caller, key)
@@ -82,12 +82,12 @@ def find_place(request: Request, key: str) -> Place:
         resource = caller.resource_to_read(resource)
         options = with_requested(request, options_of(request, None))
         holder = Resource.objects.filter(realm=caller.realm, key=resource).first()
-        return Place(holder if options.scope == "resource" else None, options, None)
+        return RequestedMemory(holder if options.scope == "resource" else None, options, None)
     thread = get_thread(caller, key, resource)
     options = with_requested(request, options_of(request, thread))
     if options.scope == "resource":
         reject_foreign_resource(caller, thread)
-    return Place(holder_of(thread, options), options, thread)
+    return RequestedMemory(holder_of(thread, options), options, thread)
 
 
 def reject_foreign_resource(caller: MemoryCaller, thread: Thread) -> None:

@@ -183,7 +183,7 @@ def window_rows(
     return fit_tokens(messages.order_by("-number").only(*COLUMNS).iterator(), max_tokens)
 
 
-def known_keys(thread: Thread, keys: Iterable[str]) -> set[str]:
+def known_message_keys(thread: Thread, keys: Iterable[str]) -> set[str]:
     """Return those of these message IDs that the thread has."""
     return {key for key in thread.messages.filter(key__in=[*keys]).values_list("key", flat=True) if key}
 

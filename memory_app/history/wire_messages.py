@@ -14,6 +14,7 @@ from typing import Any
 from django.utils import timezone
 
 from agentcms.wire.timestamps import format_timestamp, parse_timestamp
+from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.message_data import RESULT_KINDS
 from memory_app.history.messages import NewMessage
@@ -200,9 +201,9 @@ def _parse_part(part: Any, path: str, role: str) -> dict[str, Any] | None:
         raise ConfigError([Issue(path, UNSUPPORTED_PART_MESSAGE)])
     for name in ("toolCallId", "toolName"):
         if not isinstance(invocation.get(name), str) or not invocation[name]:
-            raise ConfigError([Issue(f"{path}.toolInvocation.{name}", "This must be a text.")])
+            raise ConfigError([Issue(f"{path}.toolInvocation.{name}", NOT_A_TEXT_MESSAGE)])
     if not isinstance(invocation.get("args", {}), dict):
-        raise ConfigError([Issue(f"{path}.toolInvocation.args", "This must be an object.")])
+        raise ConfigError([Issue(f"{path}.toolInvocation.args", NOT_AN_OBJECT_MESSAGE)])
     return {"type": "tool-invocation", **invocation}
 
 

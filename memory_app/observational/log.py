@@ -72,7 +72,7 @@ def tokens_after(thread_id: int, number: int) -> int:
 
 
 @dataclass(frozen=True)
-class Activation:
+class ObservationActivation:
     """Observations or a reflection that have taken the place of what they cover."""
 
     rows: Sequence[Observation]
@@ -85,7 +85,7 @@ class Activated:
 
     log: ObservationLog
     raw_tokens: int
-    activations: Sequence[Activation] = field(default=())
+    activations: Sequence[ObservationActivation] = field(default=())
 
 
 def is_due(log: ObservationLog, raw_tokens: int, limits: ObservationLimits) -> bool:
@@ -98,7 +98,7 @@ def activate_due(thread: Thread, limits: ObservationLimits) -> Activated:
     """Activate what waits, as far as the thresholds of a locked thread are reached."""
     log = load_log(thread.pk)
     raw_tokens = tokens_after(thread.pk, log.active_until)
-    activations: list[Activation] = []
+    activations: list[ObservationActivation] = []
     if log.buffered and raw_tokens >= limits.message_tokens:
         activations.append(activate_observations(log, raw_tokens, limits))
         log = load_log(thread.pk)
@@ -109,23 +109,23 @@ def activate_due(thread: Thread, limits: ObservationLimits) -> Activated:
     return Activated(log, raw_tokens, activations)
 
 
-def activate_observations(log: ObservationLog, raw_tokens: int, limits: ObservationLimits) -> Activation:
+def activate_observations(log: ObservationLog, raw_tokens: int, limits: ObservationLimits) -> ObservationActivation:
     """Activate the oldest observations that wait, as many as leave enough raw messages, and at least one."""
     left = accumulate((row.message_tokens for row in log.buffered), sub, initial=raw_tokens)
     count = sum(1 for _ in takewhile(lambda tokens: tokens >= limits.kept_tokens, islice(left, 1, None)))
     rows = log.buffered[: max(count, 1)]
     Observation.objects.filter(pk__in=[row.pk for row in rows]).update(is_active=True)
-    return Activation(rows)
+    return ObservationActivation(rows)
 
 
-def activate_reflection(log: ObservationLog, reflection: Observation) -> Activation:
+def activate_reflection(log: ObservationLog, reflection: Observation) -> ObservationActivation:
     """Begin the next generation with its reflection. It takes along the observations of later messages."""
     later = Observation.objects.filter(
         thread=reflection.thread_id, generation=log.generation, first__gt=reflection.last
     )
     later.update(generation=reflection.generation)
     Observation.objects.filter(pk=reflection.pk).update(is_active=True)
-    return Activation([reflection], is_reflection=True)
+    return ObservationActivation([reflection], is_reflection=True)
 
 
 # --- Changes of messages

@@ -27,7 +27,7 @@ CLOSING_TAG = re.compile(r"</(?=message)", re.IGNORECASE)  # of QUOTE_TAG
 
 
 @dataclass(frozen=True)
-class Chunk:
+class MessageGroup:
     """Messages that one observation is about. `text` quotes them."""
 
     first: int
@@ -39,19 +39,21 @@ class Chunk:
     @property
     def lines(self) -> list[str]:
         """Each message in one line: its time, its author and its words."""
-        return [f"{row.created_at:%Y-%m-%d %H:%M} {author_of(row)}: {' '.join(row.text.split())}" for row in self.rows]
+        return [
+            f"{row.created_at:%Y-%m-%d %H:%M} {speaker_of(row)}: {' '.join(row.text.split())}" for row in self.rows
+        ]
 
 
 def find_chunk(
     thread_id: int, limits: ObservationLimits, at_least: int, open_runs: Collection[UUID] = ()
-) -> Chunk | None:
+) -> MessageGroup | None:
     """Return the next messages without an observation, or None if they have fewer than `at_least` tokens."""
     return next_chunk(thread_id, load_log(thread_id), limits, at_least, open_runs)
 
 
 def next_chunk(
     thread_id: int, log: ObservationLog, limits: ObservationLimits, at_least: int, open_runs: Collection[UUID] = ()
-) -> Chunk | None:
+) -> MessageGroup | None:
     """Return the messages after those of a log. They end before the words of a person, as far as possible.
 
     They also end before signals that the input processors of a run may still change.
@@ -72,7 +74,7 @@ def next_chunk(
     if not rows:
         return None
     text = "\n\n".join(quote(row, limits) for row in rows)
-    return Chunk(log.observed_until + 1, rows[-1].number, sum(row.tokens for row in rows), rows, text)
+    return MessageGroup(log.observed_until + 1, rows[-1].number, sum(row.tokens for row in rows), rows, text)
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,8 @@ class Cut:
         if not self.is_complete:
             self.rows.append(row)
             self.tokens += row.tokens
-            self.open_calls |= call_ids(row.data, "tool-call")
-            self.open_calls -= call_ids(row.data, *RESULT_KINDS)
+            self.open_calls |= ids_of_calls(row.data, "tool-call")
+            self.open_calls -= ids_of_calls(row.data, *RESULT_KINDS)
             self.is_complete = self.tokens > self.max_tokens and self.count > 0
 
     def end(self) -> None:
@@ -139,12 +141,12 @@ class Cut:
         self.open_calls.clear()  # a call without a result ends with the next prompt
 
 
-def call_ids(data: Mapping[str, Any], *kinds: str) -> set[str]:
+def ids_of_calls(data: Mapping[str, Any], *kinds: str) -> set[str]:
     """Return the IDs of the calls of a stored message, or those of their results."""
     return {part["tool_call_id"] for part in data.get("parts") or () if part.get("part_kind") in kinds}
 
 
-def author_of(row: Message) -> str:
+def speaker_of(row: Message) -> str:
     """Return who speaks: a person by name, or the agent."""
     return row.author_name or (ROLE_NAMES.get(row.role) or "Agent")
 
@@ -154,7 +156,7 @@ def quote(row: Message, limits: ObservationLimits) -> str:
     text = "\n".join(filter(None, (row.text, *outside_texts(row.data))))
     maximum = max(limits.chunk_tokens * BYTES_PER_TOKEN, MIN_CHARACTERS)
     quoted = text if len(text) <= maximum else f"{text[:maximum]}…"
-    author, time = escape_attribute(author_of(row)), f"{row.created_at:%Y-%m-%dT%H:%MZ}"
+    author, time = escape_attribute(speaker_of(row)), f"{row.created_at:%Y-%m-%dT%H:%MZ}"
     return f'<{QUOTE_TAG} author="{author}" at="{time}">\n{CLOSING_TAG.sub("&lt;/", quoted)}\n</{QUOTE_TAG}>'
 
 

@@ -13,7 +13,7 @@ from memory_app.models import Observation, Thread
 from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import (
     Activated,
-    Activation,
+    ObservationActivation,
     ObservationLog,
     activate_due,
     is_due,
@@ -38,7 +38,7 @@ class OpenWindow:
     thread_key: str
     log: ObservationLog
     raw_tokens: int
-    activations: Sequence[Activation]
+    activations: Sequence[ObservationActivation]
     text: str
     has_left_out: bool
 
@@ -65,7 +65,7 @@ def open_window(thread_id: int, limits: ObservationLimits) -> OpenWindow:
         with transaction.atomic():
             thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
             state = activate_due(thread, limits) if thread is not None else state
-    whole = join_texts(state.log.active)
+    whole = join_observations(state.log.active)
     text = newest_lines(whole, limits.log_tokens)
     key = Thread.objects.values_list("key", flat=True).filter(pk=thread_id).first() or ""
     return OpenWindow(thread_id, key, state.log, state.raw_tokens, state.activations, text, text != whole)
@@ -76,11 +76,11 @@ def record_id(thread_key: str, generation: int) -> str:
     return f"{thread_key}:{generation}"
 
 
-def join_texts(rows: Sequence[Observation]) -> str:
+def join_observations(rows: Sequence[Observation]) -> str:
     return "\n".join(row.text for row in rows)
 
 
 def reload_text(ids: Sequence[int], limits: ObservationLimits) -> str:
     """Return the observations that a run was given before. Those of deleted messages are missing."""
     rows = Observation.objects.filter(pk__in=ids).order_by("first")
-    return newest_lines(join_texts([*rows]), limits.log_tokens)
+    return newest_lines(join_observations([*rows]), limits.log_tokens)

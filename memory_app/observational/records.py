@@ -17,7 +17,7 @@ from memory_app.models import Observation, Thread
 from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.observational.limits import ObservationLimits, observation_limits
 from memory_app.observational.log import ObservationLog, load_log, tokens_after
-from memory_app.observational.observations_for_run import join_texts, record_id
+from memory_app.observational.observations_for_run import join_observations, record_id
 from memory_app.observational.storing import find_reflected
 
 INITIAL, OBSERVED, REFLECTED = "initial", "observation", "reflection"
@@ -53,7 +53,7 @@ def observation_record(thread: Thread, options: ObservationalOptions | None) -> 
         return None
     state: dict[str, Any] = {
         **work_in_progress(thread, log, options),
-        "bufferedObservations": join_texts(log.buffered),
+        "bufferedObservations": join_observations(log.buffered),
         "bufferedObservationChunks": [buffered_chunk(row) for row in log.buffered],
         "pendingMessageTokens": tokens_after(thread.pk, log.active_until),
     }
@@ -88,7 +88,7 @@ def record_body(
         "scope": "thread",
         "resourceId": thread.resource_key,
         "threadId": thread.key,
-        "activeObservations": join_texts(active),
+        "activeObservations": join_observations(active),
         "originType": REFLECTED if rows[0].is_reflection else OBSERVED if active else INITIAL,
         "generationCount": generation,
         "lastObservedAt": format_timestamp(rows[-1].created_at),

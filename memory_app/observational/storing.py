@@ -15,7 +15,7 @@ from memory_app.models import Message, Observation
 from memory_app.observational.leases import ThreadLease
 from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import ObservationLog, activate_due, load_log, newest_lines
-from memory_app.observational.messages_to_observe import Chunk, next_chunk
+from memory_app.observational.messages_to_observe import MessageGroup, next_chunk
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,9 @@ class ObserverAnswer:
     usage: dict[str, Any] | None = None
 
 
-def save_observation(lease: ThreadLease, chunk: Chunk, answer: ObserverAnswer, limits: ObservationLimits) -> bool:
+def save_observation(
+    lease: ThreadLease, chunk: MessageGroup, answer: ObserverAnswer, limits: ObservationLimits
+) -> bool:
     """Store an observation, and activate what is due. Return False if its messages have changed meanwhile."""
     with transaction.atomic():
         thread = lease.lock_thread()

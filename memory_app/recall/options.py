@@ -13,7 +13,7 @@ from agents_app.models import Agent
 
 
 @dataclass(frozen=True)
-class RecallOptions:
+class RecallSettings:
     """Options of one agent: it recalls `top_k` messages, each with messages before and after it.
 
     Messages that are less similar than `threshold` are left out.
@@ -27,21 +27,21 @@ class RecallOptions:
     threshold: float | None = None
 
 
-def recall_options(memory: Any) -> RecallOptions | None:
+def recall_options(memory: Any) -> RecallSettings | None:
     """Return the options of the memory of a configuration, or None without semantic recall."""
     options = parse_memory_options(memory)
     return recall_options_of(options) if options is not None else None
 
 
-def recall_options_of(options: MemoryOptions) -> RecallOptions | None:
+def recall_options_of(options: MemoryOptions) -> RecallSettings | None:
     """Return the options of semantic recall, or None if it is off."""
     if (recall := options.recall) is None:
         return None
     embedder = options.embedder or settings.MEMORY_EMBEDDER
-    return RecallOptions(embedder, recall.top_k, *recall.neighbours, recall.scope, recall.threshold)
+    return RecallSettings(embedder, recall.top_k, *recall.neighbours, recall.scope, recall.threshold)
 
 
-def recalling_agents() -> Iterator[tuple[Agent, RecallOptions]]:
+def recalling_agents() -> Iterator[tuple[Agent, RecallSettings]]:
     """Yield the agents whose live version recalls messages, with its options."""
     for agent in Agent.objects.exclude(memory=None).select_related("active_version"):
         if (options := recall_of_agent(agent)) is not None:
@@ -53,7 +53,7 @@ def used_embedders() -> set[str]:
     return {settings.MEMORY_EMBEDDER} | {options.embedder for _, options in recalling_agents()}
 
 
-def recall_of_agent(agent: Agent | None) -> RecallOptions | None:
+def recall_of_agent(agent: Agent | None) -> RecallSettings | None:
     """Return the options of the live version of an agent, or None."""
     version = agent.active_version if agent else None
     return recall_options(version.snapshot.get("memory")) if version else None

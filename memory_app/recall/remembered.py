@@ -11,7 +11,7 @@ from memory_app.history.message_data import USER, derive_fields
 from memory_app.history.messages_for_model import with_turn
 from memory_app.history.turns import ThreadTurns, find_turns, is_shared, is_spoken
 from memory_app.models import Message, Thread, Vector
-from memory_app.recall.options import RecallOptions
+from memory_app.recall.options import RecallSettings
 from memory_app.recall.parts import cut_parts
 from memory_app.recall.search import RecalledMessage, recall_messages, vectors_of_resource, vectors_of_thread
 
@@ -37,7 +37,7 @@ class RecallScope:
         thread = Thread.objects.only("realm").filter(pk=self.thread_id).first() if self.thread_id else None
         return find_turns(thread) if thread is not None else ThreadTurns()
 
-    def vectors(self, options: RecallOptions) -> QuerySet[Vector]:
+    def vectors(self, options: RecallSettings) -> QuerySet[Vector]:
         """Return the vectors of the scope.
 
         A conversation with participants recalls only itself: they may not read the others of its resource.
@@ -47,7 +47,7 @@ class RecallScope:
         return vectors_of_resource(self.resource_id, options.embedder)
 
 
-def recall_for_run(scope: RecallScope, options: RecallOptions, queries: Rows, known: Known) -> list[dict[str, Any]]:
+def recall_for_run(scope: RecallScope, options: RecallSettings, queries: Rows, known: Known) -> list[dict[str, Any]]:
     """Return the recalled messages and those around them as JSON, by thread and in their order.
 
     `known` are the messages that the model gets anyway.
@@ -95,14 +95,14 @@ def message_json(row: Message, thread: Thread, part: int) -> dict[str, Any]:
         "number": row.number,
         "role": USER if is_spoken(row) else row.role,
         "author": row.author_name,
-        "text": excerpt(row.text, part),
+        "text": excerpt_of_part(row.text, part),
         "at": format_timestamp(row.created_at),
         "part": part,
         "score": None,
     }
 
 
-def excerpt(text: str, part: int) -> str:
+def excerpt_of_part(text: str, part: int) -> str:
     """Return a text, or its part that was found if it is long."""
     return text if len(text) <= MAX_TEXT_LENGTH else f"… {cut_parts(text)[part]} …"
 

@@ -26,7 +26,7 @@ MAX_ROWS_PER_LOOKUP = 256
 MAX_CANDIDATES = 1000  # that are loaded to find distinct ones, where a thread repeats one message again and again
 
 
-class Hit(NamedTuple):
+class FoundMessage(NamedTuple):
     """A message that is similar to a query, from -1 to 1, and its part that is the most similar."""
 
     message_id: int
@@ -61,7 +61,7 @@ def vectors_of_resource(resource_id: int | None, embedder: str) -> QuerySet[Vect
     return vectors if resource_id is not None else vectors.none()
 
 
-def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
+def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[FoundMessage]:
     """Yield each message once, the most similar first.
 
     Several queries are parts of one text: the most similar one counts. With pgvector all vectors are compared, and
@@ -76,7 +76,7 @@ def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
             yield hit
 
 
-def nearest_of_newest(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
+def nearest_of_newest(vectors: QuerySet[Vector], queries: Rows) -> Iterator[FoundMessage]:
     """Yield the newest vectors in the order of their similarity. numpy compares them."""
     import numpy as np
 
@@ -89,17 +89,17 @@ def nearest_of_newest(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]
         message_ids, parts, scales, data = zip(*rows, strict=True)
         best = scores(queries, scales, data)
         for index in np.argsort(-best, kind="stable"):
-            yield Hit(message_ids[index], parts[index], float(best[index]))
+            yield FoundMessage(message_ids[index], parts[index], float(best[index]))
 
 
-def nearest_in_database(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
+def nearest_in_database(vectors: QuerySet[Vector], queries: Rows) -> Iterator[FoundMessage]:
     """Yield the vectors in the order of their similarity. PostgreSQL compares them."""
     comparable = vectors.annotate(length=ByteLength("data")).filter(length=queries.shape[1])
     ordered = comparable.annotate(distance=CosineDistance(queries)).order_by("distance", "-message_id", "part")
     rows = ordered.values_list("message_id", "part", "distance")
     for start in count(0, ROWS_PER_RANKING):
         page = [*rows[start : start + ROWS_PER_RANKING]]
-        yield from (Hit(message_id, part, similarity(distance)) for message_id, part, distance in page)
+        yield from (FoundMessage(message_id, part, similarity(distance)) for message_id, part, distance in page)
         if len(page) < ROWS_PER_RANKING:
             return
 
@@ -136,7 +136,7 @@ def recall_messages(
     ]
 
 
-def with_messages(hits: Iterable[Hit]) -> Iterator[tuple[Message, Hit]]:
+def with_messages(hits: Iterable[FoundMessage]) -> Iterator[tuple[Message, FoundMessage]]:
     """Yield each hit with its message and thread. Mostly few are needed, so that the first batches are small."""
     remaining, size = iter(hits), ROWS_PER_LOOKUP
     while batch := [*islice(remaining, size)]:
@@ -145,7 +145,7 @@ def with_messages(hits: Iterable[Hit]) -> Iterator[tuple[Message, Hit]]:
         yield from ((rows[hit.message_id], hit) for hit in batch if hit.message_id in rows)
 
 
-def without_repeats(candidates: Iterable[tuple[Message, Hit]]) -> Iterator[tuple[Message, Hit]]:
+def without_repeats(candidates: Iterable[tuple[Message, FoundMessage]]) -> Iterator[tuple[Message, FoundMessage]]:
     """Yield the first of the messages that have the same role and text."""
     seen: set[tuple[str, str]] = set()
     for row, hit in islice(candidates, MAX_CANDIDATES):

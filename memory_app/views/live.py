@@ -32,14 +32,14 @@ MESSAGES_ON_PAGE = 50
 def live(request: HttpRequest, key: str) -> HttpResponse:
     """Return the newest messages and the memory of a thread, or 204 if its state is still that of the query."""
     thread = get_page_thread(request, key)
-    if request.GET.get("state") == state_of(thread):
+    if request.GET.get("state") == page_state_of(thread):
         return HttpResponse(status=204)
     return render(
         request, "threads/_live.html", messages_context(request, thread, 1) | memory_context(request, thread)
     )
 
 
-def state_of(thread: Thread) -> str:
+def page_state_of(thread: Thread) -> str:
     """Return a text that changes when the page of a thread has something else to show."""
     open_runs = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("pk")
     runs = "_".join(f"{run_id}-{status}" for run_id, status in open_runs.values_list("pk", "status"))
@@ -57,7 +57,7 @@ def memory_state_of(thread: Thread) -> str:
 
 def messages_context(request: HttpRequest, thread: Thread, page_number: str | int | None) -> dict[str, Any]:
     """Return the context of a page of messages. The newest page also has the runs that are not over."""
-    state = state_of(thread)  # first: what comes meanwhile changes it, so that the page is fetched again
+    state = page_state_of(thread)  # first: what comes meanwhile changes it, so that the page is fetched again
     numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
     page: Page[Any] = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number)
     is_newest = page.number == 1

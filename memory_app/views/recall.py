@@ -9,8 +9,8 @@ from django.http import HttpRequest
 
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
 from memory_app.models import Message, Thread
-from memory_app.recall.options import RecallOptions, recall_of_agent
-from memory_app.recall.remembered import RecallScope, excerpt, message_author
+from memory_app.recall.options import RecallSettings, recall_of_agent
+from memory_app.recall.remembered import RecallScope, excerpt_of_part, message_author
 from memory_app.recall.search import embed_question, recall_messages
 from memory_app.views.links import thread_url
 
@@ -29,7 +29,9 @@ def recall_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
         return {**context, "recall_error": str(error)}
 
 
-def find_recalled(request: HttpRequest, thread: Thread, options: RecallOptions, question: str) -> list[dict[str, Any]]:
+def find_recalled(
+    request: HttpRequest, thread: Thread, options: RecallSettings, question: str
+) -> list[dict[str, Any]]:
     """Return the messages that the agent would recall, as far as the user may read their threads."""
     readable = Thread.objects.readable_on_pages(request.user).filter(resource=thread.resource_id)
     threads = {thread.pk, *readable.values_list("pk", flat=True)}
@@ -55,6 +57,6 @@ def recalled_row(request: HttpRequest, message: Message, part: int, score: float
         "title": thread.title or thread.key,
         "author": message_author(message),
         "at": message.created_at,
-        "text": excerpt(message.text, part),
+        "text": excerpt_of_part(message.text, part),
         "score": score,
     }

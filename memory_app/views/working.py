@@ -14,9 +14,9 @@ from memory_app.models import Thread, WorkingRevision
 from memory_app.views.access import get_page_thread
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.working_form import TEXT, WorkingMemoryForm, WorkingObjectForm
-from memory_app.views.working_rail import ThreadMemory, find_memory, may_read
+from memory_app.views.working_rail import ThreadMemory, find_thread_memory, may_read
 from memory_app.working import values
-from memory_app.working.values import Origin, Outcome, WorkingMemory
+from memory_app.working.values import ChangeResult, Origin, WorkingMemory
 
 NO_CHANGE_MESSAGE = "The working memory already has this value."
 
@@ -26,7 +26,7 @@ NO_CHANGE_MESSAGE = "The working memory already has this value."
 def edit(request: HttpRequest, key: str) -> HttpResponse:
     """Edit the working memory beside one of the user's own threads. Others see it with its history."""
     thread = get_page_thread(request, key)
-    memory = find_memory(thread)
+    memory = find_thread_memory(thread)
     if memory is None or not may_read(request, thread, memory):
         raise Http404
     is_own = thread.realm == own_realm(request)
@@ -75,11 +75,11 @@ def save(request: HttpRequest, memory: ThreadMemory, form: WorkingMemoryForm) ->
         form.add_error(TEXT, "Somebody else changed it meanwhile. Copy your text, and open this page again.")
     form.add_issues(outcome.issues)
     if outcome.is_written:
-        report(request, outcome, revision)
+        report_change(request, outcome, revision)
     return outcome.is_written
 
 
-def report(request: HttpRequest, outcome: Outcome, before: int) -> None:
+def report_change(request: HttpRequest, outcome: ChangeResult, before: int) -> None:
     is_changed = outcome.memory.revision != before
     messages.success(request, "The working memory was saved." if is_changed else NO_CHANGE_MESSAGE)
 
@@ -89,7 +89,7 @@ def report(request: HttpRequest, outcome: Outcome, before: int) -> None:
 def restore(request: HttpRequest, key: str, revision: int) -> HttpResponse:
     """Write an earlier revision of the working memory of one of the user's own threads again."""
     thread = get_object_or_404(Thread.objects.select_related("agent", "user"), key=key, realm=own_realm(request))
-    memory = find_memory(thread)
+    memory = find_thread_memory(thread)
     if memory is None:
         raise Http404
     before = values.read_memory(memory.holder)

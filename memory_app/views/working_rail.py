@@ -32,7 +32,7 @@ class ThreadMemory(NamedTuple):
         return json.dumps(self.options.json_schema, ensure_ascii=False, indent=2) if self.is_json else ""
 
 
-def find_memory(thread: Thread) -> ThreadMemory | None:
+def find_thread_memory(thread: Thread) -> ThreadMemory | None:
     """Return the working memory beside a thread, or None if its agent has none and nothing is stored."""
     options = working_options_of(thread.agent)
     scope = options.scope if options else "resource"
@@ -50,7 +50,7 @@ def may_read(request: HttpRequest, thread: Thread, memory: ThreadMemory) -> bool
 
 def rail_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
     """Return the context of the working memory beside a thread."""
-    memory = find_memory(thread)
+    memory = find_thread_memory(thread)
     if memory is None or not may_read(request, thread, memory):
         return {"memory": None}
     value = values.read_memory(memory.holder)

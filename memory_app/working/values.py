@@ -46,7 +46,7 @@ class Origin:
     user_id: int | None = None
 
 
-class Outcome(NamedTuple):
+class ChangeResult(NamedTuple):
     """The working memory after an attempt to change it, and why it was not changed."""
 
     memory: WorkingMemory
@@ -74,12 +74,14 @@ def blank_text(options: WorkingMemoryOptions) -> str:
     return "{}" if options.json_schema is not None else options.template or ""
 
 
-def replace_text(holder: Holder, text: str | None, origin: Origin, expected: int | None = None) -> Outcome:
+def replace_text(holder: Holder, text: str | None, origin: Origin, expected: int | None = None) -> ChangeResult:
     """Replace the whole text. With an expected revision, nothing is written if there is another one."""
-    return change(holder, origin, lambda stored: (text if text and text.strip() else None, []), expected)
+    return change_working_memory(
+        holder, origin, lambda stored: (text if text and text.strip() else None, []), expected
+    )
 
 
-def merge_object(holder: Holder, update: Any, schema: Mapping[str, Any], origin: Origin) -> Outcome:
+def merge_object(holder: Holder, update: Any, schema: Mapping[str, Any], origin: Origin) -> ChangeResult:
     """Merge an object into the stored one, and validate the result with a schema. None clears it."""
 
     def merged(stored: str | None) -> tuple[str | None, list[Issue]]:
@@ -90,12 +92,12 @@ def merge_object(holder: Holder, update: Any, schema: Mapping[str, Any], origin:
         value = merge(parse_object(stored), update)
         return encode(value), schema_issues(value, schema, FIELD)
 
-    return change(holder, origin, merged)
+    return change_working_memory(holder, origin, merged)
 
 
 def replace_object(
     holder: Holder, text: str | None, schema: Mapping[str, Any], origin: Origin, expected: int | None = None
-) -> Outcome:
+) -> ChangeResult:
     """Replace the whole object by that of a text, and validate it with a schema. A blank text clears it."""
 
     def parsed(stored: str | None) -> tuple[str | None, list[Issue]]:
@@ -109,22 +111,22 @@ def replace_object(
             return stored, [Issue(FIELD, NOT_JSON_MESSAGE)]
         return encode(value), schema_issues(value, schema, FIELD)
 
-    return change(holder, origin, parsed, expected)
+    return change_working_memory(holder, origin, parsed, expected)
 
 
 def write_text(
     holder: Holder, text: str | None, options: WorkingMemoryOptions | None, origin: Origin, expected: int | None = None
-) -> Outcome:
+) -> ChangeResult:
     """Replace the working memory by what a person or a client wrote, a text or an object as JSON."""
     if options is not None and options.json_schema is not None:
         return replace_object(holder, text, options.json_schema, origin, expected)
     return replace_text(holder, text, origin, expected)
 
 
-def restore_revision(holder: Holder, revision: int, origin: Origin, expected: int | None = None) -> Outcome:
+def restore_revision(holder: Holder, revision: int, origin: Origin, expected: int | None = None) -> ChangeResult:
     """Write the value of a stored revision again, as a new revision. Raise WorkingRevision.DoesNotExist."""
     text = None if revision == 0 else revisions_of(holder).get(revision=revision).value
-    return change(holder, origin, lambda stored: (text, []), expected)
+    return change_working_memory(holder, origin, lambda stored: (text, []), expected)
 
 
 def revisions_of(holder: Holder) -> QuerySet[WorkingRevision]:
@@ -132,23 +134,23 @@ def revisions_of(holder: Holder) -> QuerySet[WorkingRevision]:
     return holder.working_revisions.order_by("-revision")
 
 
-def change(
+def change_working_memory(
     holder: Holder,
     origin: Origin,
     compute: Callable[[str | None], tuple[str | None, list[Issue]]],
     expected: int | None = None,
-) -> Outcome:
+) -> ChangeResult:
     """Change a working memory under the lock of its row. `compute` returns its new text, and the issues of it."""
     with transaction.atomic():
         row = lock(holder)
         before = read_memory(row)
         if expected is not None and expected != before.revision:
-            return Outcome(before, [], has_moved=True)
+            return ChangeResult(before, [], has_moved=True)
         text, issues = compute(before.text)
         issues = issues or size_issues(text)
         if issues or text == before.text:
-            return Outcome(before, issues)
-        return Outcome(write_locked(row, text, origin), [])
+            return ChangeResult(before, issues)
+        return ChangeResult(write_locked(row, text, origin), [])
 
 
 def lock(holder: Holder) -> Holder:

@@ -77,21 +77,21 @@ class PendingCallAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Arguments")
     def arguments_json(self, call: PendingCall) -> str:
-        return json_text(call.arguments)
+        return json_html(call.arguments)
 
     @admin.display(description="Question")
     def payload_json(self, call: PendingCall) -> str:
-        return json_text(call.payload)
+        return json_html(call.payload)
 
     @admin.display(description="Edited arguments")
     def edited_json(self, call: PendingCall) -> str:
-        return json_text(call.edited_arguments)
+        return json_html(call.edited_arguments)
 
     @admin.display(description="Answer")
     def answer_json(self, call: PendingCall) -> str:
-        return json_text(call.resume_data)
+        return json_html(call.resume_data)
 
 
-def json_text(value: Any) -> str:
+def json_html(value: Any) -> str:
     """Return a value as JSON in HTML, or a dash for none."""
     return "–" if value is None else format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False))

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin
-from runs_app.admin.approvals import json_text
+from runs_app.admin.approvals import json_html
 from runs_app.background.endings import cancel_task
 from runs_app.models import BackgroundTask
 
@@ -71,12 +71,12 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Arguments")
     def arguments_json(self, task: BackgroundTask) -> str:
-        return json_text(task.arguments)
+        return json_html(task.arguments)
 
     @admin.display(description="Result")
     def result_json(self, task: BackgroundTask) -> str:
-        return json_text(task.result)
+        return json_html(task.result)
 
     @admin.display(description="Progress")
     def progress_json(self, task: BackgroundTask) -> str:
-        return json_text(task.progress)
+        return json_html(task.progress)

@@ -63,7 +63,7 @@ class StartedRun(NamedTuple):
     first_chunks: Sequence[Chunk] = ()
 
 
-class AgentsView(JSONView):
+class RunnableAgentsView(JSONView):
     """List of the agents that the user may see, by ID."""
 
     def get(self, request: Request) -> HttpResponse:
@@ -74,7 +74,7 @@ class AgentsView(JSONView):
         return json_response({agent.id: agent_body(agent, partial=partial) for agent in agents})
 
 
-class AgentView(JSONView):
+class RunnableAgentView(JSONView):
     """One agent with its tools, sub-agents and processors."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:

@@ -104,7 +104,7 @@ class StreamView(JSONView):
         return HttpResponse(content_type=EVENT_STREAM)
 
 
-class CancelView(JSONView):
+class CancelRunView(JSONView):
     """Cancellation of a run by any user who may read it. A finished run stays unchanged."""
 
     def post(self, request: Request, run_id: str) -> HttpResponse:

@@ -41,7 +41,7 @@ class SignalsView(JSONView):
         body = json_object_body(request)
         with QueryParams(request) as query:
             call = parse_signal_body(body, query.request_contexts)
-        return send(request, agent, body, call)
+        return send_to_thread(request, agent, body, call)
 
 
 class SendMessageView(JSONView):
@@ -52,7 +52,7 @@ class SendMessageView(JSONView):
         body = json_object_body(request)
         with QueryParams(request) as query:
             call = parse_message_body(body, query.request_contexts)
-        return send(request, agent, body, call)
+        return send_to_thread(request, agent, body, call)
 
 
 class QueueMessageView(JSONView):
@@ -65,7 +65,7 @@ class QueueMessageView(JSONView):
             call = parse_message_body(body, query.request_contexts)
         if call.if_active == IfActive.DELIVER:
             call = call._replace(if_active=IfActive.QUEUE)
-        return send(request, agent, body, call)
+        return send_to_thread(request, agent, body, call)
 
 
 def require_agent(request: Request, agent_id: str) -> ResolvedAgent:
@@ -75,9 +75,9 @@ def require_agent(request: Request, agent_id: str) -> ResolvedAgent:
     return agent
 
 
-def send(request: Request, agent: ResolvedAgent, body: dict[str, Any], call: SignalCall) -> HttpResponse:
+def send_to_thread(request: Request, agent: ResolvedAgent, body: dict[str, Any], call: SignalCall) -> HttpResponse:
     """Send a signal to the thread that a body names."""
-    thread = find_target(request, agent, body)
+    thread = find_signal_thread(request, agent, body)
     try:
         sent = send_signal(
             thread,
@@ -95,7 +95,7 @@ def send(request: Request, agent: ResolvedAgent, body: dict[str, Any], call: Sig
     return json_response(sent_body(sent, call))
 
 
-def find_target(request: Request, agent: ResolvedAgent, body: dict[str, Any]) -> Thread:
+def find_signal_thread(request: Request, agent: ResolvedAgent, body: dict[str, Any]) -> Thread:
     """Return the thread that a body names by its ID, which creates it, or by one of its runs."""
     caller = caller_of(request)
     with BodyFields(body) as fields:

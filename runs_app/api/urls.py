@@ -10,9 +10,9 @@ RESOURCE_PATH = "memory/resources/<str:resource_id>"
 API_RUN_PATH = "runs/<str:run_id>"
 
 urlpatterns = [
-    path("agents", agents.AgentsView.as_view(), name="api-running-agents"),
+    path("agents", agents.RunnableAgentsView.as_view(), name="api-running-agents"),
     path("agents/providers", providers.ProvidersView.as_view(), name="api-providers"),
-    path(AGENT_PATH, agents.AgentView.as_view(), name="api-running-agent"),
+    path(AGENT_PATH, agents.RunnableAgentView.as_view(), name="api-running-agent"),
     path(f"{AGENT_PATH}/generate", agents.GenerateView.as_view(), name="api-generate"),
     path(f"{AGENT_PATH}/stream", agents.AnswerStreamView.as_view(), name="api-stream"),
     path(f"{AGENT_PATH}/stream-until-idle", agents.IdleStreamView.as_view(), name="api-stream-until-idle"),
@@ -68,5 +68,5 @@ urlpatterns = [
     path(f"{API_RUN_PATH}/events", runs.EventsView.as_view(), name="api-run-events"),
     path(f"{API_RUN_PATH}/steps", runs.StepsView.as_view(), name="api-run-steps"),
     path(f"{API_RUN_PATH}/stream", runs.StreamView.as_view(), name="api-run-stream"),
-    path(f"{API_RUN_PATH}/cancel", runs.CancelView.as_view(), name="api-run-cancel"),
+    path(f"{API_RUN_PATH}/cancel", runs.CancelRunView.as_view(), name="api-run-cancel"),
 ]

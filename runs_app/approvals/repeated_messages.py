@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from agentcms.errors import Unprocessable
+from agentcms.errors import KEY_REUSED_MESSAGE, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.messages import InputMessage
-
-KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request."
 
 
 class MessageKey(NamedTuple):

@@ -69,14 +69,14 @@ def rule_columns(rules: Mapping[str, Any]) -> dict[str, Any]:
 # --- Events
 
 
-class Report(NamedTuple):
+class WaitingCalls(NamedTuple):
     """The chunks of waiting calls, and the IDs of those among them that are calls of runs below."""
 
     chunks: list[Chunk]
     below: frozenset[UUID]
 
 
-def report_suspension(calls: Iterable[PendingCall]) -> Report:
+def report_suspension(calls: Iterable[PendingCall]) -> WaitingCalls:
     """Return the report of the calls for which their run is about to wait, with those of its child runs."""
     chunks: list[Chunk] = []
     reported: set[UUID] = set()
@@ -94,7 +94,7 @@ def report_suspension(calls: Iterable[PendingCall]) -> Report:
                 waiting_chunk(leaf, call.call_id if len(below) == 1 else f"{call.call_id}/{shown_id}")
                 for leaf, shown_id, _ in below
             ]
-    return Report(chunks, frozenset(reported))
+    return WaitingCalls(chunks, frozenset(reported))
 
 
 # --- Rows

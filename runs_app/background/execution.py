@@ -55,7 +55,7 @@ TIMEOUT_MESSAGE = "The tool took longer than {seconds:g} seconds and was stopped
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """The end of an attempt of a task."""
 
     status: str
@@ -111,7 +111,7 @@ async def perform_task(engine: Engine, task_id: UUID) -> None:
     task = await run_db(steps.claim_task, task_id)
     if task is not None:
         if task.is_at_most_once and task.attempts > 1:
-            outcome = Outcome(TaskStatus.FAILED, error=TASK_OUTCOME_UNKNOWN)
+            outcome = TaskOutcome(TaskStatus.FAILED, error=TASK_OUTCOME_UNKNOWN)
         else:
             attributes: spans.Attributes = {"agentcms.task.id": str(task_id), "agentcms.task.attempt": task.attempts}
             with spans.span(f"background task {task.tool}", attributes, traceparent=task.traceparent):
@@ -123,12 +123,12 @@ async def perform_task(engine: Engine, task_id: UUID) -> None:
         await run_db(deliver_results, run_id)
 
 
-async def save_outcome(task: BackgroundTask, outcome: Outcome) -> None:
+async def save_outcome(task: BackgroundTask, outcome: TaskOutcome) -> None:
     if outcome.status != TaskStatus.SUSPENDED:  # otherwise the task was suspended with its child run
         await run_db(endings.end_task, task, outcome.status, result=outcome.result, error=outcome.error)
 
 
-async def try_until_done(engine: Engine, task: BackgroundTask) -> Outcome:
+async def try_until_done(engine: Engine, task: BackgroundTask) -> TaskOutcome:
     """Return the outcome of a task after as many retries as it may have."""
     delay = TASK_RETRY_DELAY
     while True:
@@ -140,19 +140,19 @@ async def try_until_done(engine: Engine, task: BackgroundTask) -> Outcome:
         delay = min(delay * 2, MAX_TASK_RETRY_DELAY)
 
 
-async def attempt(engine: Engine, task: BackgroundTask) -> Outcome:
+async def attempt(engine: Engine, task: BackgroundTask) -> TaskOutcome:
     """Call the tool of a task once."""
     seconds = task.timeout_ms / 1000
     try:
         async with asyncio.timeout(seconds) as clock:
-            return Outcome(TaskStatus.COMPLETED, await call_tool(engine, task))
+            return TaskOutcome(TaskStatus.COMPLETED, await call_tool(engine, task))
     except TimeoutError:
         if not clock.expired():
             raise
-        return Outcome(TaskStatus.TIMED_OUT, error=TIMEOUT_MESSAGE.format(seconds=seconds))
+        return TaskOutcome(TaskStatus.TIMED_OUT, error=TIMEOUT_MESSAGE.format(seconds=seconds))
     except CallDeferred as deferral:
         is_child = CHILD_RUN_ID in (deferral.metadata or {})
-        return Outcome(TaskStatus.SUSPENDED) if is_child else failed(ASKS_PERSON_MESSAGE)
+        return TaskOutcome(TaskStatus.SUSPENDED) if is_child else failed(ASKS_PERSON_MESSAGE)
     except ApprovalRequired:
         return failed(ASKS_PERSON_MESSAGE)
     except (ToolFailed, ModelRetry) as error:
@@ -163,8 +163,8 @@ async def attempt(engine: Engine, task: BackgroundTask) -> Outcome:
         return failed(" ".join(error.messages))
 
 
-def failed(message: str) -> Outcome:
-    return Outcome(TaskStatus.FAILED, error=message)
+def failed(message: str) -> TaskOutcome:
+    return TaskOutcome(TaskStatus.FAILED, error=message)
 
 
 async def call_tool(engine: Engine, task: BackgroundTask) -> Any:

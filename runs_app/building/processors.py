@@ -36,7 +36,7 @@ from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.exceptions import RunError
-from runs_app.thread_signals.delivered import SignalPayload, delivered_text, signal_payload
+from runs_app.thread_signals.delivered import SignalPayload, delivered_payload, delivered_text
 from runs_app.thread_signals.woken_input import save_in_input
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
         for message in (*ctx.messages, *request_context.messages):
             if isinstance(message, ModelRequest):
                 # In place, because the history of the run and the request share their messages.
-                if (signal := signal_payload(message)) is not None:
+                if (signal := delivered_payload(message)) is not None:
                     await self.process_signal(ctx, message, signal)
                 message.parts = [await self.process_once(ctx, part, processed) for part in message.parts]
         return request_context

@@ -24,7 +24,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.recorder import reports_finish_reason
 from runs_app.exceptions import RunError
-from runs_app.memory.last_messages import new_messages
+from runs_app.memory.last_messages import messages_since_prompt
 from runs_app.requests.options import max_steps
 from runs_app.stop_conditions import STOP_WHEN, FinishedCall, FinishedStep, find_stop_condition
 
@@ -63,7 +63,7 @@ class StepPolicy(AbstractCapability[RunDeps]):
         name = ctx.deps.options.get(STOP_WHEN)
         if not (name and Agent.is_call_tools_node(node) and Agent.is_model_request_node(result)):
             return result
-        steps = finished_steps([*new_messages(ctx.messages), result.request])
+        steps = finished_steps([*messages_since_prompt(ctx.messages), result.request])
         if not await is_met(name, steps):
             return result
         ctx.deps.is_stopped = True

@@ -47,7 +47,7 @@ ERROR_MESSAGES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
 )
 
 
-def text_of_value(value: object) -> str:
+def text_of_unknown_value(value: object) -> str:
     """Return the text of a value that JSON does not have, or words if its text only names its class."""
     text = str(value)
     if not is_technical(text):

@@ -26,14 +26,14 @@ from runs_app.building.tool_messages import (
     UNREADABLE_RESULT_MESSAGE,
     UNREADABLE_VALUE,
     error_message,
-    text_of_value,
+    text_of_unknown_value,
 )
 from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.stream_chunks import to_storable_json
-from runs_app.exceptions import ChildSuspended, LeaseLost, RunInterrupted
+from runs_app.exceptions import ChildSuspended, RunInterrupted, RunLeaseLost
 
 log = logging.getLogger(__name__)
 
@@ -210,7 +210,7 @@ def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
         try:
             with calling.tool_call(current_call(context)):
                 return await run_blocking(to_tool_result, await handler(context, arguments))
-        except (ToolFailed, ModelRetry, CallDeferred, ApprovalRequired, RunInterrupted, LeaseLost):
+        except (ToolFailed, ModelRetry, CallDeferred, ApprovalRequired, RunInterrupted, RunLeaseLost):
             raise
         except calling.CallSuspended as suspension:
             payload = await run_blocking(to_tool_result, suspension.payload)
@@ -248,7 +248,7 @@ def to_tool_result(value: Any) -> Any:
     whole result is such a value, or if it is too large.
     """
     try:
-        plain = to_storable_json(value, fallback=text_of_value)
+        plain = to_storable_json(value, fallback=text_of_unknown_value)
     except Exception as error:  # a circular reference, or an error in a method of the value
         log.warning("A tool returned a value that cannot be converted to JSON.", exc_info=error)
         raise ToolFailed(UNREADABLE_RESULT_MESSAGE) from None

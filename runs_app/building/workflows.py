@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message, text_of_value
+from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message, text_of_unknown_value
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunError
@@ -83,7 +83,7 @@ def run_workflow_job(job: Job) -> Any:
     if entry is None:
         raise WorkflowError(f"No workflow is registered as '{key}'.")
     try:
-        return to_storable_json(entry.target.run(**job.parameters["arguments"]), fallback=text_of_value)
+        return to_storable_json(entry.target.run(**job.parameters["arguments"]), fallback=text_of_unknown_value)
     except Exception as error:
         if runner.is_transient(error):
             raise

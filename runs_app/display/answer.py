@@ -121,10 +121,10 @@ class RunView:
     @property
     def warnings(self) -> list[str]:
         """The warnings of the run. Those about missing entries say what that meant for the run."""
-        return [warning_text(item) for item in (self.run.warnings if self.has_details else [])]
+        return [stored_warning_text(item) for item in (self.run.warnings if self.has_details else [])]
 
 
-def warning_text(warning: Any) -> str:
+def stored_warning_text(warning: Any) -> str:
     """Return a stored warning as text."""
     if not isinstance(warning, dict):
         return str(warning)

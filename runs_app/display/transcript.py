@@ -21,7 +21,7 @@ PREFIX_KINDS = {"workflow-": ("workflow", Kind.WORKFLOW), "agent-": ("sub-agent"
 MAX_DISPLAYED_LENGTH = 20_000  # characters of one value; the event has the complete value
 
 
-class TextSpan(NamedTuple):
+class AnswerSpan(NamedTuple):
     """A piece of a text. It is marked if it differs from another answer."""
 
     text: str
@@ -34,7 +34,7 @@ class TextPart:
 
     kind: str  # "text" or "reasoning"
     text: str = ""
-    spans: list[TextSpan] = field(default_factory=list)  # the text in pieces, if it is compared with another answer
+    spans: list[AnswerSpan] = field(default_factory=list)  # the text in pieces, if it is compared with another answer
 
 
 @dataclass

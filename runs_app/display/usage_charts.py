@@ -27,7 +27,7 @@ class Series(NamedTuple):
     style: str
 
 
-class Bar(NamedTuple):
+class UsageBar(NamedTuple):
     x: float
     y: float
     width: float
@@ -46,7 +46,7 @@ class ChartDay(NamedTuple):
     """The bars or markers of a day, with a description that names each value."""
 
     description: str
-    bars: Sequence[Bar]
+    bars: Sequence[UsageBar]
     markers: Sequence[Marker]
 
 
@@ -101,9 +101,7 @@ METRICS = (
     Metric("errors", "Errors", lambda figures: figures.errors, format_count, True),
     Metric("p95", "Duration, p95", p95_seconds, format_seconds, False),
     Metric("tokens", "Tokens", lambda figures: figures.tokens, format_count, True),
-    Metric(
-        "cost", "Cost", lambda figures: None if figures.cost is None else float(figures.cost), format_dollars, True
-    ),
+    Metric("cost", "Cost", cost_in_dollars, format_dollars, True),
     Metric("score", "Mean score", mean_score, lambda value: f"{value:.2f}", False),
 )
 
@@ -166,7 +164,7 @@ def build_day(
     )
 
 
-def stack_bars(values: Sequence[tuple[Series, float]], left: float, slot: float, top: float) -> list[Bar]:
+def stack_bars(values: Sequence[tuple[Series, float]], left: float, slot: float, top: float) -> list[UsageBar]:
     """Return the bars of a day, one above the other. The oldest version is at the bottom."""
     bars, base = [], float(BOTTOM)
     for series, value in reversed(values):
@@ -175,7 +173,9 @@ def stack_bars(values: Sequence[tuple[Series, float]], left: float, slot: float,
         height = max(value / top * (BOTTOM - TOP), 1.0)
         base -= height
         width = slot * 0.76
-        bars.append(Bar(round(left + slot * 0.12, 1), round(base, 1), round(width, 1), round(height, 1), series.style))
+        bars.append(
+            UsageBar(round(left + slot * 0.12, 1), round(base, 1), round(width, 1), round(height, 1), series.style)
+        )
     return bars
 
 

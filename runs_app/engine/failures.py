@@ -28,7 +28,7 @@ _KEY_WORD = re.compile(r"\b(?:sk|key|AIza)[\w*-]{6,}")
 UNKNOWN_FAILURE_MESSAGE = "The server failed while the agent answered. The server log has the details."
 
 
-def failure_message(error: BaseException, model: str) -> str:
+def run_failure_message(error: BaseException, model: str) -> str:
     """Return the message of a failed run for its user. It contains no API key."""
     return _message(error, model, provider_reason)
 

@@ -24,7 +24,7 @@ from runs_app.engine.usage_limits import RunLimits
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.events.writer import EventWriter
-from runs_app.exceptions import JournalError, LeaseLost, RunInterrupted
+from runs_app.exceptions import JournalError, RunInterrupted, RunLeaseLost
 from runs_app.models import PendingCall, RunStep
 
 StepBody = Callable[[], Awaitable[object]]
@@ -91,7 +91,7 @@ class Journal:
     def check_lease(self) -> None:
         if not self.writer.has_lease(self.run_id):
             self.is_lost = True
-            raise LeaseLost
+            raise RunLeaseLost
 
     async def execute_new(self, step_input: StepInput, body: StepBody, earlier: RunStep | None) -> object:
         await self.wait_for_answer()
@@ -165,7 +165,7 @@ class Journal:
     async def wait_until_written(self, written: Awaitable[bool]) -> None:
         if not await written:
             self.is_lost = True
-            raise LeaseLost
+            raise RunLeaseLost
 
     def uses_without(self, calls: Iterable[PendingCall]) -> dict[str, int]:
         """Return how often each ID of a tool call was used, without the last use by these calls.

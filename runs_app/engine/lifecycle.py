@@ -15,7 +15,7 @@ from runs_app.events import streams
 
 def start_web_process() -> None:
     """Start to look after runs whose processes have died."""
-    reaper.start()
+    reaper.start_reaper()
 
 
 def start_worker(queues: set[str]) -> None:
@@ -24,9 +24,9 @@ def start_worker(queues: set[str]) -> None:
         engine.get_engine().is_worker = True
         get_runner().start_worker()
         get_runner().take_next()
-        reaper.start(report_worker)
+        reaper.start_reaper(report_worker)
     else:
-        reaper.start()
+        reaper.start_reaper()
 
 
 def report_worker() -> None:

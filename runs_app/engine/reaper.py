@@ -32,7 +32,7 @@ _lock = threading.Lock()
 _thread: threading.Thread | None = None
 
 
-def start(before_each_look: Callable[[], None] | None = None) -> None:
+def start_reaper(before_each_look: Callable[[], None] | None = None) -> None:
     """Start the thread, once per process."""
     global _thread
     with _lock:

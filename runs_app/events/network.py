@@ -25,7 +25,7 @@ class NetworkConverter:
 
     def __init__(self, run: AgentRun) -> None:
         self.run = run
-        self.task = task_of(run)
+        self.task = network_task_of(run)
         self.iteration = 0  # of the routing agent: its requests to the model
         self.texts: list[str] = []  # of the current step
         self.calls: dict[str, tuple[str, str]] = {}  # the kind and the name of the target of each call, by its ID
@@ -132,7 +132,7 @@ class NetworkConverter:
         yield self.step_finish(is_complete=kind == "finish")
 
 
-def task_of(run: AgentRun) -> str:
+def network_task_of(run: AgentRun) -> str:
     """Return the text of the last message that the run answers."""
     for message in reversed(run.input["messages"]):
         if message["role"] == "user":

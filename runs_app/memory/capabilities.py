@@ -17,7 +17,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.memory.last_messages import LastMessages
 from runs_app.memory.observations import Observations
 from runs_app.memory.semantic_recall import SemanticRecall
-from runs_app.memory.working import WorkingMemory
+from runs_app.memory.working import WorkingMemoryCapability
 
 
 def memory_capabilities(memory: MemoryOptions, model: Mapping[str, Any]) -> Iterator[AbstractCapability[RunDeps]]:
@@ -29,6 +29,6 @@ def memory_capabilities(memory: MemoryOptions, model: Mapping[str, Any]) -> Iter
     title_from = memory.title.min_messages if memory.title is not None else None
     yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only, title_from, limits)
     if (working := memory.working) is not None:
-        yield WorkingMemory(working, memory.options.read_only)
+        yield WorkingMemoryCapability(working, memory.options.read_only)
     if (recall := recall_options_of(memory)) is not None:
         yield SemanticRecall(recall)

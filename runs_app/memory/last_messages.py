@@ -32,8 +32,8 @@ from memory_app.observational.limits import ObservationLimits
 from runs_app.approvals.deferred_requests import NOT_EXECUTED_MESSAGE, unexecuted_calls, waits_for_calls
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
-from runs_app.memory.open_runs import take_over
-from runs_app.thread_signals.delivered import signal_payload
+from runs_app.memory.open_runs import take_over_for_run
+from runs_app.thread_signals.delivered import delivered_payload
 
 # Some providers require that a conversation begins with a message of the user.
 OBSERVED_PROMPT = "(The notes above are about what was said before.)"
@@ -84,7 +84,7 @@ class LastMessages(AbstractCapability[RunDeps]):
         """Store the new messages of a successful run. One that waits for people stores them after its last segment."""
         is_read_only = self.read_only or ctx.deps.memory_options.get("readOnly", False)
         if ctx.deps.thread_id is not None and not is_read_only and not waits_for_calls(result.output):
-            added = new_messages(result.all_messages()[ctx.deps.remembered_count :])
+            added = messages_since_prompt(result.all_messages()[ctx.deps.remembered_count :])
             added += unexecuted_results(result.output)
             data = ModelMessagesTypeAdapter.dump_python(added, mode="json")
             processed = unprocessed_keys(result.all_messages()[: ctx.deps.remembered_count])
@@ -94,7 +94,7 @@ class LastMessages(AbstractCapability[RunDeps]):
     @transaction.atomic
     def save(self, deps: RunDeps, thread_id: int, data: Sequence[Any], processed: Collection[str]) -> None:
         """Store the messages of a run. It takes over the signals of failed runs that it has processed."""
-        take_over(thread_id, processed, deps.run_id)
+        take_over_for_run(thread_id, processed, deps.run_id)
         history.save_run_messages(
             thread_id,
             data,
@@ -109,7 +109,7 @@ class LastMessages(AbstractCapability[RunDeps]):
 
 def unprocessed_keys(remembered: Iterable[ModelMessage]) -> list[str]:
     """Return the keys of remembered signals whose runs failed."""
-    signals = (signal_payload(message) for message in remembered if (message.metadata or {}).get(UNPROCESSED))
+    signals = (delivered_payload(message) for message in remembered if (message.metadata or {}).get(UNPROCESSED))
     return [signal["key"] for signal in signals if signal is not None]
 
 
@@ -172,9 +172,9 @@ def trim_unpaired_calls(stored: Sequence[ModelMessage], messages: Sequence[Model
     return usable
 
 
-def new_messages(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+def messages_since_prompt(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     """Return the messages from the last prompt on. Earlier messages are history that the client sent."""
-    own = [message for message in messages if signal_payload(message) is None]  # signals are stored when they come
+    own = [message for message in messages if delivered_payload(message) is None]  # signals are stored when they come
     start = max((index for index, message in enumerate(own) if has_user_prompt(message)), default=0)
     return [
         replace(message, instructions=None) if isinstance(message, ModelRequest) else message

@@ -10,7 +10,7 @@ from django.utils import timezone
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.models import Observation
 from memory_app.observational.limits import ObservationLimits
-from memory_app.observational.log import Activation
+from memory_app.observational.log import ObservationActivation
 from memory_app.observational.observations_for_run import OpenWindow
 from runs_app.events.stream_chunks import Chunk, build_chunk
 
@@ -65,7 +65,7 @@ def activation_chunks(window: OpenWindow) -> Iterator[Chunk]:
         yield activation_chunk(activation, window)
 
 
-def activation_chunk(activation: Activation, window: OpenWindow) -> Chunk:
+def activation_chunk(activation: ObservationActivation, window: OpenWindow) -> Chunk:
     return build_chunk(
         ACTIVATION,
         cycleId=f"{activation.rows[0].pk}-activation",

@@ -25,7 +25,7 @@ from memory_app.observational.limits import (
     observational_options_of_agent,
 )
 from memory_app.observational.log import load_log, tokens_after
-from memory_app.observational.messages_to_observe import Chunk, find_chunk
+from memory_app.observational.messages_to_observe import MessageGroup, find_chunk
 from memory_app.observational.storing import (
     ObserverAnswer,
     find_reflected,
@@ -80,7 +80,7 @@ class Observer:
     model: Mapping[str, Any]  # of the agent
     execute: Execute
 
-    def observe(self, chunk: Chunk) -> ObserverAnswer:
+    def observe(self, chunk: MessageGroup) -> ObserverAnswer:
         """Return the observation of messages. Raise ObserverFailed."""
         part = self.options.observation
         choice = model_choice(part.model or self.options.model, self.model)
@@ -99,7 +99,7 @@ class Observer:
 
     def ask(self, choice: Mapping[str, Any], instructions: str, added: str | None, prompt: str) -> ObserverAnswer:
         """Return the answer of a model. Raise ObserverFailed, whose message contains no secrets."""
-        from runs_app.engine.failures import failure_message  # imports pydantic-ai
+        from runs_app.engine.failures import run_failure_message  # imports pydantic-ai
 
         name, seconds = model_name(choice), settings.OBSERVER_TIMEOUT
         whole = f"{instructions}\n\n{added}" if added else instructions
@@ -108,7 +108,7 @@ class Observer:
         except TimeoutError:
             raise ObserverFailed(SLOW_OBSERVER_MESSAGE.format(model=name, seconds=seconds)) from None
         except Exception as error:
-            raise ObserverFailed(failure_message(error, name)) from error
+            raise ObserverFailed(run_failure_message(error, name)) from error
         if not answer.text.strip():
             raise ObserverFailed(EMPTY_ANSWER_MESSAGE.format(model=name))
         return ObserverAnswer(answer.text.strip(), name, answer.usage)

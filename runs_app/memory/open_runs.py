@@ -10,7 +10,7 @@ from memory_app.models import Message
 from runs_app.models import AgentRun
 
 
-def take_over(thread_id: int, keys: Collection[str], run_id: UUID) -> None:
+def take_over_for_run(thread_id: int, keys: Collection[str], run_id: UUID) -> None:
     """Let a run be the one that saw signals of runs that failed. The caller stores its messages with them."""
     unfinished = AgentRun.objects.unfinished().filter(thread=thread_id).exclude(pk=run_id)
     take_over_signals(thread_id, keys, run_id, [*unfinished.values_list("pk", flat=True)] if keys else [])

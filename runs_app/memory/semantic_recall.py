@@ -22,7 +22,7 @@ from agentcms.errors import ApiError
 from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
 from agents_app.configuration.references import MissingReference
 from memory_app.history.message_data import ASSISTANT, USER
-from memory_app.recall.options import RecallOptions
+from memory_app.recall.options import RecallSettings
 from memory_app.recall.parts import cut_parts
 from memory_app.recall.recall_signal import messages_recalled
 from memory_app.recall.remembered import RecallScope, recall_for_run, reload_messages
@@ -53,7 +53,7 @@ class SemanticRecall(AbstractCapability[RunDeps]):
     Those of the thread precede its last messages. Those of other threads are part of the instructions.
     """
 
-    options: RecallOptions
+    options: RecallSettings
     id: str | None = field(default="semantic-recall", kw_only=True)
 
     async def before_model_request(
@@ -99,7 +99,7 @@ class SemanticRecall(AbstractCapability[RunDeps]):
         try:
             queries = await embed_query(self.options.embedder, text)
         except (TimeoutError, ApiError, EmbedderFailed, ImportError, OSError) as error:
-            warning = warning_of(error)
+            warning = recall_warning_of(error)
             log.warning("Run %s: %s", ctx.deps.run_id, warning)
             send_recalled("failed", started)
             return {"messages": [], "warning": warning}
@@ -125,7 +125,7 @@ async def embed_query(name: str, text: str) -> Rows:
         return await run_blocking(embedder.embed, cut_parts(text), "query")
 
 
-def warning_of(error: Exception) -> str:
+def recall_warning_of(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return SLOW_MESSAGE
     reason = str(error) if isinstance(error, ApiError | EmbedderFailed) else "The embedder is not installed correctly."

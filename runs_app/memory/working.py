@@ -38,7 +38,7 @@ OBJECT_SCHEMA = {"type": ["object", "null"], "description": "The members that ch
 
 
 @dataclass
-class WorkingMemory(AbstractCapability[RunDeps]):
+class WorkingMemoryCapability(AbstractCapability[RunDeps]):
     """Working memory in the instructions, with a tool that changes it."""
 
     options: WorkingMemoryOptions = field(default_factory=WorkingMemoryOptions)

@@ -36,10 +36,10 @@ def enqueue_webhook(event: str, call: PendingCall) -> Job | None:
     """Have a worker send an event about a call. Return None without a webhook."""
     if not settings.APPROVAL_WEBHOOK_URL:
         return None
-    return enqueue(WEBHOOK_JOB, {"event": event, "approval": describe(call)})
+    return enqueue(WEBHOOK_JOB, {"event": event, "approval": webhook_payload(call)})
 
 
-def describe(call: PendingCall) -> dict[str, Any]:
+def webhook_payload(call: PendingCall) -> dict[str, Any]:
     """Return a call without its arguments and its answer, which may be confidential. The API has them."""
     return {
         "id": str(call.pk),

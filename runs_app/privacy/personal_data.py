@@ -61,7 +61,7 @@ def anonymise_log(model: type[Model], ids: Iterable[Any], name: str) -> None:
 
 
 @job_handler(FORGET, "Deletion of the data of a resource")
-def forget(job: Job) -> dict[str, int]:
+def forget_resource_job(job: Job) -> dict[str, int]:
     """Delete all data of a resource in batches. A job that was interrupted continues with what is left."""
     realm, key = job.parameters["realm"], job.parameters["resource"]
     # From now on, requests add no threads and no runs to it.

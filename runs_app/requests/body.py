@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.names import join_path, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from runs_app.requests.memory import MEMORY_NAMES, MemoryCall, find_widening, parse_memory, parse_memory_call
 from runs_app.requests.messages import parse_messages
@@ -174,7 +174,7 @@ def parse_client_tool(name: str, definition: Any) -> dict[str, Any]:
     if not TOOL_NAME.fullmatch(name):
         raise ConfigError([Issue(path, "The name of a tool may have at most 64 letters, digits, '_' and '-'.")])
     if not isinstance(definition, dict):
-        raise ConfigError([Issue(path, "This must be an object.")])
+        raise ConfigError([Issue(path, NOT_AN_OBJECT_MESSAGE)])
     schema = definition.get("inputSchema") or definition.get("parameters") or {"type": "object", "properties": {}}
     description = definition.get("description") or ""
     if not isinstance(schema, dict) or not isinstance(description, str):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.memory_options import MAX_LAST_MESSAGES, parse_memory_options
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.threads import KEY_MESSAGE, is_thread_key
@@ -58,7 +59,7 @@ def parse_new_thread(thread: Mapping[str, Any]) -> tuple[str, dict[str, Any] | N
     if not isinstance(title, str) or len(title) > MAX_TITLE_LENGTH:
         issues.append(Issue("memory.thread.title", f"This must be a text of at most {MAX_TITLE_LENGTH} characters."))
     if metadata is not None and not isinstance(metadata, dict):
-        issues.append(Issue("memory.thread.metadata", "This must be an object."))
+        issues.append(Issue("memory.thread.metadata", NOT_AN_OBJECT_MESSAGE))
     elif len(str(metadata).encode("utf-8", "surrogatepass")) > MAX_METADATA_KB * 1024:
         issues.append(Issue("memory.thread.metadata", f"This must not exceed {MAX_METADATA_KB} KB."))
     if issues:
@@ -70,7 +71,7 @@ def parse_narrowing(memory: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that narrow the memory of the agent. Raise ConfigError for those that would widen it."""
     options = {} if memory.get("options") is None else memory["options"]
     if not isinstance(options, dict):
-        raise ConfigError([Issue("memory.options", "This must be an object.")])
+        raise ConfigError([Issue("memory.options", NOT_AN_OBJECT_MESSAGE)])
     issues: list[Issue] = []
     narrowing: dict[str, Any] = {}
     if (flag := read_only_flag(memory, options, issues)) is not None:
@@ -140,7 +141,7 @@ def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
     """
     memory = {} if body.get("memory") is None else body["memory"]
     if not isinstance(memory, dict):
-        raise ConfigError([Issue("memory", "This must be an object.")])
+        raise ConfigError([Issue("memory", NOT_AN_OBJECT_MESSAGE)])
     thread = memory.get("thread")
     if not isinstance(thread, dict):
         thread = {"id": thread}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 
 MessagePart = dict[str, Any]
@@ -129,7 +129,7 @@ def _parse_call(part: MessagePart, path: str) -> MessagePart:
     arguments = part.get("args", part.get("input"))
     arguments = {} if arguments is None else arguments
     if not isinstance(arguments, dict):
-        raise ConfigError([Issue(f"{path}.args", "This must be an object.")])
+        raise ConfigError([Issue(f"{path}.args", NOT_AN_OBJECT_MESSAGE)])
     return {"type": "tool-call", **_parse_call_identity(part, path), "args": arguments}
 
 
@@ -157,5 +157,5 @@ def _parse_call_identity(part: MessagePart, path: str) -> MessagePart:
 def _parse_text(part: MessagePart, name: str, path: str) -> str:
     value = part.get(name)
     if not isinstance(value, str):
-        raise ConfigError([Issue(f"{path}.{name}", "This must be a text.")])
+        raise ConfigError([Issue(f"{path}.{name}", NOT_A_TEXT_MESSAGE)])
     return value

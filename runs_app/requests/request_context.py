@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_faults
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.configuration.variables import is_reserved
 
@@ -72,7 +72,7 @@ def reserved_warnings(keys: Sequence[str]) -> list[UnknownName]:
 
 def _parse_member(name: str, value: Any, issues: list[Issue]) -> RequestContext:
     if not isinstance(value, dict):
-        issues.append(Issue(name, "This must be an object."))
+        issues.append(Issue(name, NOT_AN_OBJECT_MESSAGE))
         return {}
     if faults := [Issue(*fault) for fault in find_faults(value, name)]:
         issues += faults

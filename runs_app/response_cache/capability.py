@@ -28,9 +28,9 @@ from runs_app.response_cache.key import CacheableRequest, NotCacheable, cache_ke
 from runs_app.response_cache.options import AgentCacheOptions, CacheOptions, has_call_options, merge_cache_options
 from runs_app.response_cache.store import (
     LOCK_SECONDS,
-    Turn,
+    NextAct,
     answer_looked_up,
-    read_answer,
+    read_cached_answer,
     release_lock,
     store_answer,
     take_turn,
@@ -127,7 +127,7 @@ class Lookup:
         async with flight.lock:
             answer, turn = await self.wait_for_answer(flight)
             answer_looked_up.send(CachedModel, result="miss" if answer is None else "hit")
-            if turn in (Turn.FIRST, Turn.UNCACHED):
+            if turn in (NextAct.FIRST, NextAct.UNCACHED):
                 try:
                     yield None
                 finally:
@@ -135,24 +135,24 @@ class Lookup:
                 return
         yield answer
 
-    async def wait_for_answer(self, flight: Flight) -> tuple[ModelResponse | None, Turn]:
+    async def wait_for_answer(self, flight: Flight) -> tuple[ModelResponse | None, NextAct]:
         """Return the stored answer, or None when this request may ask the model."""
         if flight.has_landed:
             answer = parse_answer(flight.text) if flight.text else None
-            return answer, Turn.OWN if answer is None else Turn.WAIT
+            return answer, NextAct.OWN if answer is None else NextAct.WAIT
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
-            text = await run_blocking(read_answer, self.key)
+            text = await run_blocking(read_cached_answer, self.key)
             if text is not None and (answer := parse_answer(text)) is not None:
-                return answer, Turn.WAIT
+                return answer, NextAct.WAIT
             turn = await run_blocking(take_turn, self.key)
-            if turn is not Turn.WAIT or time.monotonic() > deadline:
+            if turn is not NextAct.WAIT or time.monotonic() > deadline:
                 return None, turn
             await asyncio.sleep(POLL_INTERVAL)
 
-    async def end_turn(self, flight: Flight, turn: Turn) -> None:
+    async def end_turn(self, flight: Flight, turn: NextAct) -> None:
         """Let the requests that wait for the answer have it, or ask the model themselves."""
-        if turn is Turn.UNCACHED:
+        if turn is NextAct.UNCACHED:
             flight.land(self.stored, self.options.seconds)
         else:
             await run_blocking(release_lock, self.key, is_stored=bool(self.stored))

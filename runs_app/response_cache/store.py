@@ -26,7 +26,7 @@ NOT_STORED_SECONDS = 10  # for which equal requests do not wait for an answer th
 CACHED_ANSWERS = "cached answers"  # the purpose of the encryption
 
 
-class Turn(Enum):
+class NextAct(Enum):
     """The next act of a request whose answer is not stored."""
 
     FIRST = "first"  # ask the model, while equal requests wait
@@ -35,7 +35,7 @@ class Turn(Enum):
     WAIT = "wait"
 
 
-def read_answer(key: str) -> str | None:
+def read_cached_answer(key: str) -> str | None:
     """Return the JSON text of a cached answer, or None."""
     try:
         token = cache.get(f"response-cache:{key}")
@@ -56,14 +56,14 @@ def store_answer(key: str, text: str, seconds: int) -> bool:
     return True
 
 
-def take_turn(key: str) -> Turn:
+def take_turn(key: str) -> NextAct:
     """Return whether a request shall ask the model, or wait for the answer to an equal one."""
     try:
         if cache.get(f"response-cache-skip:{key}") is not None:
-            return Turn.OWN
-        return Turn.FIRST if cache.add(f"response-cache-lock:{key}", 1, LOCK_SECONDS) else Turn.WAIT
+            return NextAct.OWN
+        return NextAct.FIRST if cache.add(f"response-cache-lock:{key}", 1, LOCK_SECONDS) else NextAct.WAIT
     except CACHE_ERRORS:
-        return Turn.UNCACHED
+        return NextAct.UNCACHED
 
 
 def release_lock(key: str, *, is_stored: bool) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.signal_markup import NAME_MESSAGE, Signal, is_name, validate_signal
 from memory_app.history.wire_messages import MAX_MESSAGE_KB
@@ -80,7 +80,7 @@ def parse_signal(value: Any, path: str) -> Signal:
     metadata = value.get("metadata")
     issues += _name_issues(value, path)
     if not (metadata is None or isinstance(metadata, dict)):
-        issues.append(Issue(f"{path}.metadata", "This must be an object."))
+        issues.append(Issue(f"{path}.metadata", NOT_AN_OBJECT_MESSAGE))
     elif len(json.dumps(metadata).encode()) > MAX_METADATA_KB * 1024:
         issues.append(Issue(f"{path}.metadata", f"This must not exceed {MAX_METADATA_KB} KB."))
     if len(json.dumps([contents, attributes], ensure_ascii=False).encode()) > MAX_MESSAGE_KB * 1024:
@@ -125,7 +125,7 @@ def parse_stream_options(value: Any, query_contexts: Sequence[str]) -> dict[str,
     options = {} if value is None else value
     path = "ifIdle.streamOptions"
     if not isinstance(options, dict):
-        raise ConfigError([Issue(path, "This must be an object.")])
+        raise ConfigError([Issue(path, NOT_AN_OBJECT_MESSAGE)])
     issues = [Issue(name, f"{text} Omit this.") for name, text in UNSUPPORTED_MESSAGES.items() if options.get(name)]
     parsed: dict[str, Any] = {}
     with collecting_issues(issues):
@@ -143,7 +143,7 @@ def _member(body: Mapping[str, Any], name: str, issues: list[Issue]) -> dict[str
     value = body.get(name)
     if value is None or isinstance(value, dict):
         return value or {}
-    issues.append(Issue(name, "This must be an object."))
+    issues.append(Issue(name, NOT_AN_OBJECT_MESSAGE))
     return {}
 
 
@@ -152,7 +152,7 @@ def _attributes(value: Mapping[str, Any], path: str, issues: list[Issue]) -> dic
     if attributes is None:
         return {}
     if not isinstance(attributes, dict):
-        issues.append(Issue(f"{path}.attributes", "This must be an object."))
+        issues.append(Issue(f"{path}.attributes", NOT_AN_OBJECT_MESSAGE))
         return {}
     with collecting_issues(issues):
         validate_signal(Signal("user", "", attributes=attributes), path)

@@ -25,14 +25,14 @@ def signal_message(payload: SignalPayload) -> ModelRequest:
     return ModelRequest([UserPromptPart(delivered_text(payload))], metadata={PAYLOAD: payload})
 
 
-def signal_payload(message: ModelMessage) -> SignalPayload | None:
+def delivered_payload(message: ModelMessage) -> SignalPayload | None:
     """Return the signal that a message delivers, or None."""
     return (message.metadata or {}).get(PAYLOAD) if isinstance(message, ModelRequest) else None
 
 
 def delivered_keys(messages: Iterable[ModelMessage]) -> set[str]:
     """Return the keys of the signals among messages."""
-    return {payload["key"] for message in messages if (payload := signal_payload(message)) is not None}
+    return {payload["key"] for message in messages if (payload := delivered_payload(message)) is not None}
 
 
 def delivered_text(payload: SignalPayload) -> str:

@@ -16,7 +16,7 @@ from pydantic_ai.models import ModelRequestContext
 from memory_app.history.turns import Turn, caller_turn
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
-from runs_app.thread_signals.delivered import signal_payload
+from runs_app.thread_signals.delivered import delivered_payload
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Turns(AbstractCapability[RunDeps]):
         turn = await run_db(caller_turn, deps.thread_id, deps.user_id, deps.user_name)
         if turn is not None:
             own = own_prompts(ctx.messages[deps.remembered_count :])
-            request_context.messages = [with_turn(message, own, turn) for message in request_context.messages]
+            request_context.messages = [prompts_with_turn(message, own, turn) for message in request_context.messages]
         return request_context
 
 
@@ -43,13 +43,13 @@ def own_prompts(messages: Collection[ModelMessage]) -> set[int]:
     return {
         id(part)
         for message in messages
-        if isinstance(message, ModelRequest) and signal_payload(message) is None
+        if isinstance(message, ModelRequest) and delivered_payload(message) is None
         for part in message.parts
         if isinstance(part, UserPromptPart)
     }
 
 
-def with_turn(message: ModelMessage, own: Collection[int], turn: Turn) -> ModelMessage:
+def prompts_with_turn(message: ModelMessage, own: Collection[int], turn: Turn) -> ModelMessage:
     """Return a copy of a message whose own prompts are wrapped in a turn."""
     if not isinstance(message, ModelRequest) or not any(id(part) in own for part in message.parts):
         return message

@@ -27,7 +27,7 @@ from runs_app.engine.step_input import MOCK_PREFIX, identify_mock
 from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import RunError
 from runs_app.models import RunStep
-from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE, matches, missing_mock_message
+from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE, missing_mock_message, mock_matches
 
 
 @dataclass
@@ -48,7 +48,7 @@ class ExperimentTools(AbstractCapability[RunDeps]):
         # As the model sent them: the validated ones also have the defaults, which no mock made of a run has.
         arguments = {name: value for name, value in call.args_as_dict().items() if name != OVERRIDE}
         of_tool = [number for number, mock in enumerate(self.mocks) if mock["toolName"] in names]
-        matching = [number for number in of_tool if matches(self.mocks[number], arguments)]
+        matching = [number for number in of_tool if mock_matches(self.mocks[number], arguments)]
         number = await use_mock(ctx.deps, tool_def.name, arguments, call.tool_call_id, matching) if matching else None
         if number is not None:
             return self.mocks[number]["output"]

@@ -30,7 +30,7 @@ class MockFailure(NamedTuple):
     tool: str
 
 
-def matches(mock: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+def mock_matches(mock: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
     """Return whether a mock is for a call with these arguments."""
     return mock.get("matchArgs") == "ignore" or json_equal(mock["args"], arguments)
 

@@ -90,7 +90,7 @@ def score(request: HttpRequest, run_id: UUID) -> HttpResponse:
 
 def render_run(request: HttpRequest, run: AgentRun, form: ScoreForm, status: int = 200) -> HttpResponse:
     agent = find_agent(request, run)
-    version = find_version(agent, run)
+    version = find_version_of_run(agent, run)
     add_waits(run_view := describe_run(request, run))
     shows_configuration = run.configuration_visible_to(request.user)
     context = {
@@ -115,7 +115,7 @@ def render_run(request: HttpRequest, run: AgentRun, form: ScoreForm, status: int
 
 @require_safe
 @login_required
-def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
+def answer_fragment(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Render the answer of a run as a fragment, which replaces the streamed answer."""
     return render(request, "runs/_answer.html", {"answer": describe_run(request, get_run(request, run_id))})
 
@@ -139,7 +139,7 @@ def describe_run(request: HttpRequest, run: AgentRun) -> RunView:
     return run_view
 
 
-def find_version(agent: Agent | None, run: AgentRun) -> AgentVersion | None:
+def find_version_of_run(agent: Agent | None, run: AgentRun) -> AgentVersion | None:
     """Return the version of a run, or None if it was deleted."""
     if agent is None or run.version_id is None:
         return None

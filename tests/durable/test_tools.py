@@ -28,7 +28,7 @@ def test_a_repeated_workflow_finds_its_job(planned, monkeypatch):
     def add_one(number: int) -> int:
         return number + 1
 
-    monkeypatch.setattr(runner, "send", lambda job_id: None)
+    monkeypatch.setattr(runner, "send_job", lambda job_id: None)
     run = start([[["workflow-add-one", {"number": 1}]], "Done."], tools=[], workflows=["add-one"])
     jobs = Job.objects.filter(kind=RUN_WORKFLOW)
     wait_until(jobs.exists, 30, "the job")

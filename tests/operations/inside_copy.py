@@ -24,7 +24,7 @@ def enqueue(kind: str) -> None:
 
 def send_again(kind: str) -> None:
     """Send another message for the only job of this kind."""
-    runner.send(Job.objects.get(kind=kind).pk)
+    runner.send_job(Job.objects.get(kind=kind).pk)
 
 
 def send_dry_runs_repeatedly() -> None:
@@ -32,7 +32,7 @@ def send_dry_runs_repeatedly() -> None:
     jobs = [Job.objects.create(kind="prune_versions", parameters={"dryRun": True}) for _ in range(DRY_RUNS)]
     for _ in range(4):
         for job in jobs:
-            runner.send(job.pk)
+            runner.send_job(job.pk)
 
 
 def create_missed_jobs() -> None:

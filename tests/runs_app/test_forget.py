@@ -27,7 +27,7 @@ from memory_app.working import values
 from runs_app.approvals.suspending import new_call, rule_columns, save_suspension
 from runs_app.building.workflows import RUN_WORKFLOW
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
-from runs_app.notices.webhook import WEBHOOK_JOB, describe
+from runs_app.notices.webhook import WEBHOOK_JOB, webhook_payload
 from runs_app.privacy import personal_data
 from runs_app.privacy.export import export_lines
 from runs_app.privacy.jobs import start_export
@@ -81,7 +81,7 @@ def add_other_rows(run, thread, text):
         requested_by=run.requested_by, parent=run, root_id=run.pk, resource=run.resource, output=text, chunks=[]
     )
     call = PendingCallFactory(run=run, arguments={"order": text}, reason=text)
-    runner.enqueue(WEBHOOK_JOB, {"event": "approval_decided", "approval": describe(call)})
+    runner.enqueue(WEBHOOK_JOB, {"event": "approval_decided", "approval": webhook_payload(call)})
     workflow = {"key": "word-frequency", "arguments": {"text": text}, "run": str(child.pk)}
     Job.objects.create(kind=RUN_WORKFLOW, parameters=workflow, state=Job.State.DONE, result={text: 1})
     PendingCallFactory(run=child, root_id=run.pk, state="approved", arguments={"order": text})

@@ -24,7 +24,7 @@ DEFAULT_OPTIONS = (("allow", "Allow", "allow_once"), ("reject", "Reject", "rejec
 Policy = AcpAgent.Permissions
 
 
-class Option(NamedTuple):
+class PermissionAnswer(NamedTuple):
     """An answer that a person can choose. `kind` is allow_once, allow_always, reject_once or reject_always."""
 
     id: str
@@ -39,7 +39,7 @@ class PermissionRequest:
     title: str
     kind: str
     paths: tuple[str, ...]
-    options: tuple[Option, ...]
+    options: tuple[PermissionAnswer, ...]
     change: Any = None  # what the agent says that it will write or run
 
     @property
@@ -122,7 +122,11 @@ def allows(request: PermissionRequest, option_id: str | None) -> bool:
 def write_request(path: str, content: str) -> PermissionRequest:
     """Return the request for a file that the agent writes without having asked."""
     return PermissionRequest(
-        f"Write {path}", "edit", (path,), tuple(Option(*option) for option in DEFAULT_OPTIONS), {path: content}
+        f"Write {path}",
+        "edit",
+        (path,),
+        tuple(PermissionAnswer(*option) for option in DEFAULT_OPTIONS),
+        {path: content},
     )
 
 

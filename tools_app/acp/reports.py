@@ -8,7 +8,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import build_chunk
 from runs_app.models import AgentRun
-from tools_app.acp.sessions import Place
+from tools_app.acp.sessions import WorkPlace
 from tools_app.acp.turn import Update
 
 
@@ -23,13 +23,13 @@ def report(deps: RunDeps, update: Update, agent: str, call_id: str = "") -> None
     deps.record(build_chunk(kind, **{**update.payload, "agent": agent, **call, **text}))
 
 
-async def find_place(deps: RunDeps) -> Place:
+async def find_work_place(deps: RunDeps) -> WorkPlace:
     """Return where an agent works for a run: in the conversation of the run that a person or a program asked for."""
     root_id = deps.root_id or deps.run_id
     thread_id = deps.thread_id
     if thread_id is None and root_id != deps.run_id:
         thread_id = await run_db(thread_of, root_id)
-    return Place(deps.run_id, root_id, deps.owner_id, thread_id)
+    return WorkPlace(deps.run_id, root_id, deps.owner_id, thread_id)
 
 
 def thread_of(run_id: UUID) -> int | None:

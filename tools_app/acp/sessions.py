@@ -33,7 +33,7 @@ NEW_SESSION_MESSAGE = "The agent could not load its earlier session, so it does 
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkPlace:
     """The run that an agent works for."""
 
     run_id: UUID
@@ -64,7 +64,7 @@ class AgentPool:
         self.changed = asyncio.Condition()
 
     @asynccontextmanager
-    async def use(self, record: AcpRecord, place: Place) -> AsyncIterator[tuple[AgentProcess, str]]:
+    async def use(self, record: AcpRecord, place: WorkPlace) -> AsyncIterator[tuple[AgentProcess, str]]:
         """Yield a running agent that nobody else uses meanwhile, and a note about its session. Raise AcpError."""
         keeps = record.persists_session and place.thread_id is not None
         key: ProcessKey | object = (place.owner_id, place.thread_id, record.key, record.revision)
@@ -126,7 +126,7 @@ class AgentPool:
             slot.process.kill_soon()
 
 
-async def start_process(record: AcpRecord, place: Place, *, keeps: bool) -> tuple[AgentProcess, str]:
+async def start_process(record: AcpRecord, place: WorkPlace, *, keeps: bool) -> tuple[AgentProcess, str]:
     """Start an agent with the session of its conversation. Return it with a note if it has lost the session."""
     folder: Path = await run_db(workspace_folder, place.owner_id, place.thread_id, place.root_id, record.workspace)
     earlier = await run_db(stored_session, record, place) if keeps else ""
@@ -137,14 +137,14 @@ async def start_process(record: AcpRecord, place: Place, *, keeps: bool) -> tupl
     return process, NEW_SESSION_MESSAGE if earlier and not is_earlier else ""
 
 
-def stored_session(record: AcpRecord, place: Place) -> str:
+def stored_session(record: AcpRecord, place: WorkPlace) -> str:
     """Return the session of an agent in a conversation, or a blank text."""
     rows = AcpSession.objects.filter(agent=record.pk, thread=place.thread_id, owner_id=place.owner_id)
     rows = rows.filter(version_number=record.version_number)
     return rows.values_list("session_id", flat=True).first() or ""
 
 
-def store_session(record: AcpRecord, place: Place, session_id: str) -> None:
+def store_session(record: AcpRecord, place: WorkPlace, session_id: str) -> None:
     """Store the session of an agent in a conversation, unless either was deleted.
 
     An ID that cannot be stored as it is would not be found again: the agent begins another session later.

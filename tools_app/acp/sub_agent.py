@@ -32,7 +32,7 @@ from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import RunError
 from tools_app.acp.connection.prompts import Prompt, PromptResult
 from tools_app.acp.errors import AcpError
-from tools_app.acp.reports import find_place, report
+from tools_app.acp.reports import find_work_place, report
 from tools_app.acp.turn import Update
 from tools_app.models import AcpPrompt
 
@@ -121,7 +121,7 @@ class AcpModel(Model[Any]):
             raise RunError("An ACP agent answers only in a run.")
         deps: RunDeps = run_context.deps
         await run_db(record_prompt, deps.run_id, deps.steps_before + run_context.run_step)
-        yield AcpStream(model_request_parameters, self.key, task_of(messages), deps)
+        yield AcpStream(model_request_parameters, self.key, child_task_of(messages), deps)
 
 
 def record_prompt(run_id: UUID, number: int) -> None:
@@ -133,7 +133,7 @@ def record_prompt(run_id: UUID, number: int) -> None:
         raise RunError(UNKNOWN_OUTCOME_MESSAGE, "outcome_unknown") from None
 
 
-def task_of(messages: Sequence[ModelMessage]) -> str:
+def child_task_of(messages: Sequence[ModelMessage]) -> str:
     """Return the task of a child run: its first message."""
     for message in messages:
         for part in message.parts if isinstance(message, ModelRequest) else ():
@@ -156,7 +156,7 @@ class AcpStream(StreamedResponse):
 
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
         updates: asyncio.Queue[Update | None] = asyncio.Queue()
-        place = await find_place(self.deps)
+        place = await find_work_place(self.deps)
         prompt = Prompt(self.key, self.task, place, self.deps.is_durable, updates.put_nowait)
         sending = asyncio.ensure_future(prompt.send())
         sending.add_done_callback(lambda _: updates.put_nowait(None))

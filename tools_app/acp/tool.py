@@ -16,7 +16,7 @@ from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
 from tools_app.acp.connection.prompts import Prompt
 from tools_app.acp.errors import AcpError
-from tools_app.acp.reports import find_place, report
+from tools_app.acp.reports import find_work_place, report
 from tools_app.acp.turn import Update
 
 
@@ -42,7 +42,7 @@ async def give_task(key: str, task: str, deps: RunDeps) -> dict[str, str]:
         else:
             report(deps, update, key, call.tool_call_id)
 
-    prompt = Prompt(key, task, await find_place(deps), deps.is_durable, emit, call.tool_call_id)
+    prompt = Prompt(key, task, await find_work_place(deps), deps.is_durable, emit, call.tool_call_id)
     result = await prompt.send()
     if result.request is not None:
         call.suspend(result.request.payload(key), resume_schema=result.request.resume_schema)

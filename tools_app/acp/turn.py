@@ -23,7 +23,7 @@ class Update:
 
 
 @dataclass
-class Turn:
+class PromptTurn:
     """One prompt. `emit` gets its updates in order."""
 
     emit: Callable[[Update], None]

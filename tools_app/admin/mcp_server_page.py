@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from access_app.caller import Caller
 from agents_app.models import Agent
-from tools_app.mcp.accepted_definitions import Definition, Difference, find_differences
+from tools_app.mcp.accepted_definitions import Definition, DefinitionDifference, find_differences
 from tools_app.mcp.usage import find_users
 from tools_app.mcp.versions import changed_members
 from tools_app.models import McpServer, McpServerVersion
@@ -16,16 +16,16 @@ MAX_VERSIONS = 20
 MAX_USERS = 20
 
 
-class ToolRow(NamedTuple):
+class ListedTool(NamedTuple):
     """A tool of a server. It is gone if the server no longer lists it."""
 
     name: str
     item: Definition
     is_gone: bool
-    differences: list[Difference]
+    differences: list[DefinitionDifference]
 
 
-class VersionRow(NamedTuple):
+class ServerVersionRow(NamedTuple):
     """A version with what it changed, and whether it can be restored."""
 
     version: McpServerVersion
@@ -33,23 +33,23 @@ class VersionRow(NamedTuple):
     is_current: bool
 
 
-def tool_rows(row: McpServer) -> list[ToolRow]:
+def tool_rows(row: McpServer) -> list[ListedTool]:
     """Return the tools of a server, with what changed in each."""
     listed, accepted = row.definitions, row.accepted_definitions
     rows = []
     for name in sorted({*listed, *accepted}):
         item, before = listed.get(name), accepted.get(name)
         differences = find_differences(before, item) if item and before and item.hash != before.hash else []
-        rows.append(ToolRow(name, item or accepted[name], item is None, differences))
+        rows.append(ListedTool(name, item or accepted[name], item is None, differences))
     return rows
 
 
-def version_rows(row: McpServer) -> list[VersionRow]:
+def version_rows(row: McpServer) -> list[ServerVersionRow]:
     """Return the newest versions of a server."""
     versions: list[McpServerVersion | None] = [*row.versions.all()[: MAX_VERSIONS + 1]]
     pairs = pairwise([*versions, None] if len(versions) <= MAX_VERSIONS else versions)
     return [
-        VersionRow(version, changed_members(version, before), version.version_number == row.last_version_number)
+        ServerVersionRow(version, changed_members(version, before), version.version_number == row.last_version_number)
         for version, before in pairs
         if version is not None
     ]

@@ -25,7 +25,7 @@ from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import tool_rows, usage_context, version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing
 from tools_app.mcp.table import definitions_of, server_unavailable_reason, switch_server
-from tools_app.mcp.versions import SNAPSHOT_COLUMNS, Restored, find_version, restore_version
+from tools_app.mcp.versions import SNAPSHOT_COLUMNS, Restored, get_server_version, restore_version
 from tools_app.models import McpServer
 
 EDITED_COLUMNS = (*SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_headers", "header_names", "updated_at")
@@ -158,7 +158,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         try:
             with transaction.atomic():
                 row = McpServer.objects.select_for_update().get(pk=pk)
-                restored = restore_version(row, find_version(row, request.POST.get("version", "")))
+                restored = restore_version(row, get_server_version(row, request.POST.get("version", "")))
                 if row.is_enabled and restored.is_moved:
                     enqueue_listing(row, request.user)
         except ApiError as error:

@@ -19,7 +19,7 @@ from tools_app.api.clients import client_response
 from tools_app.api.lookups import get_server, lock_changeable_server
 from tools_app.api.representation import version_body
 from tools_app.mcp.listing import enqueue_listing
-from tools_app.mcp.versions import find_version, restore_version
+from tools_app.mcp.versions import get_server_version, restore_version
 
 
 class ClientVersionsView(JSONView):
@@ -39,7 +39,7 @@ class ClientVersionView(JSONView):
     """One version of an MCP server, which its number names."""
 
     def get(self, request: Request, server_id: str, number: str) -> HttpResponse:
-        return json_response(version_body(find_version(get_server(request, server_id), number)))
+        return json_response(version_body(get_server_version(get_server(request, server_id), number)))
 
 
 class ClientRestoreView(JSONView):
@@ -50,7 +50,7 @@ class ClientRestoreView(JSONView):
         json_object_body(request)
         with transaction.atomic():
             row = lock_changeable_server(request, server_id)
-            version = find_version(row, number)
+            version = get_server_version(row, number)
             try:
                 restored = restore_version(row, version)
             except ValidationError as error:

@@ -80,7 +80,7 @@ RESOURCE_TOOL = Definition(
 )
 
 
-class Difference(NamedTuple):
+class DefinitionDifference(NamedTuple):
     """A part of a definition that changed."""
 
     part: str
@@ -88,10 +88,10 @@ class Difference(NamedTuple):
     after: Any
 
 
-def find_differences(before: Definition, after: Definition) -> list[Difference]:
+def find_differences(before: Definition, after: Definition) -> list[DefinitionDifference]:
     """Return the parts in which two definitions of a tool differ."""
     old, new = before.to_json(), after.to_json()
-    return [Difference(part, old[part], new[part]) for part in old if not json_equal(old[part], new[part])]
+    return [DefinitionDifference(part, old[part], new[part]) for part in old if not json_equal(old[part], new[part])]
 
 
 def changed_names(tools: Mapping[str, Definition], accepted: Mapping[str, Definition]) -> list[str]:

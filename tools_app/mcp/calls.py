@@ -46,7 +46,7 @@ from tools_app.mcp.errors import (
     reported_error,
 )
 from tools_app.mcp.headers import CallerNames, fill_headers
-from tools_app.mcp.resources import add_resource_tool, has_resources, read_resource, reads_resources
+from tools_app.mcp.resources import add_resource_tool, has_resources, read_mcp_resource, reads_resources
 from tools_app.mcp.sessions import session_pool
 from tools_app.mcp.table import Server
 from tools_app.models import McpServer
@@ -94,7 +94,7 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
 async def send_call(server: Server, toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> Any:
     with trace_context_for(server.url):  # the client sends it with each call
         if reads_resources(server.tools.get(name)):
-            return await read_resource(toolset, arguments)
+            return await read_mcp_resource(toolset, arguments)
         return await toolset.direct_call_tool(name, dict(arguments))
 
 

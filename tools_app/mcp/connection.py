@@ -199,7 +199,7 @@ class ServerTransport(httpx2.AsyncBaseTransport):
 
     def limited(self, response: httpx2.Response) -> httpx2.Response:
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = LimitedStream(response.stream, self)
+            response.stream = LimitedAnswer(response.stream, self)
         return response
 
     async def wait_for_stream(self) -> None:
@@ -250,7 +250,7 @@ async def check_response(response: httpx2.Response) -> httpx2.Response:
     return response
 
 
-class LimitedStream(httpx2.AsyncByteStream):
+class LimitedAnswer(httpx2.AsyncByteStream):
     """The body of a response, up to MAX_ANSWER bytes and what its transport may still read."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, transport: ServerTransport) -> None:

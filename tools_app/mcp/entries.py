@@ -8,7 +8,7 @@ from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind
-from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Difference, find_differences
+from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, DefinitionDifference, find_differences
 from tools_app.mcp.table import Server, server_table
 
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
@@ -50,7 +50,7 @@ def tool_entries(server: Server) -> Iterator[Entry]:
         )
 
 
-def differences_from(accepted: Definition | None, listed: Definition | None) -> tuple[Difference, ...]:
+def differences_from(accepted: Definition | None, listed: Definition | None) -> tuple[DefinitionDifference, ...]:
     """Return what a server changed in a tool since its definition was accepted."""
     if accepted is None or listed is None or accepted.hash == listed.hash:
         return ()

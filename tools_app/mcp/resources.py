@@ -35,7 +35,7 @@ def reads_resources(definition: Definition | None) -> bool:
     return definition is not None and definition.hash == RESOURCE_TOOL.hash
 
 
-async def read_resource(toolset: MCPToolset[None], arguments: Mapping[str, Any]) -> Any:
+async def read_mcp_resource(toolset: MCPToolset[None], arguments: Mapping[str, Any]) -> Any:
     """Return a resource, or the list of all without a URI. Raise McpError."""
     uri = arguments.get("uri")
     if not uri:

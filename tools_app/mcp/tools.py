@@ -36,7 +36,7 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
                 f"The tool '{name}' changed on the MCP server '{server.title}' and has to be accepted first."
             )
         try:
-            return await call_tool(server, name, arguments, caller_of(context.deps))
+            return await call_tool(server, name, arguments, header_names_of(context.deps))
         except UnknownTool:
             await run_db(enqueue_listing_soon, server_key)
             raise
@@ -49,6 +49,6 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
     )
 
 
-def caller_of(deps: RunDeps) -> CallerNames:
+def header_names_of(deps: RunDeps) -> CallerNames:
     """Return the names that headers may have of a run."""
     return CallerNames("" if deps.user_id is None else str(deps.user_id), deps.owner_id, deps.agent_key)

@@ -34,7 +34,7 @@ class Restored(NamedTuple):
     deleted_headers: list[str]
 
 
-def find_version(server: McpServer, number: int | str) -> McpServerVersion:
+def get_server_version(server: McpServer, number: int | str) -> McpServerVersion:
     """Return a version of a server. Raise NotFound."""
     is_number = isinstance(number, int) or (number.isascii() and number.isdigit() and len(number) < 10)
     version = server.versions.filter(version_number=int(number)).first() if is_number else None

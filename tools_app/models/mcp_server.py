@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
-from django.db.models import Exists, Q
+from django.db.models import Q
 
 from access_app.caller import Caller
-from access_app.permissions import SHARED_OWNER, can_have_role, has_role, has_role_everywhere, owner_ids_for
+from access_app.owned_rows import OwnedQuerySet
+from access_app.permissions import SHARED_OWNER, has_role
 from access_app.role import Role
 from agentcms.db.encryption import decrypt, encrypt
 from agentcms.outbound.addresses import AddressRefused, validate_url
@@ -28,23 +29,10 @@ MAX_TIMEOUT = 600  # seconds
 _timeout_validators = [MinValueValidator(1), MaxValueValidator(MAX_TIMEOUT)]
 
 
-class McpServerQuerySet(models.QuerySet["McpServer"]):
-    def for_user(self, user: Caller) -> Self:
-        """Filter to the servers of the user's teams and the shared ones."""
-        if has_role_everywhere(user, Role.VIEWER):
-            return self
-        if not can_have_role(user, Role.VIEWER):
-            return self.none()
-        memberships = owner_ids_for(user)
-        return self.filter(Q(owner_id__in=memberships) | Q(Exists(memberships), owner_id=SHARED_OWNER))
-
+class McpServerQuerySet(OwnedQuerySet["McpServer"]):
     def without_definitions(self) -> Self:
         """Leave out the long columns. Lists use this."""
         return self.defer("tools", "accepted")
-
-    def usable_by(self, owner_id: str) -> Self:
-        """Filter to the servers that agents of this owner may use."""
-        return self.filter(owner_id__in={SHARED_OWNER, owner_id})
 
     def with_prefix_of(self, server: McpServer) -> Self:
         """Filter to the other servers that begin the names of their tools like this one, for the same agents."""

@@ -46,7 +46,7 @@ def supervise(argv: list[str], parent: int, most: int) -> None:
     """
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)  # what the program leaves behind becomes a child of this process
-    signal.signal(signal.SIGTERM, lambda *_: stop(143))
+    signal.signal(signal.SIGTERM, lambda *_: stop_all(143))
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         os._exit(143)
@@ -58,7 +58,7 @@ def supervise(argv: list[str], parent: int, most: int) -> None:
     while True:
         ended, status = os.waitpid(-1, os.WNOHANG if most else 0)
         if ended == child:
-            stop(os.waitstatus_to_exitcode(status) % 256)
+            stop_all(os.waitstatus_to_exitcode(status) % 256)
         if ended == 0:
             stop_if_many(most)
             time.sleep(COUNT_INTERVAL)
@@ -73,10 +73,10 @@ def stop_if_many(most: int) -> None:
         waiting += child_ids(process)
     if count > most:
         os.write(2, b"The program had too many processes and was ended.\n")
-        stop(137)
+        stop_all(137)
 
 
-def stop(code: int) -> None:
+def stop_all(code: int) -> None:
     """Kill all descendants of this process, and end it."""
     while children := child_ids(os.getpid()):
         for child in children:

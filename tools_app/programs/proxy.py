@@ -65,15 +65,15 @@ class AddressProxy:
         method, target, *_ = [*head.split(b"\r\n", 1)[0].decode("latin-1").split(" "), "", ""]
         host, _, port = target.rpartition(":")
         if method != "CONNECT" or not port.isdecimal() or len(self.connections) > MAX_CONNECTIONS:
-            return await answer(writer, INVALID)
+            return await send_status(writer, INVALID)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 far_reader, far_writer = await open_checked(host.strip("[]"), int(port))
         except AddressRefused:
-            return await answer(writer, REFUSED)
+            return await send_status(writer, REFUSED)
         except (OSError, TimeoutError, httpcore2.ConnectError, OverflowError):
-            return await answer(writer, FAILED)
-        await answer(writer, "200 Connection established")
+            return await send_status(writer, FAILED)
+        await send_status(writer, "200 Connection established")
         try:
             await asyncio.gather(relay_stream(reader, far_writer), relay_stream(far_reader, writer))
         finally:
@@ -92,7 +92,7 @@ async def open_checked(host: str, port: int) -> tuple[asyncio.StreamReader, asyn
     return await asyncio.open_connection(str(addresses[0]), port)  # not the name: it may resolve to another now
 
 
-async def answer(writer: asyncio.StreamWriter, status: str) -> None:
+async def send_status(writer: asyncio.StreamWriter, status: str) -> None:
     writer.write(f"HTTP/1.1 {status}\r\n\r\n".encode())
     await writer.drain()
 

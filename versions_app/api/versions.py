@@ -142,7 +142,7 @@ class RestoreView(JSONView):
             return json_text_response(with_warnings(full_version_json(version, agent), notes))
 
 
-class CompareView(JSONView):
+class CompareVersionsView(JSONView):
     """Compare two versions of an agent."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:

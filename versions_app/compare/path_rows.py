@@ -75,16 +75,16 @@ def path_text(field: str, path: str, value: Any, whole: Any) -> str:
     """Return the value of a path: a declared variable in words, and others as JSON."""
     if field == "requestContextSchema" and describes_variable(path, value):
         words = dict(variable_facts(whole)).get(path.removeprefix("properties."))
-        return truncate_value(words or readable_json(value))
+        return truncate_text(words or readable_json(value))
     return EMPTY_WORDS.get(field, "{}") if value == {} else readable_json(value)
 
 
 def readable_json(value: Any) -> str:
     """Return the value as JSON, indented where it has objects inside, truncated to MAX_JSON_LENGTH."""
-    return truncate_value(json.dumps(value, ensure_ascii=False, indent=2 if has_objects(value) else None))
+    return truncate_text(json.dumps(value, ensure_ascii=False, indent=2 if has_objects(value) else None))
 
 
-def truncate_value(text: str) -> str:
+def truncate_text(text: str) -> str:
     if len(text) <= MAX_JSON_LENGTH:
         return text
     return f"{text[:MAX_JSON_LENGTH]}… ({len(text) - MAX_JSON_LENGTH:,} more characters)"

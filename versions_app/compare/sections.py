@@ -19,7 +19,7 @@ from versions_app.compare.diff import (
     fold_unchanged,
     visible_differences,
 )
-from versions_app.compare.path_rows import PathRow, build_path_row, differing_paths, truncate_value
+from versions_app.compare.path_rows import PathRow, build_path_row, differing_paths, truncate_text
 from versions_app.compare.summary import FieldSummary, summarize_field
 
 TEXT_FIELDS = ("name", "description", "instructions")
@@ -203,7 +203,7 @@ def side_by_side_rows(lines: Sequence[DiffLine], numbers: Iterator[int]) -> Iter
 
 
 def unchanged_row(line: DiffLine) -> DiffRow:
-    spans = [TextSpan("equal", truncate_value(part.text)) for part in line.parts]
+    spans = [TextSpan("equal", truncate_text(part.text)) for part in line.parts]
     return DiffRow("equal", Side(line.before or 0, spans), Side(line.after or 0, spans))
 
 

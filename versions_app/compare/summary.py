@@ -25,7 +25,7 @@ class FieldSummary(NamedTuple):
         return " ".join(filter(None, self))
 
 
-def summarize(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldSummary]:
+def summarize_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldSummary]:
     """Return a summary of each field that differs, in the order of the agent's fields."""
     return [summarize_field(diff) for diff in visible_differences(before, after)]
 

@@ -51,7 +51,7 @@ MAX_RECORD_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 MAX_WARNINGS = 20
 
 
-class Outcome(NamedTuple):
+class RecordOutcome(NamedTuple):
     """The outcome of a record: an action of ACTIONS, its reason, the owner, warnings about references, and a code."""
 
     id: str
@@ -98,11 +98,11 @@ def hash_id(agent_id: str) -> int:
     return int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
 
 
-def import_record(record: Record, user: User, options: dict[str, Any], file_ids: Container[int] = ()) -> Outcome:
+def import_record(record: Record, user: User, options: dict[str, Any], file_ids: Container[int] = ()) -> RecordOutcome:
     """Import a record. In strict mode, `file_ids` has the hashes of all IDs of the file."""
     agent_id = record.id
     if record.error:
-        return Outcome(agent_id, "refuse", record.error)
+        return RecordOutcome(agent_id, "refuse", record.error)
     message = f"Imported from {options.get('name') or 'a file'}"[:500]
     try:
         live, draft, owner_id = parse_record(record.value)
@@ -116,13 +116,13 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
             if options.get("dryRun"):
                 transaction.set_rollback(True)
         warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft, owner_id)]
-        return Outcome(agent_id, action, "", owner_id, warnings[:MAX_WARNINGS])
+        return RecordOutcome(agent_id, action, "", owner_id, warnings[:MAX_WARNINGS])
     except ConfigError as error:
-        return Outcome(agent_id, "refuse", describe_issues(error), code=error.issue_code)
+        return RecordOutcome(agent_id, "refuse", describe_issues(error), code=error.issue_code)
     except (RecordRejected, AgentArchived) as error:
-        return Outcome(agent_id, "refuse", str(error))
+        return RecordOutcome(agent_id, "refuse", str(error))
     except IntegrityError:
-        return Outcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
+        return RecordOutcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
 
 
 def describe_issues(error: ConfigError) -> str:

@@ -43,7 +43,7 @@ class ReportLine(NamedTuple):
     name: str | None
 
 
-class Report:
+class JobReport:
     """Display values of an export or import job. Its parameters and its result are small; its records are rows."""
 
     def __init__(
@@ -109,12 +109,12 @@ class Report:
         return rows.filter(action=action) if action in ACTION_LABELS else rows
 
 
-def list_reports(jobs: JobQuerySet, count: int) -> list[Report]:
+def list_reports(jobs: JobQuerySet, count: int) -> list[JobReport]:
     """Return the first of these jobs with the values that a list shows, without loading large columns."""
     figures = {f"parameters_{name}": F(f"parameters__{name}") for name in LISTED_PARAMETERS}
     figures |= {f"result_{name}": F(f"result__{name}") for name in LISTED_RESULTS}
     return [
-        Report(
+        JobReport(
             job,
             {name: getattr(job, f"parameters_{name}") for name in LISTED_PARAMETERS},
             {name: getattr(job, f"result_{name}") or 0 for name in LISTED_RESULTS},
@@ -123,7 +123,7 @@ def list_reports(jobs: JobQuerySet, count: int) -> list[Report]:
     ]
 
 
-def report_lines(report: Report, rows: Sequence[ReportRow], agents: AgentQuerySet) -> list[ReportLine]:
+def report_lines(report: JobReport, rows: Sequence[ReportRow], agents: AgentQuerySet) -> list[ReportLine]:
     """Return display lines of rows. `agents` are those that the user may open."""
     ids = [row.content["id"] for row in rows if "id" in row.content]
     names = dict(agents.filter(pk__in=ids).values_list("pk", "name"))

@@ -11,7 +11,7 @@ from agents_app.configuration.references import missing_message
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
 from jobs_app.models import Job, ReportRow
-from versions_app.exchange.records import Outcome
+from versions_app.exchange.records import RecordOutcome
 
 MAX_LISTED_RECORDS = 20_000  # of one report
 MAX_REPORT_SIZE = 16 << 20  # bytes of one report
@@ -29,7 +29,7 @@ class ReportWriter:
         self.listed = job.report_rows.count()  # those of an earlier worker
         self.size = job.report_size
 
-    def add(self, number: int, outcome: Outcome) -> None:
+    def add(self, number: int, outcome: RecordOutcome) -> None:
         """Add the outcome of a line, if it fits."""
         content = row_content(outcome)
         size = len(json.dumps(content))
@@ -47,7 +47,7 @@ def adopt_outcome_log(job: Job, log: IO[bytes], size: int) -> None:
     ReportRow.objects.bulk_create(rows, ROW_BATCH_SIZE, ignore_conflicts=True)
 
 
-def row_content(outcome: Outcome) -> dict[str, Any]:
+def row_content(outcome: RecordOutcome) -> dict[str, Any]:
     """Return what a row stores, without what is blank. Texts that quote a file are truncated."""
     warnings = [
         {name: truncate(text, MAX_ID_LENGTH) for name, text in warning.items()} for warning in outcome.warnings

@@ -14,7 +14,7 @@ from uuid import UUID
 from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
-from versions_app.compare.summary import FieldSummary, summarize
+from versions_app.compare.summary import FieldSummary, summarize_changes
 from versions_app.models import AgentVersion
 
 MAX_CACHED_PAIRS = 5_000  # of about 1 kB
@@ -52,7 +52,7 @@ def find_changes(pairs: Collection[VersionPair]) -> Mapping[VersionPair, Sequenc
     snapshots = load_snapshots({end.version for pair in missing for end in pair})
     for before, after in missing:
         if before.version in snapshots and after.version in snapshots:
-            changes = tuple(summarize(snapshots[before.version], snapshots[after.version]))
+            changes = tuple(summarize_changes(snapshots[before.version], snapshots[after.version]))
             cached[before.hash, after.hash] = changes
             _changes.set((before.hash, after.hash), changes)
     return {pair: cached[pair.hashes] for pair in pairs if pair.hashes in cached}

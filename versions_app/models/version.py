@@ -23,7 +23,7 @@ from agents_app.models import Agent
 from agents_app.models.agent import HISTORY_FIELDS, copy_fields
 from versions_app.compare.diff import changed_fields
 from versions_app.models.activation import CannotUndo
-from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, refusal_of, should_publish
+from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, publish_refusal_of, should_publish
 
 CREATED_MESSAGE = "Created"
 # The answer of the API for a version without a message, which its protocol prescribes. It is not stored.
@@ -259,7 +259,7 @@ class AgentVersion(models.Model):
         if sha256_hex(text) == self.snapshot_hash:
             return None
         version = AgentVersion.objects.append(row, text, based_on=self, message="")
-        if current_change().may_stay_draft and (reason := refusal_of(row, version)):
+        if current_change().may_stay_draft and (reason := publish_refusal_of(row, version)):
             with change(publish=False):  # the draft ahead gets the change
                 row.write_locked(fields)
             row.draft_reason = reason

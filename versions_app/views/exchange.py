@@ -33,7 +33,7 @@ from versions_app.exchange.import_job import (
     start_checked_import,
     start_import,
 )
-from versions_app.exchange.report import Report, list_reports, report_lines
+from versions_app.exchange.report import JobReport, list_reports, report_lines
 from versions_app.forms.exchange import UploadForm
 
 RECORDS_PER_PAGE = 100
@@ -113,7 +113,7 @@ def export(request: HttpRequest) -> HttpResponse:
 def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
     """Download the file of an export."""
     job = get_job(request, job_id)
-    report = Report(job)
+    report = JobReport(job)
     if not (report.is_export and report.file):
         raise Http404
     require_access_to_export(request.user, job)
@@ -162,7 +162,7 @@ def start_check(request: HttpRequest, file: UploadedFile) -> Job:
 def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Start the import of a checked file. Each file is imported at most once."""
     checked = get_job(request, job_id)
-    report = Report(checked)
+    report = JobReport(checked)
     if not (checked.kind == IMPORT and report.is_dry and report.is_done):
         raise Http404
     publish = request.POST.get("publish") == "yes"
@@ -182,7 +182,7 @@ def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
 def delete_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Delete a job with its file and report, unless a worker runs it."""
     job = get_job(request, job_id)
-    title = Report(job).title
+    title = JobReport(job).title
     if not job.discard():
         return render_job(request, job, 409)
     messages.success(request, f"{title}: deleted.")
@@ -213,7 +213,7 @@ def render_job(request: HttpRequest, job: Job, status: int = 200) -> HttpRespons
 
 def job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
     """Return the template context of the page of a job."""
-    report, show = Report(job), request.GET.get("show", "")
+    report, show = JobReport(job), request.GET.get("show", "")
     page = Paginator(report.rows(show), RECORDS_PER_PAGE).get_page(request.GET.get("page"))
     return {
         "nav": "agents",

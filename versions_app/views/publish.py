@@ -18,7 +18,7 @@ from agents_app.models import Agent
 from agents_app.views.access import GET_POST, lock_agent, missing_role_message
 from agents_app.views.gates import gate_context
 from agents_app.views.header import AgentTab, render_agent_dialog
-from versions_app.compare.summary import summarize
+from versions_app.compare.summary import summarize_changes
 from versions_app.forms.history import ActivateForm, DiscardForm, PointersForm, RestoreForm
 from versions_app.models import Activation, AgentVersion, CannotUndo
 from versions_app.models.version import get_head_version, get_live_version
@@ -77,7 +77,7 @@ def render_activate_dialog(
             "title": f"v{number} is already live" if is_live else f"Publish v{number}?",
             "body": "versions/_activate.html",
             "buttons": [] if is_live else [button],
-            "differences": summarize(live.snapshot, version.snapshot),
+            "differences": summarize_changes(live.snapshot, version.snapshot),
             "used_by": dependents_payload(request.user, agent),
             "keeps_draft": agent.has_draft and agent.head_version_id != version.pk,
         },
@@ -132,7 +132,7 @@ def render_restore_dialog(
             "body": "versions/_restore.html",
             "buttons": [] if is_head else restore_buttons(request, agent, live.version_number),
             "new_number": agent.last_version_number + 1,
-            "differences": summarize(live.snapshot, version.snapshot),
+            "differences": summarize_changes(live.snapshot, version.snapshot),
             "used_by": dependents_payload(request.user, agent),
         },
         status,
@@ -196,7 +196,7 @@ def render_discard_dialog(
             "title": "Discard the draft?" if agent.has_draft else "There is no draft",
             "body": "versions/_discard.html",
             "buttons": [button] if agent.has_draft else [],
-            "differences": summarize(live.snapshot, head.snapshot),
+            "differences": summarize_changes(live.snapshot, head.snapshot),
         },
         status,
     )

@@ -17,7 +17,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.openapi.operations import AGENT, DELETED_AGENT, PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from versions_app.api.schemas import RestoreOptions
@@ -228,7 +228,7 @@ def deleted_agent_schema() -> JSON:
     )
 
 
-AGENT_SECTION = Section(
+AGENT_SECTION = ApiSection(
     AGENT_OPERATIONS,
     {"/deleted-agents": "Trash", "schema": "Descriptions of the API", "": "Agents"},
     agent_schemas,

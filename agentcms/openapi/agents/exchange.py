@@ -16,7 +16,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.openapi.operations import JOB, PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from versions_app.exchange.records import ACTIONS
 
 EXCHANGE_OPERATIONS = (
@@ -105,7 +105,7 @@ def record_schema() -> JSON:
     return schema
 
 
-EXCHANGE_SECTION = Section(
+EXCHANGE_SECTION = ApiSection(
     EXCHANGE_OPERATIONS,
     {"": "Export and import"},
     exchange_schemas,

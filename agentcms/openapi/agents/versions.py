@@ -18,7 +18,7 @@ from agentcms.openapi.json_schema import (
     with_optional_warnings,
 )
 from agentcms.openapi.operations import AGENT, PAGING, VERSION, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agents_app.api.schemas import ChangeOptions
 from versions_app.api.schemas import Description, Undo
 
@@ -197,7 +197,7 @@ def activation_schema() -> JSON:
     )
 
 
-VERSION_SECTION = Section(
+VERSION_SECTION = ApiSection(
     VERSION_OPERATIONS,
     {"/versions": "Versions", "/activations": "Live history", "": "Agents"},
     version_schemas,

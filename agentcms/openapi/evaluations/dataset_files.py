@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentcms.openapi.evaluations.datasets import DATASET
 from agentcms.openapi.json_schema import JSON
 from agentcms.openapi.operations import Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from evals_app.api.exchange.runs import RunItemBody
 from evals_app.exchange.formats import FileFormat
 
@@ -84,7 +84,7 @@ def file_schemas() -> dict[str, JSON]:
     return {"ItemLines": {"type": "string", "description": text}}
 
 
-DATASET_FILE_SECTION = Section(
+DATASET_FILE_SECTION = ApiSection(
     FILE_OPERATIONS,
     {"": "Evaluations"},
     file_schemas,

@@ -19,7 +19,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agents_app.configuration.schema import as_partial
 from agents_app.editing.change_context import Source
 from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
@@ -240,7 +240,7 @@ def item_schema() -> JSON:
     )
 
 
-DATASET_SECTION = Section(
+DATASET_SECTION = ApiSection(
     DATASET_OPERATIONS,
     {"": "Evaluations"},
     dataset_schemas,

@@ -22,7 +22,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agents_app.configuration.schema import as_partial
 from evals_app.api.comparisons import CompareBody
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, ItemRun, ResultChange, SubmittedResult
@@ -377,7 +377,7 @@ def gate_state_schema() -> JSON:
     )
 
 
-EXPERIMENT_SECTION = Section(
+EXPERIMENT_SECTION = ApiSection(
     EXPERIMENT_OPERATIONS,
     {"": "Evaluations"},
     experiment_schemas,

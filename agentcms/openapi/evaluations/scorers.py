@@ -21,7 +21,7 @@ from agentcms.openapi.json_schema import (
     with_optional_warnings,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agents_app.configuration.schema import as_partial
 from evals_app.api.observability import TraceScoreBody
 from evals_app.api.scores import ScoreBody
@@ -351,7 +351,7 @@ def span_schema() -> JSON:
     return schema
 
 
-SCORER_SECTION = Section(
+SCORER_SECTION = ApiSection(
     SCORER_OPERATIONS,
     {"/api/observability": "Traces", "": "Scorers"},
     scorer_schemas,

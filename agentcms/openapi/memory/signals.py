@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentcms.openapi.json_schema import ANY, BOOLEAN, JSON, OBJECT, STRING, body_of, nullable, object_of
 from agentcms.openapi.operations import RUNNABLE_AGENT, VERSION_SELECTION, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 
 
 def sending(path: str, name: str, summary: str, body: str) -> Operation:
@@ -79,7 +79,7 @@ def signal_schemas() -> dict[str, JSON]:
     }
 
 
-SIGNAL_SECTION = Section(
+SIGNAL_SECTION = ApiSection(
     SIGNAL_OPERATIONS,
     {"": "Running agents"},
     signal_schemas,

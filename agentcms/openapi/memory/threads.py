@@ -9,7 +9,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.memory.schemas import MEMORY_FIELDS, memory_schemas
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 
 THREADS_PATH = "/api/memory/threads"
 THREAD = f"{THREADS_PATH}/{{threadId}}"
@@ -329,7 +329,7 @@ MEMORY_EXAMPLES: dict[str, JSON] = {
     "deleteMessages": {"messageIds": ["m1", "m2"]},
 }
 
-MEMORY_SECTION = Section(
+MEMORY_SECTION = ApiSection(
     MEMORY_OPERATIONS,
     {"": "Conversations"},
     memory_schemas,

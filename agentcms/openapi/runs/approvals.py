@@ -18,7 +18,7 @@ from agentcms.openapi.json_schema import (
     page_of,
 )
 from agentcms.openapi.operations import APPROVAL, EXAMPLE_UUID, PAGING, RUNNABLE_AGENT, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from runs_app.approvals.decisions import Verdict
 from runs_app.models import PendingCall
 
@@ -180,7 +180,7 @@ def suspended_run_schema() -> JSON:
     return run
 
 
-APPROVAL_SECTION = Section(
+APPROVAL_SECTION = ApiSection(
     APPROVAL_OPERATIONS,
     {"/api/approvals": "Approvals", "": "Running agents"},
     approval_schemas,

@@ -14,7 +14,7 @@ from agentcms.openapi.json_schema import (
     page_of,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from runs_app.api.background_tasks import DATES
 from runs_app.models import BackgroundTask
 
@@ -110,7 +110,7 @@ def task_schema() -> JSON:
     return task
 
 
-BACKGROUND_TASK_SECTION = Section(
+BACKGROUND_TASK_SECTION = ApiSection(
     TASK_OPERATIONS,
     {"": "Background tasks"},
     task_schemas,

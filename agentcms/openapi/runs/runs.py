@@ -18,7 +18,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.openapi.operations import EXAMPLE_UUID, PAGING, RUN, RUNNABLE_AGENT, VERSION_SELECTION, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from runs_app.models import AgentRun, RunEvent, RunStep
 from runs_app.requests.options import CallOptions
 from runs_app.requests.request_context import MAX_CONTEXT_KB
@@ -331,7 +331,7 @@ def step_schema() -> JSON:
     )
 
 
-RUN_SECTION = Section(
+RUN_SECTION = ApiSection(
     RUN_OPERATIONS,
     {"/api/runs": "Runs", "": "Running agents"},
     run_schemas,

@@ -16,7 +16,7 @@ from agentcms.openapi.json_schema import (
     with_optional_warnings,
 )
 from agentcms.openapi.operations import PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agents_app.configuration.schema import as_partial
 from tools_app.api.acp_schemas import AcpAgentBody
 from tools_app.models import AcpAgent
@@ -129,7 +129,7 @@ def acp_agent_schema() -> JSON:
     )
 
 
-ACP_SECTION = Section(
+ACP_SECTION = ApiSection(
     ACP_OPERATIONS,
     {"": "ACP agents"},
     acp_schemas,

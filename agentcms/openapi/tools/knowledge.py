@@ -19,7 +19,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.runs.runs import NUMBER
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agents_app.configuration.schema import as_partial
 from knowledge_app.api.schemas import (
     CreateIndexBody,
@@ -359,7 +359,7 @@ KNOWLEDGE_FIELDS: dict[str, str] = {
     "documentId": "The ID of the document.",
 }
 
-KNOWLEDGE_SECTION = Section(
+KNOWLEDGE_SECTION = ApiSection(
     KNOWLEDGE_OPERATIONS,
     {"": "Knowledge"},
     knowledge_schemas,

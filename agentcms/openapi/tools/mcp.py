@@ -18,7 +18,7 @@ from agentcms.openapi.json_schema import (
     with_optional_warnings,
 )
 from agentcms.openapi.operations import MCP_CLIENT, MCP_SERVER, MCP_TOOL, PAGING, Operation
-from agentcms.openapi.section import Section
+from agentcms.openapi.section import ApiSection
 from agents_app.configuration.schema import as_partial
 from agents_app.editing.change_context import Source
 from tools_app.api.schemas import McpClientBody
@@ -237,7 +237,7 @@ def tool_schema() -> JSON:
     )
 
 
-MCP_SECTION = Section(
+MCP_SECTION = ApiSection(
     MCP_OPERATIONS,
     {"": "MCP servers"},
     mcp_schemas,

@@ -37,7 +37,7 @@ def schema_members(schema: JSONSchema | None) -> SchemaMembers | None:
     """Return the members that a JSON Schema describes, or None if only JSON can be its input."""
     if not isinstance(schema, Mapping):
         return SchemaMembers(())
-    root = resolve(schema, schema)
+    root = resolve_schema(schema, schema)
     properties = root.get("properties")
     if isinstance(properties, Mapping):
         return SchemaMembers(tuple(property_members(root, schema)))
@@ -51,7 +51,7 @@ def property_members(root: JSONSchema, schema: JSONSchema) -> Iterator[Member]:
     names = required if isinstance(required, list) else []
     for name, property_schema in [*root["properties"].items()][:MAX_MEMBERS]:
         if is_plain_name(name):
-            yield build_member(name, resolve(property_schema, schema), schema, required=name in names)
+            yield build_member(name, resolve_schema(property_schema, schema), schema, required=name in names)
 
 
 def build_member(name: str, described: JSONSchema, schema: JSONSchema, *, required: bool) -> Member:
@@ -81,12 +81,12 @@ def find_kind(described: JSONSchema, schema: JSONSchema) -> str:
             return "text"
         case "number" | "integer":
             return "number"
-        case "array" if resolve(described.get("items"), schema).get("type") == "string":
+        case "array" if resolve_schema(described.get("items"), schema).get("type") == "string":
             return "lines"
     return "json"
 
 
-def resolve(described: Any, schema: JSONSchema) -> JSONSchema:
+def resolve_schema(described: Any, schema: JSONSchema) -> JSONSchema:
     """Return a schema without references into `$defs` and without the alternative null."""
     for _ in range(MAX_MEMBERS):  # references may form a circle
         if not isinstance(described, Mapping):

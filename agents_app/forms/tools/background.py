@@ -52,7 +52,7 @@ class TaskToolRow:
         return bool(self.use)
 
 
-def mode_of(value: Any) -> str:
+def mode_for_all(value: Any) -> str:
     """Return the choice for all tools of a configured value."""
     if not isinstance(value, dict):
         return ""

@@ -28,7 +28,7 @@ is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
 @dataclass(frozen=True)
-class ToolRow:
+class SelectableTool:
     """A tool in the list. `problem` says why the agent runs without it, if it is selected."""
 
     key: str
@@ -72,7 +72,7 @@ class ServerRows:
     """A server with its tools."""
 
     key: str
-    tools: list[ToolRow]
+    tools: list[SelectableTool]
 
     @property
     def title(self) -> str:
@@ -98,7 +98,7 @@ def server_rows(value: Any, owner_id: str) -> list[ServerRows]:
         if entry.owner_id in ("", owner_id) and (key in selected or not entry.unavailable_reason)
     }
     same_names = find_same_names((tool.reference for tool in selected.values()), owner_id)
-    servers: dict[str, list[ToolRow]] = {}
+    servers: dict[str, list[SelectableTool]] = {}
     for key in sorted({*entries, *selected}):
         server = key.partition("_")[0]
         row = tool_row(key, entries.get(key), selected.get(key), owner_id)
@@ -106,10 +106,10 @@ def server_rows(value: Any, owner_id: str) -> list[ServerRows]:
     return [ServerRows(server, tools) for server, tools in servers.items()]
 
 
-def tool_row(key: str, entry: Entry | None, selected: SelectedTool | None, owner_id: str) -> ToolRow:
+def tool_row(key: str, entry: Entry | None, selected: SelectedTool | None, owner_id: str) -> SelectableTool:
     problem = find_problem(selected.reference if selected else key, owner_id)
     asks = selected is not None and selected.options.get("requireApproval") is True
-    return ToolRow(key, key.partition("_")[2], entry, selected is not None, asks, problem)
+    return SelectableTool(key, key.partition("_")[2], entry, selected is not None, asks, problem)
 
 
 def compose_selection(data: Any, base: Any) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from agents_app.forms.variants.conditions import ConditionGroup
 from agents_app.forms.variants.rows import NO_RULES, OPTIONS, SETTING_LABELS, VARIANT_FIELDS, VariantRow
 
 
-def describe(value: Any) -> list[VariantRow]:
+def describe_variants(value: Any) -> list[VariantRow]:
     """Return the inputs of stored variants, which give them back unchanged."""
     return [
         describe_variant(name, str(index), variant)

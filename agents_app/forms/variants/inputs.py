@@ -10,9 +10,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents_app.forms.objects.members import parse_tags
-from agents_app.forms.pickers import Option, OptionSource
+from agents_app.forms.pickers import OptionSource, PickerOption
 from agents_app.forms.variants.composing import compose_context_keys, compose_variants, submitted_rows
-from agents_app.forms.variants.describing import describe
+from agents_app.forms.variants.describing import describe_variants
 from agents_app.forms.variants.rows import KNOWN_FACTS, VARIANT_FIELDS, VariantGroup, VariantRow
 from agents_app.registry import Kind, registry
 
@@ -28,7 +28,7 @@ class VariantInputs:
 
     @classmethod
     def stored(cls, value: Any, context_keys: Sequence[str] | None, source: OptionSource) -> VariantInputs:
-        return cls(describe(value), ", ".join(context_keys or ()), source)
+        return cls(describe_variants(value), ", ".join(context_keys or ()), source)
 
     @classmethod
     def submitted(cls, data: Any, source: OptionSource) -> VariantInputs:
@@ -67,7 +67,7 @@ class VariantInputs:
         return [*known.items(), *((key, f"{key} (not registered)") for key in keys if key and key not in known)]
 
     @property
-    def tools(self) -> list[Option]:
+    def tools(self) -> list[PickerOption]:
         """Return the tools that a variant can have: those of any variant first, then the registered ones."""
         keys = [*dict.fromkeys(key for row in self.rows for key in row.keys)]
         return [*self.source.describe(keys), *self.source.registered(keys)]

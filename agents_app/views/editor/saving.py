@@ -31,7 +31,7 @@ from agents_app.views.editor.rendering import render_editor
 from agents_app.views.gates import gate_context, unsaved_version
 from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.sections import Section, build_sections
-from versions_app.compare.summary import summarize
+from versions_app.compare.summary import summarize_changes
 from versions_app.history.draft import DraftVersion, find_draft_versions, publish_label, versions_of_others
 from versions_app.models import Activation
 from versions_app.models.version import get_head_version, get_live_version
@@ -161,7 +161,7 @@ def render_question(
         "others": others,
         "keep_on": " ".join(form.accepted_versions[:2]),
         "label": publish_label(number, others),
-        "differences": summarize(live.snapshot, snapshot),
+        "differences": summarize_changes(live.snapshot, snapshot),
         "used_by": dependents_payload(request.user, agent),
     }
     if is_htmx(request):

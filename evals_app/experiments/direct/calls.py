@@ -63,7 +63,7 @@ class Calls:
             if result.retry_count >= MAX_RETRIES or stop_reason(self.experiment):
                 result.error, result.completed_at = DIED, timezone.now()
                 store_result(result)
-            elif take_over(result):
+            elif take_over_call(result):
                 self.submit(result)
         return len(ended)
 
@@ -86,7 +86,7 @@ def insert_row(experiment: Experiment, version: ItemVersion, attempt: int) -> Ex
     return result
 
 
-def take_over(result: ExperimentResult) -> bool:
+def take_over_call(result: ExperimentResult) -> bool:
     """Take a call over from a process that died. Return False if another process was first."""
     rows = open_row(result)
     result.retry_count += 1
@@ -134,7 +134,7 @@ def insert_or_take_over(experiment: Experiment, version: ItemVersion, attempt: i
     if result is None:
         rows = experiment.results.select_related("item_version")
         earlier = rows.get(item=version.item_id, attempt=attempt)
-        result = earlier if is_late_call(experiment, earlier) and take_over(earlier) else None
+        result = earlier if is_late_call(experiment, earlier) and take_over_call(earlier) else None
     if result is None or result.state != ExperimentResult.State.RUNNING:
         return None
     result.experiment = experiment

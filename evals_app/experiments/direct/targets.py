@@ -21,7 +21,7 @@ from evals_app.datasets.schema import Key
 from evals_app.experiments.scoring import find_scorer
 from evals_app.models import Experiment, Scorer, ScorerVersion
 from evals_app.scorers.results import Answer, ToolUse
-from runs_app.building.tool_messages import error_message, text_of_value
+from runs_app.building.tool_messages import error_message, text_of_unknown_value
 from runs_app.events.stream_chunks import to_storable_json
 
 INPUT_CODE, FAILED_CODE = "EXPERIMENT_ITEM_INPUT_INVALID", "EXPERIMENT_TARGET_FAILED"
@@ -55,7 +55,7 @@ class JudgedAnswer(BaseModel):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TargetResult:
     """The value that a target returned, or the error. The cost is in dollars."""
 
     output: Any = None
@@ -84,7 +84,7 @@ class Callee:
             "snapshot_hash": digest,
         }
 
-    def call(self, value: Any) -> Outcome:
+    def call(self, value: Any) -> TargetResult:
         """Call the target with the input of an item. A failure is the `error` of the outcome."""
         if self.kind == Experiment.Target.WORKFLOW:
             return call_workflow(self.key, value)
@@ -95,7 +95,7 @@ def target_not_found(target_id: str) -> ApiError:
     return ApiError(404, f"Target '{target_id}' of the experiment was not found", "EXPERIMENT_TARGET_NOT_FOUND")
 
 
-def state_of(version: str) -> str:
+def version_state_of(version: str) -> str:
     """Return what was asked for: `live`, `draft`, or `version` for an ID or a number."""
     return version or "live" if version in ("", "live", "draft") else "version"
 
@@ -127,7 +127,7 @@ def find_scorer_version(row: Scorer, version: str) -> ScorerVersion | None:
     return row.versions.filter(version_number=int(number)).first() if is_number else None
 
 
-def call_workflow(key: str, value: Any) -> Outcome:
+def call_workflow(key: str, value: Any) -> TargetResult:
     """Call a workflow with the arguments in the input of an item. A Celery task runs in this process, too."""
     entry = registry.get(Kind.WORKFLOW, key)
     if entry is None:
@@ -137,7 +137,7 @@ def call_workflow(key: str, value: Any) -> Outcome:
     function = entry.target.run if is_task(entry.target) else entry.target
     try:
         with spans.span(f"workflow {key}", {"agentcms.workflow": key}):
-            return Outcome(to_storable_json(validate_call(function)(**value), fallback=text_of_value))
+            return TargetResult(to_storable_json(validate_call(function)(**value), fallback=text_of_unknown_value))
     except Exception as error:  # whatever the code of a workflow raises
         return failure(error_message(error), FAILED_CODE)
 
@@ -146,7 +146,7 @@ def argument_names(entry: Entry) -> str:
     return ", ".join(entry.schema.get("properties", {})) or "none"
 
 
-def call_scorer(key: str, version_number: int | None, value: Any) -> Outcome:
+def call_scorer(key: str, version_number: int | None, value: Any) -> TargetResult:
     """Let a scorer score the answer in the input of an item."""
     from evals_app.scorers.scoring import score_answer  # imports pydantic-ai, which is heavy
 
@@ -159,7 +159,7 @@ def call_scorer(key: str, version_number: int | None, value: Any) -> Outcome:
         return failure(to_storable_json(result.error), FAILED_CODE)
     label = {"label": result.label} if result.label else {}
     output = to_storable_json({"score": result.score, "reason": result.reason or None, **label})
-    return Outcome(output, tokens=result.usage.get("totalTokens"), cost=result.cost)
+    return TargetResult(output, tokens=result.usage.get("totalTokens"), cost=result.cost)
 
 
 def build_answer(fields: JSONObject) -> Answer:
@@ -179,5 +179,5 @@ def build_answer(fields: JSONObject) -> Answer:
     )
 
 
-def failure(message: str, code: str) -> Outcome:
-    return Outcome(error={"message": message, "code": code})
+def failure(message: str, code: str) -> TargetResult:
+    return TargetResult(error={"message": message, "code": code})

@@ -79,7 +79,7 @@ class Walk:
         """Find the target and mark the experiment as running. Return False if it cannot run."""
         experiment = self.experiment
         try:
-            target = targets.resolve(experiment, self.user)
+            target = targets.resolve_target(experiment, self.user)
         except (ApiError, PermissionDenied) as error:
             end_early(experiment, Experiment.Status.FAILED, str(error))
             return False

@@ -48,7 +48,7 @@ def equals(config: Config, answer: Answer) -> tuple[float, str]:
     return float(is_equal), "" if is_equal else "The answer differs from the expected text."
 
 
-def matches(config: Config, answer: Answer) -> tuple[float, str]:
+def matches_pattern(config: Config, answer: Answer) -> tuple[float, str]:
     if compile_pattern(config["pattern"]).occurs_in(text_of(answer.output)):
         return 1.0, ""
     return 0.0, "The pattern does not occur in the answer."
@@ -104,7 +104,7 @@ def similarity(config: Config, answer: Answer) -> tuple[float, str]:
 CHECKS: dict[str, Check] = {
     "includes": includes,
     "equals": equals,
-    "matches": matches,
+    "matches": matches_pattern,
     "json-schema": json_schema,
     "called-tool": called_tool,
     "no-tool-errors": no_tool_errors,

@@ -22,7 +22,7 @@ FRAME = (
 )
 
 
-def context_of(answer: Answer) -> list[Any]:
+def judged_context_of(answer: Answer) -> list[Any]:
     """Return what the agent read before it answered: the results of its tools."""
     return [call.result for call in answer.calls if not call.is_error and call.result is not None]
 
@@ -31,7 +31,7 @@ def judged_input(answer: Answer, needs: tuple[str, ...]) -> Any:
     """Return what a judge reads as input. Raise NotScorable if something that it needs is missing."""
     parts: dict[str, Any] = {"question": answer.input}
     if "context" in needs:
-        parts["context"] = context_of(answer)
+        parts["context"] = judged_context_of(answer)
     if "calls" in needs:
         parts["calls"] = [{"tool": call.name, "arguments": call.arguments} for call in answer.calls]
     if "instructions" in needs:
@@ -73,12 +73,12 @@ async def score_by_judge(config: Config, answer: Answer) -> ScoreResult:
 
 async def score_by_schema(config: Config, answer: Answer) -> ScoreResult:
     """Score an answer by a judge whose answer follows the schema of its record, with a number `score`."""
-    from evals_app.scorers.kinds.prompts import ask_model
+    from evals_app.scorers.kinds.prompts import ask_judge
 
     data = {"Input": judged_input(answer, needs_of(config)), "Output": answer.output}
     if answer.ground_truth is not None:
         data["ExpectedOutput"] = answer.ground_truth
-    value, model = await ask_model(config, rubric_of(config), data, config["outputSchema"])
+    value, model = await ask_judge(config, rubric_of(config), data, config["outputSchema"])
     score = value.get("score")
     if not isinstance(score, int | float):
         raise ScorerError("The judge gave no number as score.")

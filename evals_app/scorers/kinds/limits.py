@@ -11,7 +11,7 @@ from agentcms.wire.canonical import canonical
 from evals_app.scorers.results import Answer, NotScorable, ToolUse
 
 
-class Limits(NamedTuple):
+class TrajectoryLimits(NamedTuple):
     """The most calls, tokens, milliseconds and retries, or None; and the calls that must not be made."""
 
     most: int | None = None
@@ -24,17 +24,17 @@ class Limits(NamedTuple):
     no_repeats: bool = False
 
     def __bool__(self) -> bool:
-        return self != Limits()
+        return self != TrajectoryLimits()
 
 
-def limits_of(config: dict[str, Any], expectation: Any) -> Limits:
+def limits_of(config: dict[str, Any], expectation: Any) -> TrajectoryLimits:
     """Return the limits of a scorer and those of an expected trajectory, which hold both."""
     own = expectation if isinstance(expectation, dict) else {}
     most = [value for value in (config.get("maxSteps"), own.get("maxSteps")) if isinstance(value, int)]
     tools = {*(config.get("forbiddenTools") or ()), *names_in(own.get("blacklistedTools"))}
     sequences = own.get("blacklistedSequences")
     parts = map(names_in, sequences if isinstance(sequences, list) else ())
-    return Limits(
+    return TrajectoryLimits(
         min(most, default=None),
         frozenset(tools),
         tuple(part for part in parts if part),
@@ -56,7 +56,7 @@ def number_in(value: Any) -> Any:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def limit_faults(limits: Limits, answer: Answer) -> list[str]:
+def limit_faults(limits: TrajectoryLimits, answer: Answer) -> list[str]:
     """Return which limits an answer breaks. Raise NotScorable if a limit needs a figure that is not known."""
     names = [call.name for call in answer.calls]
     milliseconds = None if answer.seconds is None else answer.seconds * 1000
@@ -69,7 +69,7 @@ def limit_faults(limits: Limits, answer: Answer) -> list[str]:
     ]
 
 
-def forbidden_calls(limits: Limits, names: list[str]) -> list[str]:
+def forbidden_calls(limits: TrajectoryLimits, names: list[str]) -> list[str]:
     faults = [f"A forbidden tool was called: {name}." for name in sorted({*names} & limits.tools)]
     for sequence in limits.sequences:
         starts = range(len(names) - len(sequence) + 1)
@@ -78,7 +78,7 @@ def forbidden_calls(limits: Limits, names: list[str]) -> list[str]:
     return faults
 
 
-def repeated_calls(limits: Limits, calls: Sequence[ToolUse]) -> list[str]:
+def repeated_calls(limits: TrajectoryLimits, calls: Sequence[ToolUse]) -> list[str]:
     repeated = [name for name, count in Counter(call.name for call in calls).items() if count > 1]
     checks = [
         ("Called more than once", repeated if limits.no_repeats else []),

@@ -14,7 +14,7 @@ SYSTEM = (
 )
 
 
-async def ask_model(
+async def ask_judge(
     config: dict[str, Any], prompt: str, data: dict[str, Any], schema: dict[str, Any]
 ) -> tuple[dict[str, Any], CountingModel]:
     """Return the object with which the model of a scorer answers, without tools or memory. Raise ScorerError."""

@@ -41,7 +41,7 @@ class MadeStep(NamedTuple):
     below: tuple[ToolUse, ...] = ()
 
 
-class Difference(NamedTuple):
+class StepDifference(NamedTuple):
     """The expected steps without a call, and the calls without an expected step, by name."""
 
     missing: list[str]
@@ -59,7 +59,7 @@ def expected_steps(value: Any) -> list[Any]:
     return steps
 
 
-def mode_of(config: dict[str, Any], expectation: Any) -> str:
+def comparison_mode(config: dict[str, Any], expectation: Any) -> str:
     """Return how calls are compared: as the scorer says, else as the expected trajectory does, else strictly."""
     ordering = expectation.get("ordering") if isinstance(expectation, dict) else None
     return str(config.get("mode") or MODE_BY_ORDERING.get(str(ordering), "strict"))
@@ -85,7 +85,7 @@ def parse_step(step: Any, with_values: bool) -> ExpectedStep:
     if below is None:
         return ExpectedStep(name, arguments, result, success)
     children = tuple(parse_steps(expected_steps(below), with_values))
-    return ExpectedStep(name, arguments, result, success, (mode_of({}, below), children))
+    return ExpectedStep(name, arguments, result, success, (comparison_mode({}, below), children))
 
 
 def count_steps(steps: Sequence[ExpectedStep]) -> int:
@@ -141,7 +141,7 @@ def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
     part = 1.0
     if not limits or has_steps(expectation):
         expected = [*parse_steps(expected_steps(expectation), with_values)]
-        mode = mode_of(config, expectation)
+        mode = comparison_mode(config, expectation)
         reject_many_pairs(count_steps(expected), len(names))
         made = made_steps(expected, answer.calls)
         matches = match_steps(expected, made)
@@ -178,11 +178,11 @@ def compare_steps(
 
 def difference_of(
     expected: Sequence[ExpectedStep], made: Sequence[MadeStep], matches: Mapping[int, int]
-) -> Difference:
+) -> StepDifference:
     """Return which steps have no match, in whatever order they were made."""
     taken = {*matches.values()}
     missing = sorted(step.name for number, step in enumerate(expected) if number not in matches)
-    return Difference(missing, sorted(call.name for number, call in enumerate(made) if number not in taken))
+    return StepDifference(missing, sorted(call.name for number, call in enumerate(made) if number not in taken))
 
 
 def is_match(expected: ExpectedStep, call: MadeStep) -> bool:

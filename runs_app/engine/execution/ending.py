@@ -118,7 +118,7 @@ def record_failure(execution: RunExecution, error: Exception) -> None:
     if execution.is_interrupted:
         hand_over(execution)
         return
-    message = to_storable_json(failures.failure_message(error, execution.model))
+    message = to_storable_json(failures.run_failure_message(error, execution.model))
     if failures.is_expected(error):
         # Log neither the error nor the message for users: both quote the provider, which quotes keys and prompts.
         log.warning("Run %s failed: %s", execution.run_id, failures.log_message(error, execution.model))

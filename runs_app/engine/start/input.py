@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from agents_app.configuration.schema import ConfigError, Issue
-from memory_app.history.messages import known_keys
+from memory_app.history.messages import known_message_keys
 from memory_app.models import Thread
 from runs_app.building.instructions import fill_instructions
 from runs_app.building.tool_names import tool_names
@@ -71,7 +71,7 @@ def without_known_messages(run_input: RunInput, thread: Thread | None) -> RunInp
     """Return the input without the messages whose IDs the thread has. The last message always stays."""
     *earlier, last = run_input["messages"]
     keys = [message["id"] for message in earlier if "id" in message] if thread else []
-    known = known_keys(thread, keys) if thread and keys else set()
+    known = known_message_keys(thread, keys) if thread and keys else set()
     if not known:
         return run_input
     return {**run_input, "messages": [*(item for item in earlier if item.get("id") not in known), last]}

@@ -60,7 +60,7 @@ def reject_missing_thread(agent: ResolvedAgent, run_input: RunInput, thread: Thr
         raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
 
 
-def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> dict[str, Any]:
+def memory_columns(agent: ResolvedAgent, user: User | None, name: ThreadName) -> dict[str, Any]:
     """Return the thread and the resource of a run as columns, without a user or memory none.
 
     A run that names neither has the resource of its caller. Keys for many resources have none, so neither has the run.
@@ -74,7 +74,7 @@ def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> di
         return {}
     caller = memory_caller(user)
     if not key:
-        return find_resource(caller, resource)
+        return resource_columns(caller, resource)
     agent_id = agent.id if agent.source == "stored" else None
     columns = {"agent_id": agent_id, "agent_key": agent.id, "title": title, "metadata": metadata}
     thread = open_thread(caller, key, resource, **columns)
@@ -86,7 +86,7 @@ def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> di
     return {"thread": thread, "resource_id": thread.resource_id}
 
 
-def find_resource(caller: MemoryCaller, resource: str) -> dict[str, Any]:
+def resource_columns(caller: MemoryCaller, resource: str) -> dict[str, Any]:
     """Return the resource of a run without a thread as a column, or none if neither call nor credentials name one."""
     if not (resource or caller.default_resource):
         return {}

@@ -13,7 +13,7 @@ from django.db.models import Q
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
-from agentcms.errors import Unprocessable
+from agentcms.errors import KEY_REUSED_MESSAGE, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import ConfigError, Issue
@@ -26,7 +26,7 @@ from runs_app.engine.start.input import (
     reject_taken_tool_names,
     without_known_messages,
 )
-from runs_app.engine.start.memory import ThreadActive, ThreadName, find_memory, reject_missing_thread
+from runs_app.engine.start.memory import ThreadActive, ThreadName, memory_columns, reject_missing_thread
 from runs_app.engine.start.rows import insert_run
 from runs_app.models import AgentRun
 from runs_app.requests.facts import FACTS, for_caller
@@ -133,7 +133,7 @@ def start_idempotently(
             if (run := runs.first()) is None:
                 raise
     if run.input.get(DIGEST_KEY) != digest:
-        raise Unprocessable("This Idempotency-Key was used for another request.", "key_reused")
+        raise Unprocessable(KEY_REUSED_MESSAGE, "key_reused")
     return run
 
 
@@ -163,6 +163,6 @@ def create_run(
             thread = thread._replace(has_default=False)
         else:
             lock_and_check_limits(agent, user)
-        memory = find_memory(agent, user, thread)
+        memory = memory_columns(agent, user, thread)
         run_input = without_known_messages(run_input, memory.get("thread"))
         return insert_run(agent, user, run_input, **memory, **columns)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from runs_app.display.answer import RunView
-from runs_app.display.transcript import TextPart, TextSpan
+from runs_app.display.transcript import AnswerSpan, TextPart
 from runs_app.views.playground.columns import TryColumn
 from versions_app.compare.diff import replaced_blocks
 
@@ -62,6 +62,6 @@ def set_spans(answer: RunView, marked: set[int]) -> None:
             is_marked = {position - 1, position + 1} <= marked if token.isspace() else position in marked
             position += 1
             if part.spans and part.spans[-1].marked == is_marked:
-                part.spans[-1] = TextSpan(part.spans[-1].text + token, is_marked)
+                part.spans[-1] = AnswerSpan(part.spans[-1].text + token, is_marked)
             else:
-                part.spans.append(TextSpan(token, is_marked))
+                part.spans.append(AnswerSpan(token, is_marked))

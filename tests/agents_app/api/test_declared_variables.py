@@ -8,7 +8,7 @@ from agents_app.models import Agent
 from tests.api_client import Caller, agent_path
 from tests.factories import AgentFactory, api_key, member
 from versions_app.compare.sections import build_sections
-from versions_app.compare.summary import summarize, summary_line
+from versions_app.compare.summary import summarize_changes, summary_line
 from versions_app.exchange.records import Record, import_record
 
 pytestmark = pytest.mark.django_db
@@ -144,8 +144,8 @@ def test_a_summary_names_the_variables():
     before = {"requestContextSchema": {"properties": {"tone": {"default": "calm"}, "old": {}}}}
     after = {"requestContextSchema": {"properties": {"tone": {"default": "loud"}, "new": {}}}}
 
-    assert summary_line(summarize(before, after)) == "Variables +new −old tone.default calm → loud"
-    assert summary_line(summarize({}, after)) == "Variables +tone +new"
+    assert summary_line(summarize_changes(before, after)) == "Variables +new −old tone.default calm → loud"
+    assert summary_line(summarize_changes({}, after)) == "Variables +tone +new"
 
 
 def test_a_comparison_lists_the_paths_of_the_first_declarations():

@@ -7,7 +7,7 @@ from agents_app.models import Agent
 from tests.api_client import Caller, agent_path
 from tests.exchange import export, import_file, record
 from tests.factories import AgentFactory, api_key, member
-from versions_app.compare.summary import summarize, summary_line
+from versions_app.compare.summary import summarize_changes, summary_line
 from versions_app.exchange.records import equals_version
 
 pytestmark = pytest.mark.django_db
@@ -83,4 +83,7 @@ def test_pages_show_it_also_where_it_is_false():
     (section,) = config_sections({"durable": False})
 
     assert (section.label, section.value) == ("Durable", "false")
-    assert summary_line(summarize({"durable": True}, {"durable": {"maxSteps": 5}})) == "Durable true → at most 5 steps"
+    assert (
+        summary_line(summarize_changes({"durable": True}, {"durable": {"maxSteps": 5}}))
+        == "Durable true → at most 5 steps"
+    )

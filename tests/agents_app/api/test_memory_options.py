@@ -9,7 +9,7 @@ from tests.api_client import Caller, agent_path
 from tests.exchange import export, import_file
 from tests.factories import api_key, member
 from tests.migrated import migrate_to, new_database
-from versions_app.compare.summary import summarize, summary_line
+from versions_app.compare.summary import summarize_changes, summary_line
 
 pytestmark = pytest.mark.django_db
 
@@ -116,9 +116,11 @@ def test_pages_compare_options_by_path():
     changed = {**FULL, "options": {**FULL["options"], "lastMessages": 5}}
     (section,) = config_sections({"memory": FULL})
 
-    assert summary_line(summarize({"memory": FULL}, {"memory": changed})) == "Memory options.lastMessages 10 → 5"
     assert (
-        summary_line(summarize({"memory": "last-messages"}, {"memory": FULL}))
+        summary_line(summarize_changes({"memory": FULL}, {"memory": changed})) == "Memory options.lastMessages 10 → 5"
+    )
+    assert (
+        summary_line(summarize_changes({"memory": "last-messages"}, {"memory": FULL}))
         == "Memory last-messages → options of this agent"
     )
     assert ("workingMemory.scope", "thread") in section.value

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evals_app.compare.statistics import LEVEL, SEED, adjust_for_many, compare_pairs
-from evals_app.compare.summary import describe
+from evals_app.compare.summary import describe_statistics
 from evals_app.models import Experiment
 from tests.conftest import DRILL
 
@@ -148,4 +148,4 @@ def test_the_statistics_are_told_in_a_sentence(change, sentence):
     entry = {"pairs": 200, "difference": 0.03, "low": 0.01, "high": 0.05, "isDifferent": True}
     entry |= {"better": 18, "worse": 9, "same": 173}
 
-    assert describe({**entry, **change}, Experiment(version_number=7)) == sentence
+    assert describe_statistics({**entry, **change}, Experiment(version_number=7)) == sentence

@@ -199,7 +199,7 @@ def test_the_end_by_a_program_stops_its_open_items(editor, slow):
     external.start_target(
         experiment,
         external.find_item_version(experiment, str(item.pk)),
-        external.targets.resolve(experiment, editor),
+        external.targets.resolve_target(experiment, editor),
         editor,
         {},
     )

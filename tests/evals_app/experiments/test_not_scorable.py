@@ -4,7 +4,7 @@ import pytest
 
 from agents_app.registry import Entry, Kind, registry
 from evals_app.compare.pairs import compute_statistics
-from evals_app.experiments.summary import count_results, summarize
+from evals_app.experiments.summary import count_results, summarize_experiment
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.factories import AgentFactory, member
@@ -29,7 +29,7 @@ def experiment_with(dataset, entries):
 def test_figures_count_what_is_not_scorable_apart_from_errors():
     experiment = experiment_with(make_dataset("One", "Two", "Three", "Four"), [1.0, 0.5, None, "No key"])
 
-    figures = summarize(experiment)["scorers"]["exact"]
+    figures = summarize_experiment(experiment)["scorers"]["exact"]
     counts = count_results(experiment)
 
     assert (figures["count"], figures["notScorable"], figures["errors"], figures["unscored"]) == (2, 1, 1, 2)
@@ -45,7 +45,7 @@ def test_the_pass_rate_follows_the_threshold_of_the_scorer():
         result.scores = [{**result.scores[0], "label": label}]
         result.save()
 
-    assert summarize(experiment)["scorers"]["exact"]["passRate"] == 0.75
+    assert summarize_experiment(experiment)["scorers"]["exact"]["passRate"] == 0.75
 
 
 def test_a_comparison_counts_what_is_not_scorable_on_each_side():

@@ -243,7 +243,7 @@ def test_a_cancelled_experiment_waits_seconds_for_its_scorers(editor, agent, gat
 def test_the_waiting_job_of_a_cancelled_experiment_is_called(editor, agent, monkeypatch):
     experiment = new_experiment(make_dataset("One"), editor, agent)
     sent = []
-    monkeypatch.setattr(runner, "send", sent.append)
+    monkeypatch.setattr(runner, "send_job", sent.append)
 
     request_cancel(experiment)
 

@@ -13,7 +13,7 @@ from evals_app.experiments.direct.calls import insert_row, perform
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running.walk import Walk, free_slots
 from evals_app.experiments.stopping import request_cancel
-from evals_app.experiments.targets import resolve
+from evals_app.experiments.targets import resolve_target
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.scorers.records import change_scorer, create_scorer
 from runs_app.models import AgentRun
@@ -220,7 +220,7 @@ def test_a_call_whose_process_died_is_made_again_and_the_dead_one_stores_nothing
 
     (again,) = results(experiment)
     assert (again.state, again.retry_count, again.output["queue"]) == ("done", 1, "billing")
-    assert not perform(dead, resolve(experiment, editor))
+    assert not perform(dead, resolve_target(experiment, editor))
 
 
 def test_calls_count_against_the_limit_of_experiments(editor, settings):

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from evals_app.experiments.summary import summarize
+from evals_app.experiments.summary import summarize_experiment
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
@@ -187,7 +187,7 @@ def test_answers_whose_scorer_failed_are_listed_and_scored_again(client, editor,
     work()
     failed = {"scorerId": "exact", "scorerName": "Exact match", "score": None, "error": "No connection."}
     experiment.results.filter(item_version__input="First question").update(scores=[failed])
-    Experiment.objects.update(summary=summarize(experiment))
+    Experiment.objects.update(summary=summarize_experiment(experiment))
 
     page = text(client.get(f"/experiments/{experiment.pk}?only=failed"))
     client.post(f"/experiments/{experiment.pk}/retry")

@@ -7,7 +7,7 @@ from django.db import connection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentcms.wire.metadata_filter import FilterError, matches, parse_filter
+from agentcms.wire.metadata_filter import FilterError, metadata_matches, parse_filter
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
 from knowledge_app.search.filter_queries import to_query
 from tests.conftest import DRILL
@@ -76,7 +76,7 @@ def test_the_database_matches_what_the_filter_matches(index):
     @given(filters)
     def check(value):
         condition = parse_filter(value, KEYS)
-        expected = {row.key for row in rows if matches(condition, row.metadata)}
+        expected = {row.key for row in rows if metadata_matches(condition, row.metadata)}
         assert {*Chunk.objects.filter(to_query(condition)).values_list("key", flat=True)} == expected
 
     check()
@@ -129,5 +129,5 @@ def test_an_invalid_filter_names_its_fault(value, field):
 
 
 def test_the_empty_filter_matches_everything():
-    assert matches(parse_filter({}, ()), {"a": 1})
-    assert matches(parse_filter(None, ()), {})
+    assert metadata_matches(parse_filter({}, ()), {"a": 1})
+    assert metadata_matches(parse_filter(None, ()), {})

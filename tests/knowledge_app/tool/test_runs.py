@@ -5,7 +5,7 @@ import json
 import pytest
 
 from access_app.models import ApiKey
-from agentcms.wire.metadata_filter import FilterError, matches
+from agentcms.wire.metadata_filter import FilterError, metadata_matches
 from knowledge_app.documents.adding import add_text
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.search.passages import passages_for_model
@@ -100,7 +100,12 @@ def test_a_run_filters_by_the_context_of_the_api_key(filled, idle_engine):
 def test_a_fact_that_is_a_list_stands_for_any_of_its_items():
     condition = parse_fixed_filter({"team": "{{ teams }}"}, ["team"], {"teams": ["a", "b"]})
 
-    assert [matches(condition, {"team": team}) for team in ("a", "b", "c", None)] == [True, True, False, False]
+    assert [metadata_matches(condition, {"team": team}) for team in ("a", "b", "c", None)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_base_of_another_owner_is_as_missing_as_none(filled):

@@ -67,7 +67,7 @@ class Tasks:
 def tasks(idle_engine, notes, tmp_path, monkeypatch):
     """Let this process execute background tasks."""
     import_module("runs_app.background.execution")  # heavy: a busy machine takes longer than the tests wait
-    monkeypatch.setattr(runner, "send", lambda job_id: runner.run_claimed(str(job_id)))
+    monkeypatch.setattr(runner, "send_job", lambda job_id: runner.run_claimed(str(job_id)))
 
     @tool("slow-report", background=True)
     def slow_report(number: int, gate: str = "") -> str:

@@ -25,7 +25,7 @@ COUNTED = {"a": 2, "b": 1}
 @pytest.fixture
 def worker(monkeypatch):
     """Run each job in this process when it is sent."""
-    monkeypatch.setattr(runner, "send", lambda job_id: runner.run_claimed(str(job_id)))
+    monkeypatch.setattr(runner, "send_job", lambda job_id: runner.run_claimed(str(job_id)))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -64,7 +64,7 @@ def test_the_model_gets_the_error_of_a_failed_job(monkeypatch, error, words):
     def fail(job_id):
         Job.objects.filter(pk=job_id).update(state="failed", error=error)
 
-    monkeypatch.setattr(runner, "send", fail)
+    monkeypatch.setattr(runner, "send_job", fail)
     built = build({"model": DEMO, "workflows": ["word-frequency"]})
 
     result = asyncio.run(answer(built, 'Use word-frequency {"text": ""}'))
@@ -98,7 +98,7 @@ def test_the_model_gets_the_outcome_of_a_job_in_words(worker, does, words):
 @pytest.mark.django_db(transaction=True)
 def test_cancelling_the_wait_does_not_cancel_the_job(monkeypatch):
     looked = threading.Event()
-    monkeypatch.setattr(runner, "send", lambda job_id: None)
+    monkeypatch.setattr(runner, "send_job", lambda job_id: None)
     monkeypatch.setattr(Job, "refresh_from_db", lambda job: looked.set())
     entry = registry.get(Kind.WORKFLOW, "word-frequency")
 

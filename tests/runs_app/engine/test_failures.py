@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
-from runs_app.engine.failures import UNKNOWN_FAILURE_MESSAGE, failure_message, is_expected, log_message
+from runs_app.engine.failures import UNKNOWN_FAILURE_MESSAGE, is_expected, log_message, run_failure_message
 from runs_app.models import ModelProvider
 from runs_app.providers import table
 
@@ -33,7 +33,7 @@ KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_a_failure_has_a_message(error, expected):
-    message = failure_message(error, MODEL)
+    message = run_failure_message(error, MODEL)
 
     assert expected in message
     assert message.endswith((".", "?"))
@@ -52,7 +52,7 @@ def test_a_failure_has_a_message(error, expected):
     ids=["in the body", "in the message", "a text body", "a header", "masked"],
 )
 def test_a_message_contains_no_key(error):
-    message = failure_message(error, MODEL)
+    message = run_failure_message(error, MODEL)
 
     assert KEY not in message
     assert "abc123" not in message
@@ -60,12 +60,12 @@ def test_a_message_contains_no_key(error):
 
 
 def test_an_internal_error_has_a_generic_message():
-    assert failure_message(KeyError("secret"), MODEL) == UNKNOWN_FAILURE_MESSAGE
+    assert run_failure_message(KeyError("secret"), MODEL) == UNKNOWN_FAILURE_MESSAGE
     assert not is_expected(KeyError("secret"))
 
 
 def test_a_long_message_is_truncated():
-    assert len(failure_message(ai.UserError("word " * 500), MODEL)) < 400
+    assert len(run_failure_message(ai.UserError("word " * 500), MODEL)) < 400
 
 
 @pytest.mark.parametrize("distance", range(20, 45))
@@ -73,14 +73,14 @@ def test_a_key_at_the_end_of_the_searched_text_is_hidden(distance):
     long_words = f"{'1' * 25} " * 152  # 3952 characters, of which 152 dots remain
     text = f"{long_words}{'x' * (48 - distance)} {KEY} was rejected."
 
-    assert "sk-" not in failure_message(ai.UserError(text), MODEL)
+    assert "sk-" not in run_failure_message(ai.UserError(text), MODEL)
 
 
 def test_a_message_without_words_is_searched_in_linear_time():
     started = time.thread_time()
 
-    failure_message(ai.ModelHTTPError(500, "gpt-5", "a" * 16_000_000), MODEL)
-    failure_message(ai.ModelHTTPError(500, "gpt-5", {"error": {"message": "a" * 16_000_000}}), MODEL)
+    run_failure_message(ai.ModelHTTPError(500, "gpt-5", "a" * 16_000_000), MODEL)
+    run_failure_message(ai.ModelHTTPError(500, "gpt-5", {"error": {"message": "a" * 16_000_000}}), MODEL)
 
     assert time.thread_time() - started < 2
 
@@ -94,7 +94,7 @@ def test_a_message_contains_no_key_that_looks_like_a_word():
     house.delete()  # the current answer may have started earlier
     table.load_table()
 
-    message = failure_message(
+    message = run_failure_message(
         ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama"
     )
 
@@ -104,6 +104,6 @@ def test_a_message_contains_no_key_that_looks_like_a_word():
 def test_the_log_has_no_words_of_the_provider():
     error = ai.ModelHTTPError(400, "gpt-5", {"error": {"message": "'My diary' is not allowed"}})
 
-    assert "My diary" in failure_message(error, MODEL)
+    assert "My diary" in run_failure_message(error, MODEL)
     assert log_message(error, MODEL) == f"{MODEL} rejected the request (400)."
     assert log_message(ai.UserError("no such tool"), MODEL).endswith("configuration: no such tool.")

@@ -10,7 +10,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from runs_app.engine.failures import failure_message
+from runs_app.engine.failures import run_failure_message
 from runs_app.exceptions import find_run_error
 from runs_app.providers import table
 from runs_app.resolution import stored_agents
@@ -83,7 +83,7 @@ def error_of_whole_answer(agent):
     with pytest.raises(Exception) as failed:
         asyncio.run(built.agent.run("Hello", deps=running()))
     assert find_run_error(failed.value) is not None
-    return failure_message(failed.value, "The model")
+    return run_failure_message(failed.value, "The model")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

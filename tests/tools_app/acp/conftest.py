@@ -68,10 +68,10 @@ class Conversation:
 
     async def send(self, task, *, can_ask=False):
         from tools_app.acp.connection.prompts import Prompt
-        from tools_app.acp.sessions import Place
+        from tools_app.acp.sessions import WorkPlace
 
         updates = []
-        place = Place(self.root_id, self.root_id, self.owner_id, self.thread_id)
+        place = WorkPlace(self.root_id, self.root_id, self.owner_id, self.thread_id)
         result = await Prompt("worker", task, place, can_ask, updates.append).send()
         text = "".join(update.text for update in updates if update.kind == "text")
         return text, [update for update in updates if update.kind != "text"], result.request

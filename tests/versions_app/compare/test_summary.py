@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.schema import WIRE_NAMES
 from versions_app.compare.diff import diff_lines, line_counts
-from versions_app.compare.summary import summarize, summary_line
+from versions_app.compare.summary import summarize_changes, summary_line
 
 BLANK = {
     "name": "A",
@@ -36,7 +36,7 @@ ENTERPRISE = {
 
 
 def summary(field, before, after):
-    return summary_line(summarize({**BLANK, field: before}, {**BLANK, field: after}))
+    return summary_line(summarize_changes({**BLANK, field: before}, {**BLANK, field: after}))
 
 
 def test_every_field_has_a_label():
@@ -46,11 +46,11 @@ def test_every_field_has_a_label():
 def test_fields_are_in_the_order_of_the_configuration():
     after = {**BLANK, "tools": ["search"], "instructions": "a\nb", "model": {"provider": "demo", "name": "b"}}
 
-    assert summary_line(summarize(BLANK, after)) == "Instructions +2 · Model a → b · Tools +search"
+    assert summary_line(summarize_changes(BLANK, after)) == "Instructions +2 · Model a → b · Tools +search"
 
 
 def test_no_change_has_no_summary():
-    assert summary_line(summarize(BLANK, dict(BLANK))) == "No differences"
+    assert summary_line(summarize_changes(BLANK, dict(BLANK))) == "No differences"
 
 
 @pytest.mark.parametrize(

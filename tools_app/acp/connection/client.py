@@ -25,13 +25,13 @@ from runs_app.events.stream_chunks import truncate_text, truncate_value
 from tools_app.acp.permissions import (
     CANNOT_ASK_MESSAGE,
     READ_KINDS,
-    Option,
+    PermissionAnswer,
     PermissionRequest,
     Policy,
     allows,
     write_request,
 )
-from tools_app.acp.turn import Turn
+from tools_app.acp.turn import PromptTurn
 from tools_app.acp.workspaces.folders import PathRefused, Workspace
 from tools_app.reported_text import printable
 
@@ -54,9 +54,9 @@ class WorkspaceClient:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.turn: Turn | None = None
+        self.turn: PromptTurn | None = None
 
-    def require_turn(self) -> Turn:
+    def require_turn(self) -> PromptTurn:
         if self.turn is None or not self.turn.is_active:
             refuse(OVER_MESSAGE)
         return self.turn
@@ -89,7 +89,7 @@ class WorkspaceClient:
         turn.add_activity("acp-file", path=path, action="write")
         return WriteTextFileResponse()
 
-    def may_write(self, turn: Turn, path: str, content: str) -> bool:
+    def may_write(self, turn: PromptTurn, path: str, content: str) -> bool:
         """Return whether a file may be written. End the prompt if a person must be asked."""
         if (path, content) in turn.approved_writes:
             turn.approved_writes.discard((path, content))
@@ -106,10 +106,10 @@ class WorkspaceClient:
         if turn is None or not turn.is_active:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         known = self.merge_tool_call(turn, tool_call)
-        by_id: dict[str, Option] = {}
+        by_id: dict[str, PermissionAnswer] = {}
         for item in options[:MAX_OPTIONS]:  # one of each ID: a refusal must not have the ID of another answer
             name = truncate_text(printable(item.name), MAX_OPTION_LENGTH)
-            by_id.setdefault(item.option_id, Option(item.option_id, name, item.kind))
+            by_id.setdefault(item.option_id, PermissionAnswer(item.option_id, name, item.kind))
         request = self.build_request(known, tuple(by_id.values()))
         option_id = self.decide(turn, request)
         if not option_id:
@@ -118,7 +118,7 @@ class WorkspaceClient:
             turn.approved_writes |= self.announced_writes(known)
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option_id))
 
-    def decide(self, turn: Turn, request: PermissionRequest) -> str:
+    def decide(self, turn: PromptTurn, request: PermissionRequest) -> str:
         """Return the chosen option of a request, or a blank text. End the prompt if a person must be asked."""
         option_id = turn.decisions.answer(request)
         if option_id is None:
@@ -130,7 +130,7 @@ class WorkspaceClient:
         turn.add_activity("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)
         return option_id
 
-    def build_request(self, known: dict[str, Any], options: tuple[Option, ...]) -> PermissionRequest:
+    def build_request(self, known: dict[str, Any], options: tuple[PermissionAnswer, ...]) -> PermissionRequest:
         title = truncate_text(printable(str(known.get("title") or "Permission")), MAX_TITLE_LENGTH)
         content, raw_input = known.get("content") or [], known.get("rawInput")
         diffs = {item["path"]: item.get("newText") for item in content if item.get("type") == "diff"}
@@ -162,9 +162,9 @@ class WorkspaceClient:
             return  # a loaded session repeats its messages
         match getattr(update, "session_update", ""):
             case "agent_message_chunk":
-                turn.add_text("text", text_of(update.content))
+                turn.add_text("text", text_of_block(update.content))
             case "agent_thought_chunk":
-                turn.add_text("thought", text_of(update.content))
+                turn.add_text("thought", text_of_block(update.content))
             case "tool_call" | "tool_call_update":
                 known = self.merge_tool_call(turn, update)
                 names = ("toolCallId", "title", "kind", "status", "locations", "rawInput", "rawOutput")
@@ -175,7 +175,7 @@ class WorkspaceClient:
             case "usage_update":
                 turn.add_activity("acp-usage", **dump(update))
 
-    def merge_tool_call(self, turn: Turn, update: Any) -> dict[str, Any]:
+    def merge_tool_call(self, turn: PromptTurn, update: Any) -> dict[str, Any]:
         """Return all that the agent has said of a tool call, under wire names."""
         values = dump(update)
         values.pop("sessionUpdate", None)
@@ -218,7 +218,7 @@ class WorkspaceClient:
         return None
 
 
-def text_of(content: Any) -> str:
+def text_of_block(content: Any) -> str:
     """Return the text of a content block, or words in place of an image or a file."""
     text = getattr(content, "text", None)
     return text if isinstance(text, str) else f"({getattr(content, 'type', 'content')} not shown)"

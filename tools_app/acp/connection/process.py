@@ -33,7 +33,7 @@ from tools_app.acp.connection.model_choice import choose_model
 from tools_app.acp.connection.transport import LineTransport
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.table import AcpRecord
-from tools_app.acp.turn import Turn
+from tools_app.acp.turn import PromptTurn
 from tools_app.acp.workspaces.folders import Workspace
 from tools_app.models import AcpAgent
 from tools_app.programs.commands import ACP_COMMANDS, PROXY, Command
@@ -169,7 +169,7 @@ class AgentProcess:
 
     # --- Prompts
 
-    async def prompt(self, texts: list[str], turn: Turn) -> PromptResponse | None:
+    async def prompt(self, texts: list[str], turn: PromptTurn) -> PromptResponse | None:
         """Send a prompt. Return the answer, or None if a person must be asked first. Raise AcpError."""
         self.client.turn, self.transport.lines_left = turn, LineTransport.MAX_LINES
         prompting = asyncio.ensure_future(self.connection.prompt(self.session_id, [*map(text_block, texts)]))
@@ -195,7 +195,7 @@ class AgentProcess:
             return None
         raise self.limit_error(turn)
 
-    def limit_error(self, turn: Turn) -> AcpError:
+    def limit_error(self, turn: PromptTurn) -> AcpError:
         """Return the error for a prompt that was stopped."""
         if turn.has_overflowed:
             return AcpError(f"The ACP agent '{self.record.title}' wrote too much text and was stopped.")

@@ -15,9 +15,9 @@ from runs_app.engine.thread_pools import run_blocking, run_db
 from tools_app.acp.call_signal import acp_prompted
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_answers
-from tools_app.acp.sessions import Place, agent_pool
+from tools_app.acp.sessions import WorkPlace, agent_pool
 from tools_app.acp.table import AcpRecord, acp_table
-from tools_app.acp.turn import Turn, Update
+from tools_app.acp.turn import PromptTurn, Update
 from tools_app.models import AcpAgent
 
 CONTINUE_MESSAGE = (
@@ -41,7 +41,7 @@ class Prompt:
 
     key: str
     task: str
-    place: Place
+    place: WorkPlace
     can_ask: bool
     emit: Callable[[Update], None]
     call_id: str = ""
@@ -52,7 +52,7 @@ class Prompt:
         record = await run_db(get_available, self.key)
         decisions = await run_db(self.load_decisions, record)
         texts = [self.task, CONTINUE_MESSAGE] if decisions.answers else [self.task]
-        turn = Turn(self.emit, decisions)
+        turn = PromptTurn(self.emit, decisions)
         started, outcome = time.monotonic(), "failed"
         try:
             async with agent_pool().use(record, self.place) as (process, note):
