@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from evals_app.scorers.kinds.judge_models import CountingModel
 from evals_app.scorers.kinds.sections import build_judge_model, escape_sections
+from evals_app.scorers.results import ScorerError
 from runs_app.engine.thread_pools import run_db
 
 SYSTEM = (
@@ -17,11 +20,28 @@ SYSTEM = (
 async def ask_judge(
     config: dict[str, Any], prompt: str, data: dict[str, Any], schema: dict[str, Any]
 ) -> tuple[dict[str, Any], CountingModel]:
-    """Return the object with which the model of a scorer answers, without tools or memory. Raise ScorerError."""
+    """Return the object with which the model of a scorer answers, without tools or memory. Raise ScorerError.
+
+    A model whose answer does not fit the schema is asked once more.
+    """
     from pydantic_ai import Agent, StructuredDict
 
     model = CountingModel(await run_db(build_judge_model, config))
     sections = "\n".join(f"<{name}>\n{escape_sections(value)}\n</{name}>" for name, value in data.items())
     agent: Any = Agent(model, instructions=SYSTEM, output_type=StructuredDict(schema, name="result"))
+    agent.output_validator(partial(require_fitting, schema))
     result = await agent.run(f"{sections}\n<Rubric>\n{escape_sections(prompt)}\n</Rubric>")
     return dict(result.output), model
+
+
+def require_fitting(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer that fits its schema. Otherwise ask the model again, and raise ScorerError for the schema."""
+    from pydantic_ai import ModelRetry
+
+    try:
+        errors = SchemaValidator(schema).errors(value, 1)
+    except SchemaUnusable as error:
+        raise ScorerError(str(error)) from None
+    if errors:
+        raise ModelRetry(f"{errors[0].json_path}: {errors[0].message}"[:1000])
+    return value

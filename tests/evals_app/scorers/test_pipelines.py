@@ -119,6 +119,18 @@ def test_a_score_out_of_range_and_no_number_are_errors(judge, given, limits, err
     assert (result.score, result.error) == (None, error)
 
 
+@pytest.mark.parametrize("name", PROMPTS)
+def test_an_answer_of_any_step_fits_its_schema(judge, name):
+    judge.answer = {"score": 1, "reason": "Good."}
+    steps = {**PROMPTS, name: {"prompt": "List.", "outputSchema": {"type": "object", "required": ["claims"]}}}
+
+    result = score(pipeline(**steps), FULL)
+
+    message = "The model gave no answer that fits its schema, also when it was asked again."
+    assert (result.score, result.error) == (None, message)
+    assert len([request for request in judge.requests if "List." in request]) == 2
+
+
 def test_an_answer_cannot_forge_the_results_of_earlier_steps(judge):
     judge.answer = {"score": 1}
     pipeline_step("count-claims")(lambda answer, results: {"claims": 1})
