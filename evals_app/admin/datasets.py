@@ -18,7 +18,7 @@ from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from evals_app.datasets.settings import change_settings
 from evals_app.models import Dataset
-from evals_app.views.items import item_row
+from evals_app.views.item_rows import item_row
 
 ITEMS_SHOWN = 200
 OPENED_MESSAGE = "Opened the items of this dataset."

@@ -40,7 +40,7 @@ def find_comparison(
 
 
 def fail_with_job(row: Comparison) -> None:
-    """Fail a locked comparison whose job has failed: its worker died each time, or the database was away."""
+    """Fail a locked comparison whose job has failed: its worker died each time, or the database was unavailable."""
     if row.state == Comparison.State.PENDING and job_of(row).filter(state=Job.State.FAILED).exists():
         row.state = Comparison.State.FAILED
         row.save(update_fields=["state"])

@@ -20,7 +20,7 @@ from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.schema import parse_dataset
 from evals_app.exchange.formats import FileFormat
 from evals_app.models import Dataset, ItemVersion
-from evals_app.views.items import item_row
+from evals_app.views.item_rows import item_row
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, may_edit
 
 

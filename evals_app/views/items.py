@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -24,33 +23,12 @@ from evals_app.datasets.changes import add_items, change_item, delete_items, res
 from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.purging import purge_item
 from evals_app.datasets.schema import parse_item, parse_item_change
-from evals_app.datasets.values import text_of_json
 from evals_app.forms.datasets import ItemForm
 from evals_app.models import Dataset, DatasetVersion, ItemVersion
+from evals_app.views.item_rows import item_row
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset
 
 CHANGED_MEANWHILE = "Somebody changed this item meanwhile. Compare it with your text, then save again."
-
-
-def item_row(item: ItemVersion) -> dict[str, Any]:
-    """Return the values that the table of items displays."""
-    return {
-        "item": item,
-        "input": text_of_json(item.input),
-        "ground_truth": text_of_json(item.ground_truth),
-        "source": (item.source or {}).get("type", ""),
-        "extras": [label for label, value in extras_of(item) if value],
-    }
-
-
-def extras_of(item: ItemVersion) -> list[tuple[str, Any]]:
-    return [
-        ("tool mocks", item.tool_mocks),
-        ("expected steps", item.expected_trajectory),
-        ("request context", item.request_context),
-        ("own scorers", item.scorer_keys is not None),
-        ("metadata", item.metadata),
-    ]
 
 
 def get_page_item(dataset: Dataset, item_id: UUID) -> ItemVersion:

@@ -64,7 +64,7 @@ def is_expected(error: BaseException) -> bool:
 
 
 def is_database_outage(error: BaseException) -> bool:
-    """Return whether the database was away. A durable run continues from its last step when it is back."""
+    """Return whether the database was unavailable. A durable run continues from its last step when it is back."""
     cause: BaseException | None = None if is_expected(error) else error
     while cause is not None and not isinstance(cause, (OperationalError, InterfaceError)):
         cause = cause.__cause__

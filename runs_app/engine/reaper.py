@@ -49,7 +49,7 @@ def look_forever(before_each_look: Callable[[], None] | None) -> None:
                 before_each_look()
             look_once()
         except Exception:  # the database may be away for a while
-            log.warning("Lost runs could not be looked for.", exc_info=True)
+            log.warning("The search for lost runs failed.", exc_info=True)
         finally:
             connection.close()
 

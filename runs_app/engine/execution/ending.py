@@ -112,7 +112,7 @@ def record_failure(execution: RunExecution, error: Exception) -> None:
     if execution.is_lost:
         return
     if execution.is_durable and failures.is_database_outage(error):
-        log.warning("Run %s is queued again, because the database was away: %s", execution.run_id, error)
+        log.warning("Run %s is queued again, because the database was unavailable: %s", execution.run_id, error)
         hand_over(execution, attempts=F("attempts") + 1)  # so that an error that repeats itself ends the run
         return
     if execution.is_interrupted:
