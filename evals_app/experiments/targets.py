@@ -83,10 +83,13 @@ def live_versions(keys: list[str], owner_id: str) -> JSONObject:
 
 
 def resolve_target(experiment: Experiment, user: Caller) -> ResolvedAgent | Callee:
-    """Return the target of an experiment at the version with which it was created. Raise ApiError."""
+    """Return the target of an experiment at the version with which it was created.
+
+    Raise ApiError, and RoleRequired if the user may not run it.
+    """
     version_id: UUID | None = experiment.version_id
+    require_role(user, Role.EDITOR, experiment.target_owner_id)
     if experiment.target_type != Experiment.Target.AGENT:
-        require_role(user, Role.EDITOR, experiment.target_owner_id)
         version = str(version_id) if version_id else ""
         return find_callee(experiment.target_type, experiment.target_id, experiment.target_owner_id, version)
     try:

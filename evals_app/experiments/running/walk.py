@@ -109,6 +109,8 @@ class Walk:
         collected = self.collect(may_score=may_start) + self.failed_to_start
         if collected:
             count_so_far(experiment)
+            if self.failed_to_start and not self.begin():  # what fails an item may fail all of them
+                return True
             self.failed_to_start = 0
         reason = stop_reason(experiment, self.scoring.spent)
         open_count = experiment.results.filter(state=ExperimentResult.State.RUNNING).count()

@@ -336,7 +336,22 @@ def test_an_experiment_runs_with_the_rights_that_its_user_has_now(editor, agent)
 
     experiment.refresh_from_db()
     assert (experiment.status, AgentRun.objects.count()) == ("failed", 0)
-    assert "not found" in experiment.error
+    assert experiment.error == "This needs the Editor role in Shared."
+
+
+def test_an_experiment_fails_when_its_user_may_run_no_more(editor, agent):
+    experiment = new_experiment(make_dataset(*"123456"), editor, agent, maxConcurrency=1)
+    running = Walk(experiment, None)
+    running.begin()
+    running.step()
+    editor.memberships.update(role="viewer")
+
+    running.work(20)
+
+    experiment.refresh_from_db()
+    assert experiment.status == "failed"
+    assert "role" in experiment.error
+    assert experiment.failed_count < 5
 
 
 def test_bars_decide_about_the_verdict(editor, agent):
