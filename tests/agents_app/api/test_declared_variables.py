@@ -152,4 +152,4 @@ def test_a_comparison_lists_the_paths_of_the_first_declarations():
     (section,) = build_sections({}, {"requestContextSchema": SCHEMA})
 
     assert section.label == "Variables"
-    assert [(row.path, row.old) for row in section.paths] == [("properties", None), ("required", None), ("type", None)]
+    assert [(row.path, row.old) for row in section.paths] == [("tone", None), ("name", None), ("required", None)]

@@ -200,6 +200,7 @@ def test_columns_are_added_and_removed_during_an_answer(visit, slow, ask):
     expect(page.get_by_label("Version in column 3")).to_be_focused()
     expect(page.locator(".answer-text").last).to_contain_text("Nobody there knew", **SLOW)
     page.get_by_role("button", name="Remove unsaved text").press("Enter")
+    expect(page.locator(".trial")).to_have_count(2)
     page.get_by_role("button", name="Remove v1").click()
     expect(page.locator(".trial")).to_have_count(1)
     page.get_by_role("button", name="Stop").click()

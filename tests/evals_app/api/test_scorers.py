@@ -2,6 +2,7 @@
 
 import pytest
 from cachetools import TTLCache
+from django.utils import timezone
 
 from agentcms.cache import SizeLimitedCache
 from evals_app.scorers.table import scorer_table
@@ -175,7 +176,8 @@ def test_a_run_is_a_trace(publisher, run):
 def test_the_scores_of_an_experiment_are_those_of_a_run_with_its_id(publisher, stranger):
     experiment = ended(make_dataset("One", "Two", "Three", owner_id="support"), [0.5, 0.75, None])
     unscored = {"scorerId": "polite", "scorerName": "Polite", "score": None, "error": "No connection."}
-    for result in experiment.results.filter(error__isnull=True):
+    for result in sorted(experiment.results.filter(error__isnull=True), key=lambda result: result.output):
+        result.completed_at = timezone.now()
         result.scores = [unscored, *result.scores, {"scorerId": "own", "score": 0, "version": 2}]
         result.save()
     path = f"/api/scores/run/{experiment.pk}"

@@ -23,7 +23,7 @@ from tools_app.acp.limits import Limits
 from tools_app.acp.permissions import Decisions
 from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.table import AcpRecord
-from tools_app.acp.turn import Turn
+from tools_app.acp.turn import PromptTurn
 from django.conf import settings
 
 command, program, folder, seconds = sys.argv[1:]
@@ -34,7 +34,7 @@ record = AcpRecord(1, "a", "A", "", command, "", False, "first_option", Limits()
 async def main():
     process = AgentProcess(record, Path(folder))
     await process.start()
-    turn = Turn(lambda update: print(update.text, flush=True), Decisions("first_option", False))
+    turn = PromptTurn(lambda update: print(update.text, flush=True), Decisions("first_option", False))
     await process.prompt([f"hang {seconds}"], turn)
 
 asyncio.run(main())
