@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
-from runs_app import tracing
 from runs_app.approvals.segments import Segment, changed_arguments, deferred_results, processed_parts
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.building.structured_output import output_types
@@ -27,6 +26,7 @@ from runs_app.resolution import ResolvedAgent
 from runs_app.thread_signals.delivered import delivered_keys
 from runs_app.thread_signals.woken_input import SIGNALS, messages_of_woken
 from runs_app.tool_mocks.capability import experiment_tools
+from runs_app.tracing import run_spans
 
 if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent
@@ -149,7 +149,7 @@ def model_run_context(
         usage=segment.usage,
         usage_limits=limits,
         infer_name=False,
-        capabilities=[*(tracing.instrumentation() or ()), *experiment_tools(run.input)] or None,
+        capabilities=[*(run_spans.instrumentation() or ()), *experiment_tools(run.input)] or None,
         # A call of a tool of the API client ends the run.
         toolsets=[ExternalToolset(client_tools, id="client-tools")] if client_tools else None,
     )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from runs_app import tracing
 from runs_app.approvals.segments import Segment, load_segment
 from runs_app.engine import leases
 from runs_app.engine.execution.agent import run_agent
@@ -22,6 +21,7 @@ from runs_app.engine.thread_pools import run_db
 from runs_app.events.durable_recorder import WrittenEvents, load_written_events
 from runs_app.exceptions import JournalError, RunError
 from runs_app.models import AgentRun
+from runs_app.tracing import run_spans
 
 if TYPE_CHECKING:
     from runs_app.engine.engine import Engine
@@ -31,9 +31,9 @@ MAX_LOST_PROCESSES = 3  # in one step of a durable run, which may be what stops 
 
 async def execute_run(engine: Engine, run: AgentRun, tree: RunTree | None = None) -> RunResult:
     """Execute a run and write its end. A durable run may instead be handed over to another process."""
-    async with tracing.run_span(run) as span:
+    async with run_spans.run_span(run) as span:
         result = await execute_in_span(engine, run, tree)
-        tracing.record_status(span, result.status)
+        run_spans.record_status(span, result.status)
         return result
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agentcms.tracing import exporting
 from agents_app.registry import Entry, Kind, registry, tool
 from runs_app.models import TraceRule
 from tests.factories import AgentFactory, member
@@ -61,6 +62,20 @@ def test_no_text_is_exported(agent, flushed):
     assert collector.named("execute_tool lose-secret")[0].status.code == 2  # an error
     assert MARKER.encode() not in received(collector)
     assert b"gen_ai.tool.definitions" not in received(collector)
+
+
+def test_messages_are_not_converted_for_spans_without_texts(agent, flushed, monkeypatch):
+    ended = []
+    export = exporting.CountingExporter.export
+    monkeypatch.setattr(
+        exporting.CountingExporter, "export", lambda exporter, spans: ended.extend(spans) or export(exporter, spans)
+    )
+    run_agent(agent)
+
+    flushed()
+    attributes = {name: value for span in ended if span.name == "chat echo" for name, value in span.attributes.items()}
+    assert attributes["gen_ai.usage.input_tokens"] > 0
+    assert {"gen_ai.input.messages", "gen_ai.output.messages"}.isdisjoint(attributes)
 
 
 def test_no_text_of_a_failed_provider_is_exported(flushed):

@@ -85,7 +85,9 @@ def instrumentation() -> list[AbstractCapability[Any]]:
 def instrumentation_settings(tracer_provider: Any, with_content: bool) -> Any:
     from pydantic_ai.models.instrumented import InstrumentationSettings
 
-    return InstrumentationSettings(
+    from runs_app.tracing.instrumentation import SettingsWithoutMessages
+
+    return (InstrumentationSettings if with_content else SettingsWithoutMessages)(
         tracer_provider=tracer_provider,
         include_content=with_content,
         include_binary_content=False,
