@@ -10,6 +10,7 @@ from django.utils import timezone
 from agentcms.errors import ApiError
 from agents_app.editing.change_context import change
 from agents_app.registry import Entry, Kind, registry
+from evals_app.compare.pairs import compute_statistics
 from evals_app.datasets.changes import add_items
 from evals_app.experiments import jobs
 from evals_app.experiments.jobs import WALK
@@ -445,3 +446,17 @@ def test_a_cancelled_experiment_ends_without_a_place(editor, agent, settings):
 
     experiment.refresh_from_db()
     assert (experiment.status, jobs.slots.taken) == ("cancelled", 0)
+
+
+def test_a_comparison_is_complete_after_a_version_was_deleted(editor, agent):
+    dataset = make_dataset(*"123", scorer_keys=["answer-length"])
+    before = run_experiment(dataset, editor, agent)
+    agent.instructions = "Be brief."
+    agent.save()
+    after = run_experiment(dataset, editor, agent)
+    agent.versions.get(version_number=1).delete()
+
+    statistics = compute_statistics(before, after)
+
+    assert (before.version_number, after.version_number) == (1, 2)
+    assert statistics["scorers"]["answer-length"]["pairs"] == 3
