@@ -77,6 +77,16 @@ class Walk:
 
     def begin(self) -> bool:
         """Find the target and mark the experiment as running. Return False if it cannot run."""
+        if not self.find_target():
+            return False
+        experiment = self.experiment
+        rows = Experiment.objects.filter(pk=experiment.pk, status=Experiment.Status.PENDING)
+        rows.update(status=Experiment.Status.RUNNING, started_at=timezone.now())
+        experiment.refresh_from_db(fields=["status", "started_at"])
+        return True
+
+    def find_target(self) -> bool:
+        """Look up what the user may run now. Return False if it is nothing: the experiment has failed then."""
         experiment = self.experiment
         try:
             target = targets.resolve_target(experiment, self.user)
@@ -87,9 +97,6 @@ class Walk:
             self.calls = self.calls or Calls(experiment, target)
         else:
             self.agent = target
-        rows = Experiment.objects.filter(pk=experiment.pk, status=Experiment.Status.PENDING)
-        rows.update(status=Experiment.Status.RUNNING, started_at=timezone.now())
-        experiment.refresh_from_db(fields=["status", "started_at"])
         return True
 
     @property
@@ -109,7 +116,7 @@ class Walk:
         collected = self.collect(may_score=may_start) + self.failed_to_start
         if collected:
             count_so_far(experiment)
-            if self.failed_to_start and not self.begin():  # what fails an item may fail all of them
+            if self.failed_to_start and not self.find_target():  # what fails an item may fail all of them
                 return True
             self.failed_to_start = 0
         reason = stop_reason(experiment, self.scoring.spent)
