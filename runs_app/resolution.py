@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agentcms.cache import SizeLimitedCache
+from agentcms.tracing import spans
 from agents_app.configuration.acp_agents import find_acp_entry, names_acp_agent
 from agents_app.configuration.references import (
     FIELD_KINDS,
@@ -133,6 +134,7 @@ class ResolvedAgent:
             *sorted(registry.staff_revision(kind) for kind in kinds),
             registry.staff_revision(Kind.ACP_AGENT) if names_acp_agent(self.configuration) else "",
             *sub_agents.items,
+            spans.is_tracing(),
         )
         return _built_agents.get_or_create(key, lambda: self._build(sub_agents))
 

@@ -52,6 +52,7 @@ from runs_app.response_cache.key import model_identity
 from runs_app.response_cache.options import PROCESSOR_KEY, parse_agent_options
 from runs_app.thread_signals.inbox import Inbox
 from runs_app.thread_signals.turns import Turns
+from runs_app.tracing import run_spans
 
 __all__ = ["BuiltAgent", "build"]
 
@@ -194,6 +195,7 @@ class AgentBuilder:
 
     def capabilities(self) -> Iterator[AbstractCapability[RunDeps]]:
         """Yield the capabilities of the agent. The first is the outermost."""
+        yield from run_spans.instrumentation()
         yield from self.memory()
         yield Inbox()
         if processors := self.processors("inputProcessors"):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -66,30 +65,9 @@ def allows_content(owner_id: str) -> bool:
     return not TraceRule.objects.filter(owner_id=owner_id, allows_content=False).exists()
 
 
-def instrumentation() -> list[AbstractCapability[Any]]:
-    """Return the capability that makes the spans of a run of pydantic-ai, or nothing while tracing is off.
+def instrumentation() -> Iterator[AbstractCapability[Any]]:
+    """Yield the capability that makes the spans of an agent's runs, or nothing while tracing is off."""
+    if spans.is_tracing():
+        from runs_app.tracing.instrumentation import RunInstrumentation, current_settings
 
-    It belongs to one run. An agent that was built may serve others later.
-    """
-    if not spans.is_tracing():
-        return []
-    from pydantic_ai.capabilities import Instrumentation
-
-    from agentcms.tracing import tracer_provider
-
-    options = instrumentation_settings(tracer_provider.get_provider(), tracer_provider.allows_content())
-    return [Instrumentation(settings=options)]
-
-
-@cache
-def instrumentation_settings(tracer_provider: Any, with_content: bool) -> Any:
-    from pydantic_ai.models.instrumented import InstrumentationSettings
-
-    from runs_app.tracing.instrumentation import SettingsWithoutMessages
-
-    return (InstrumentationSettings if with_content else SettingsWithoutMessages)(
-        tracer_provider=tracer_provider,
-        include_content=with_content,
-        include_binary_content=False,
-        include_model_request_parameters=False,
-    )
+        yield RunInstrumentation(settings=current_settings())

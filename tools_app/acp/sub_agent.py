@@ -30,6 +30,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.journaled import Journaled
 from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import RunError
+from runs_app.tracing import run_spans
 from tools_app.acp.connection.prompts import Prompt, PromptResult
 from tools_app.acp.errors import AcpError
 from tools_app.acp.reports import find_work_place, report
@@ -59,7 +60,7 @@ def build_sub_agent(entry: Entry) -> BuiltAgent:
         deps_type=RunDeps,
         toolsets=[FunctionToolset([tool], id=TOOLSET_ID)],
         output_type=[str, DeferredToolRequests],
-        capabilities=[Journaled()],
+        capabilities=[*run_spans.instrumentation(), Journaled()],
     )
     return BuiltAgent(agent, {}, (), False, f"acp/{entry.target}", {}, {tool.name: tool})
 

@@ -26,7 +26,6 @@ from runs_app.resolution import ResolvedAgent
 from runs_app.thread_signals.delivered import delivered_keys
 from runs_app.thread_signals.woken_input import SIGNALS, messages_of_woken
 from runs_app.tool_mocks.capability import experiment_tools
-from runs_app.tracing import run_spans
 
 if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent
@@ -149,7 +148,7 @@ def model_run_context(
         usage=segment.usage,
         usage_limits=limits,
         infer_name=False,
-        capabilities=[*(run_spans.instrumentation() or ()), *experiment_tools(run.input)] or None,
+        capabilities=experiment_tools(run.input) or None,
         # A call of a tool of the API client ends the run.
         toolsets=[ExternalToolset(client_tools, id="client-tools")] if client_tools else None,
     )
