@@ -20,6 +20,8 @@ def test_a_tool_is_found_and_selected_by_keyboard(visit, api, served, shop_url, 
     create_agent(api, key)
     page = visit().goto(f"/agents/{key}#mcp-tools")
     tools = page.locator("#mcp-tools")
+    # Another process than that which answered above may have read the tools up to a second ago.
+    wait_until(lambda: page.reload() and tools.locator(f'[value="{key}_shipping_price"]').count(), 10, "the tools")
 
     search = tools.get_by_label("Search tools")
     search.focus()
