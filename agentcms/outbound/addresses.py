@@ -52,7 +52,7 @@ def validate_url(url: str) -> None:
         validate_host_name(host)
         return
     if not is_allowed_address(address):
-        raise AddressRefused(private_address_message(host, address), "private_address")
+        raise AddressRefused(private_address_message(host), "private_address")
 
 
 def ascii_host(url: str, host: str) -> str:
@@ -76,9 +76,11 @@ def validate_host_name(host: str) -> None:
         raise AddressRefused(INVALID_HOST_MESSAGE.format(host=host), "url")
 
 
-def private_address_message(host: str, address: Address) -> str:
+def private_address_message(host: str) -> str:
+    """Return the error of a host. It leaves out the address of a name: users must not learn those of the network."""
     return (
-        f"'{host}' is not allowed: {address} is a private address. Add its network to OUTBOUND_NETWORKS to allow it."
+        f"'{host}' is not allowed: it is a private address or a name of one. "
+        "Add its network to OUTBOUND_NETWORKS to allow it."
     )
 
 

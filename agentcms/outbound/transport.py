@@ -6,6 +6,7 @@ Imports the HTTP client, which is heavy. Import this module only where a request
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,8 @@ import httpx2
 
 from agentcms.outbound.addresses import Address, AddressRefused, is_allowed_address, private_address_message
 
+log = logging.getLogger(__name__)
+
 ResponseCheck = Callable[[httpx2.Response], Awaitable[httpx2.Response]]
 
 
@@ -37,7 +40,8 @@ class CheckedBackend(httpcore2.AnyIOBackend):
         addresses = await resolve_host(host, port)
         for address in addresses:
             if not is_allowed_address(address):
-                raise AddressRefused(private_address_message(host, address), "private_address")
+                log.warning("The connection to '%s' was refused: %s is a private address.", host, address)
+                raise AddressRefused(private_address_message(host), "private_address")
         for address in addresses[:-1]:
             try:
                 return await super().connect_tcp(str(address), port, *args, **kwargs)

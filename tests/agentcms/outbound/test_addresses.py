@@ -166,9 +166,16 @@ def test_a_name_with_a_private_address_is_refused_on_connect(echo_server):
         get(f"http://localhost:{echo_server}/")
 
 
-def test_one_private_address_of_several_is_refused():
-    with pytest.raises(AddressRefused, match=r"127\.0\.0\.1 is a private address"):
+def test_one_private_address_of_several_is_refused_and_only_logged(caplog):
+    with pytest.raises(AddressRefused) as error:
         get("http://models.example.org/", resolved=["1.1.1.1", "127.0.0.1"])
+
+    # Users see the error. They must not learn addresses of the network.
+    assert error.value.messages == [
+        "'models.example.org' is not allowed: it is a private address or a name of one. "
+        "Add its network to OUTBOUND_NETWORKS to allow it."
+    ]
+    assert "'models.example.org' was refused: 127.0.0.1 is a private address" in caplog.text
 
 
 def test_the_connection_uses_the_checked_address(echo_server, settings):

@@ -112,7 +112,7 @@ def test_private_addresses_are_refused(receiver, settings):
     job = deliver(RefundCallFactory())
 
     assert job.state == "failed"
-    assert "is a private address" in job.error
+    assert "is a private address or a name of one" in job.error
     assert receiver.requests == []
 
 
