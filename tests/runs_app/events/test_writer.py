@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
+from django.db.backends.signals import connection_created
 from django.utils import timezone
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
@@ -108,6 +110,35 @@ async def cancel_while_it_waits(future):
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
+
+
+def test_runs_that_follow_each_other_share_the_connection_of_the_writer(monkeypatch):
+    opened = []
+    monkeypatch.setattr(writer, "CONNECTION_IDLE", 0)
+    agent = AgentFactory()
+    wait_for_end(start_run(agent, member("editor")))
+    wait_until(lambda: not get_engine().writer.runs, 10, "the end of the run")
+
+    def note(**kwargs):
+        opened.append(threading.current_thread().name)
+
+    connection_created.connect(note)
+    monkeypatch.setattr(writer, "CONNECTION_IDLE", 60)
+    for _ in range(3):
+        wait_for_end(start_run(agent, member("editor")))
+        wait_until(lambda: not get_engine().writer.runs, 10, "the end of the run")
+
+    assert opened.count("run-writer") <= 1
+
+
+def test_the_writer_closes_its_connection_after_a_while_without_runs(monkeypatch):
+    closed = threading.Event()
+    monkeypatch.setattr(writer, "CONNECTION_IDLE", 0.05)
+    monkeypatch.setattr(writer, "connection", SimpleNamespace(close=closed.set))
+
+    wait_for_end(start_run(AgentFactory(), member("editor")))
+
+    assert closed.wait(10)
 
 
 def test_a_cancelled_task_leaves_the_runs_of_the_same_commit_alone():
