@@ -180,6 +180,17 @@ def test_only_editors_who_see_the_experiment_review_and_retry(client, editor):
     assert "<summary" not in text(client.get(f"/experiments/{mine.pk}")).split('id="experiment"')[1]
 
 
+def test_the_error_of_a_scorer_can_be_read_whole(client, editor):
+    error = f"The model said: {'too much, ' * 20}and stopped."
+    score = {"scorerId": "exact", "scorerName": "Exact match", "score": None, "error": error}
+    experiment = ended(make_dataset("First", owner_id="support"), [0.5])
+    experiment.results.update(scores=[score])
+
+    page = text(client.get(f"/experiments/{experiment.pk}"))
+
+    assert f'<summary>Whole error</summary><span dir="auto">{error}</span>' in page
+
+
 @pytest.mark.usefixtures("idle_engine")
 def test_answers_whose_scorer_failed_are_listed_and_scored_again(client, editor, agent):
     dataset = make_dataset("First question", "Second question", owner_id="support", scorer_keys=["exact"])
