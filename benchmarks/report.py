@@ -274,7 +274,16 @@ def agent_runs_section(parts: Figures) -> list[str]:
             lines.append(f"{row} | {m['reference_ms']:.0f} |")
     loads = ", ".join(f"{figures['load']:.0f} on {name}" for name, figures in parts["agent-runs"].items())
     lines += ["", f"Load of the machine by all programs: {loads}. A load above its cores inflates every figure."]
-    return [*lines, "", *piece_lines(parts["agent-runs"]), ""]
+    return [*lines, *library_lines(parts), "", *piece_lines(parts["agent-runs"]), ""]
+
+
+def library_lines(parts: Figures) -> list[str]:
+    """Return what the agent library alone costs, below which no run can be."""
+    if "agent-library" not in parts:
+        return []
+    return [
+        f"pydantic-ai and the client of its provider alone need {parts['agent-library']['cpu']:.1f} ms for such an answer."
+    ]
 
 
 def piece_lines(databases: Figures) -> list[str]:
