@@ -281,9 +281,8 @@ def library_lines(parts: Figures) -> list[str]:
     """Return what the agent library alone costs, below which no run can be."""
     if "agent-library" not in parts:
         return []
-    return [
-        f"pydantic-ai and the client of its provider alone need {parts['agent-library']['cpu']:.1f} ms for such an answer."
-    ]
+    cpu = parts["agent-library"]["cpu"]
+    return [f"pydantic-ai and the client of its provider alone need {cpu:.1f} ms for such an answer."]
 
 
 def piece_lines(databases: Figures) -> list[str]:
