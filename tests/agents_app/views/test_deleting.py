@@ -44,7 +44,7 @@ def test_a_deleted_agent_is_in_the_trash(publisher, agent):
 def test_the_question_says_what_happens_to_runs(publisher, agent):
     html = publisher.get(reverse("agents:delete", args=[agent.pk])).content.decode()
 
-    assert "Its runs, conversations and saved inputs are deleted now." in html
+    assert "Its runs and saved inputs are deleted now." in html
     assert "removed after 30 days" in html
 
 
