@@ -9,7 +9,7 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import defaults
-from django_htmx.http import HttpResponseClientRefresh
+from django_htmx.http import HttpResponseClientRefresh, trigger_client_event
 
 from agentcms.api.exceptions import api_error
 from agentcms.api.renderers import encode_json
@@ -30,7 +30,11 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
         if is_htmx(request):
             return HttpResponseClientRefresh()
         return render_error(request, error, lambda: render(request, "409.html", {"reason": error.error}))
-    return render_error(request, error, lambda: defaults.permission_denied(request, exception))
+    response = render_error(request, error, lambda: defaults.permission_denied(request, exception))
+    if is_htmx(request) and str(exception):
+        detail = {"target": "body", "message": error.error, "kind": "fault"}
+        return trigger_client_event(response, "permission-denied", detail)
+    return response
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

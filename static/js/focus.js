@@ -1,4 +1,5 @@
-// After htmx has replaced a part of the page: open new dialogs, and keep the focus near the place where it was.
+// After htmx has replaced a part of the page, or loaded it again: open new dialogs, and keep the focus near the place where
+// it was.
 
 (() => {
   "use strict";
@@ -51,5 +52,43 @@
       find("[data-focus]", root) ||
       (root instanceof Element && root !== page ? root : find("#main"))
     );
+  }
+
+  // --- an action after which the server loads the same page again
+
+  const STORAGE_KEY = "agentcms:focus";
+
+  listen("htmx:after:request", ({ detail: { ctx } }) => {
+    const { redirect, refresh } = ctx.hx ?? {};
+    const target = redirect ? new URL(redirect, location.href).pathname : refresh === "true" && location.pathname;
+    if (target !== location.pathname) return;
+    const dialogOfRequest = ctx.sourceElement.closest("#dialogs > dialog");
+    const opener = dialogOfRequest ? openerOf(dialogOfRequest)?.element : document.activeElement;
+    storeReturn([opener?.id, opener?.dataset?.opens].filter(Boolean));
+  });
+
+  function storeReturn(ids) {
+    try {
+      sessionStorage.setItem(STORAGE_KEY, JSON.stringify({ path: location.pathname, ids }));
+    } catch {
+      // Storage is blocked: the page starts at its beginning.
+    }
+  }
+
+  function takeReturn() {
+    try {
+      const stored = JSON.parse(sessionStorage.getItem(STORAGE_KEY));
+      sessionStorage.removeItem(STORAGE_KEY);
+      return stored?.path === location.pathname ? stored.ids : null;
+    } catch {
+      return null;
+    }
+  }
+
+  const ids = takeReturn();
+  if (ids) {
+    const element = ids.map((id) => document.getElementById(id)).find(Boolean) ?? find("#main");
+    focusIfLost(element);
+    element.scrollIntoView({ block: "nearest" });
   }
 })();

@@ -32,10 +32,9 @@
   });
 
   // Each event in HX-Trigger that has a message becomes a toast.
-  listen("htmx:finally:request", (event) => {
-    const events = parseTrigger(event.detail.ctx?.hx?.trigger);
-    Object.values(events).forEach((detail) => detail?.message && showToast(detail));
-  });
+  listen("htmx:finally:request", (event) => messagesOf(event.detail.ctx).forEach(showToast));
+
+  const messagesOf = (ctx) => Object.values(parseTrigger(ctx?.hx?.trigger)).filter((detail) => detail?.message);
 
   // HX-Trigger is a JSON object of events and their details, or a list of names. Return an object.
   function parseTrigger(header) {
@@ -87,7 +86,7 @@
 
   const ERROR_MESSAGES = {
     401: "You have been signed out. Sign in again. Your text is stored in this browser.",
-    403: "Your role does not allow this, or the page is out of date. Reload the page and try again.",
+    403: "Your role does not allow this. Reload the page to see what you may do.",
     404: "This no longer exists. Reload the page.",
     413: "This is too large to save. Shorten it and try again.",
     429: "Too many requests. Wait a moment and try again.",
@@ -96,6 +95,7 @@
   const UNREACHABLE_MESSAGE = "The server cannot be reached. Your text is stored in this browser.";
 
   listen("htmx:response:error", (event) => {
+    if (messagesOf(event.detail.ctx).length) return; // the response says what is wrong
     const { status } = event.detail.ctx.response;
     const message = ERROR_MESSAGES[status] || (status >= 500 && SERVER_ERROR_MESSAGE);
     if (message) showToast({ message, kind: "fault" });

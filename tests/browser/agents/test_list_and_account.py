@@ -113,6 +113,7 @@ def test_a_key_is_created_and_revoked(visit):
     question.get_by_role("button", name=f"Revoke “{name}”").click()
 
     expect(page.locator("tr", has_text=name)).to_contain_text("Revoked")
+    expect(page.locator("tr", has_text=name)).to_be_focused()
     expect(page.locator(".toast")).to_contain_text("It no longer works.")
     expect(page.locator("#token")).to_have_count(0)
     assert visitor.console == []

@@ -1,0 +1,62 @@
+"""The response to a form without a valid CSRF token, such as one that was open for very long."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import render, resolve_url
+from django_htmx.http import trigger_client_event
+
+from agentcms.api.renderers import encode_json
+from agentcms.errors import Forbidden
+from agentcms.web.dialogs import is_htmx
+from agentcms.web.posted_fields import posted_fields
+
+FOREIGN_REASONS = ("Origin checking failed", "Referer checking failed")  # how the reason for a form of another site begins
+SECRET_WORDS = ("password", "secret", "token", "key")
+TOO_OLD_MESSAGE = "This page was open for too long. Nothing was changed. Try again."
+
+
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Say that the form is too old, or that the user is signed out, and show what was typed.
+
+    The response has a new token: what a page sends again by htmx is then accepted.
+    """
+    get_token(request)
+    if request.path.startswith("/api/"):
+        error = Forbidden(f"CSRF Failed: {reason}", "csrf_failed")
+        return HttpResponse(encode_json(error.body), "application/json", error.status)
+    if is_htmx(request):
+        if not request.user.is_authenticated:
+            return redirect_to_login(form_page(request))
+        detail = {"target": "body", "message": TOO_OLD_MESSAGE, "kind": "fault"}
+        return trigger_client_event(HttpResponse(status=403), "page-too-old", detail)
+    is_foreign = reason.startswith(FOREIGN_REASONS)
+    context = {
+        "is_foreign": is_foreign,
+        "is_sign_in": request.path == resolve_url(settings.LOGIN_URL),
+        "texts": [] if is_foreign else typed_texts(request),
+        "back": form_page(request),
+    }
+    return render(request, "403_csrf.html", context, status=403)
+
+
+def form_page(request: HttpRequest) -> str:
+    """Return the path of the page with the form, or the first page."""
+    url = urlsplit(request.headers.get("Referer", ""))
+    if url.netloc != request.get_host() or not url.path.startswith("/") or url.path.startswith("//"):
+        return resolve_url(settings.LOGIN_REDIRECT_URL)
+    return f"{url.path}?{url.query}" if url.query else url.path
+
+
+def typed_texts(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return labels and texts of the submitted fields, without secrets."""
+    return [
+        (name.replace("_", " ").replace("-", " ").capitalize(), text)
+        for name, text in posted_fields(request)
+        if text.strip() and not any(word in name.lower() for word in SECRET_WORDS)
+    ]

@@ -1,0 +1,79 @@
+"""What a form without a valid CSRF token gets: the reason, and the text that was typed."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from tests.factories import AgentFactory, UserFactory
+
+TYPED = {"name": "Night porter", "instructions": "Greet guests.\nAnswer briefly.", "api_key": "hidden-value"}
+
+
+@pytest.fixture
+def browser() -> Client:
+    return Client(enforce_csrf_checks=True)
+
+
+def post(browser: Client, **headers: str) -> Any:
+    return browser.post(reverse("agents:create"), TYPED, headers={"Referer": "http://testserver/new-agent", **headers})
+
+
+def test_an_old_form_shows_what_was_typed(browser, db):
+    browser.force_login(UserFactory())
+
+    response = post(browser)
+
+    page = response.content.decode()
+    assert response.status_code == 403
+    assert "This page was open for too long" in page
+    assert "role" not in page.partition("<main")[2].partition("</main>")[0]
+    assert "Greet guests.\nAnswer briefly." in page
+    assert 'href="/new-agent"' in page
+    assert "hidden-value" not in page
+
+
+def test_a_form_after_the_end_of_the_session_leads_to_the_sign_in(browser, db):
+    page = post(browser).content.decode()
+
+    assert "You have been signed out" in page
+    assert "Answer briefly." in page
+
+
+def test_htmx_can_repeat_a_request_with_the_new_token(browser, db):
+    browser.force_login(UserFactory())
+    agent = AgentFactory()
+
+    response = browser.post(reverse("agents:edit", args=[agent.pk]), TYPED, headers={"HX-Request": "true"})
+
+    (detail,) = json.loads(response["HX-Trigger"]).values()
+    assert response.status_code == 403
+    assert detail["message"] == "This page was open for too long. Nothing was changed. Try again."
+    assert "csrftoken" in response.cookies
+
+
+def test_htmx_without_a_session_gets_the_sign_in_page(browser, db):
+    response = post(browser, **{"HX-Request": "true"})
+
+    assert response.status_code == 302
+    assert response["Location"].startswith(reverse("login"))
+
+
+def test_the_text_of_another_site_is_not_shown(browser, db):
+    browser.force_login(UserFactory())
+
+    page = post(browser, Origin="https://evil.example").content.decode()
+
+    assert "The form came from another address" in page
+    assert "Greet guests" not in page
+
+
+def test_an_old_sign_in_form_does_not_show_the_password(browser, db):
+    fields = {"username": "ann", "password": "a-long-enough-password-7"}
+
+    page = browser.post(reverse("login"), fields).content.decode()
+
+    assert "Open the page again to sign in." in page
+    assert fields["password"] not in page

@@ -1,0 +1,60 @@
+"""Forms whose CSRF token or session is gone: nothing that was typed is lost, and the page says what to do."""
+
+import uuid
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.agents.test_editor import append_text, instructions, stored
+
+
+def test_a_save_without_the_cookie_is_accepted_when_it_is_repeated(visit: Any, fresh: str, api: Any):
+    visitor = visit(own_session=True)
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Smile.")
+    visitor.context.clear_cookies(name="csrftoken")
+
+    page.get_by_role("button", name="Save draft").click()
+
+    toast = page.locator(".toast-fault")
+    expect(toast).to_contain_text("This page was open for too long. Nothing was changed. Try again.")
+    expect(toast).not_to_contain_text("role")
+    expect(instructions(page)).to_contain_text("Smile.")
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
+    assert stored(api, fresh)["instructions"].endswith(" Smile.")
+
+
+def test_a_save_without_any_cookie_leads_to_the_sign_in(visit: Any, fresh: str):
+    visitor = visit(own_session=True)
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Smile.")
+    visitor.context.clear_cookies()
+
+    page.get_by_role("button", name="Save draft").click()
+
+    expect(page.locator(".toast-fault")).to_contain_text("You have been signed out.")
+    expect(page.get_by_role("link", name="Sign in in a new tab")).to_be_visible()
+    visitor.page = visitor.open()
+    visitor.sign_in("publisher")
+    page = visitor.goto(f"/agents/{fresh}")
+    page.get_by_role("button", name="Restore").click()
+    expect(instructions(page)).to_contain_text("Smile.")
+
+
+def test_a_new_agent_without_the_cookie_is_not_lost(visit: Any):
+    visitor = visit(own_session=True)
+    page = visitor.goto("/new-agent")
+    name = f"Late {uuid.uuid4().hex[:6]}"
+    page.get_by_label("Name", exact=True).fill(name)
+    append_text(page, "Find me.")
+    visitor.context.clear_cookies(name="csrftoken")
+
+    page.get_by_role("button", name="Create and publish v1").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("This page was open for too long")
+    expect(page.get_by_text("Find me.")).to_be_visible()
+    page.get_by_role("link", name="Open the page again").click()
+    page.get_by_role("button", name="Restore").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value(name)
+    expect(instructions(page)).to_contain_text("Find me.")
