@@ -22,7 +22,12 @@ ACCOUNTS = {
     "editor": ["--owner", "", "--role", "editor"],
     "viewer": ["--owner", "", "--role", "viewer"],
     "python": ["--owner", "python", "--role", "publisher"],  # sees only its own agents
-    "maya": ["--owner", "python", "--role", "manager"],  # a user of the demo data, in the examples of the Python client
+    "maya": [
+        "--owner",
+        "python",
+        "--role",
+        "manager",
+    ],  # a user of the demo data, in the examples of the Python client
 }
 # One process for all: each start of Django takes a second.
 CREATE_ACCOUNTS = """

@@ -16,7 +16,10 @@ from agentcms.errors import Forbidden
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
 
-FOREIGN_REASONS = ("Origin checking failed", "Referer checking failed")  # how the reason for a form of another site begins
+FOREIGN_REASONS = (
+    "Origin checking failed",
+    "Referer checking failed",
+)  # how the reason for a form of another site begins
 SECRET_WORDS = ("password", "secret", "token", "key")
 TOO_OLD_MESSAGE = "This page was open for too long. Nothing was changed. Try again."
 

@@ -23,7 +23,7 @@ LABEL_PADDING = 14
 
 
 class Bar(NamedTuple):
-    """A bar with a label if it fits, and a description for screen readers."""
+    """A bar with a label if it fits, and a description for screen readers. A short period also has a name and a length."""
 
     x: float
     y: float
@@ -32,6 +32,8 @@ class Bar(NamedTuple):
     is_current: bool
     label: str
     description: str
+    number: int = 0
+    duration: str = ""
 
 
 class Curve(NamedTuple):
@@ -49,10 +51,12 @@ def build_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> dict[str,
     moves = [*agent.activations.values_list("to_version_number", "created_at")[: MAX_PERIODS + 1]][::-1]
     omits_periods = len(moves) > MAX_PERIODS
     moves = moves[-MAX_PERIODS:]
-    weeks = weekly_bars(summaries, now)
+    weeks, spans = weekly_bars(summaries, now), live_bars(moves, now)
     return {
         "width": CHART_WIDTH,
-        "spans": live_bars(moves, now),
+        "spans": spans,
+        "has_short_periods": not all(bar.label for bar in spans),
+        "stored_numbers": {summary.number for summary in summaries},
         "since": format_day(moves[0][1], now) if moves else "",
         "omits_periods": omits_periods,
         "sizes": instructions_curve(instruction_sizes(agent, sample_hashes(summaries))),
@@ -89,11 +93,26 @@ def share_width(seconds: Sequence[float], min_widths: Sequence[float]) -> list[f
 def live_bar(number: int, x: float, width: float, at: datetime, end: datetime | None, now: datetime) -> Bar:
     """Return the bar of a period in which a version was live. No end means that it is still live."""
     start = format_day(at, now)
-    description = f"v{number} from {start} to {format_day(end, now)}" if end else f"v{number} live since {start}"
+    description = f"v{number} live since {start}"
+    if end:
+        until = format_day(end, now)
+        when = f"on {start} for {format_duration(end - at)}" if until == start else f"from {start} to {until}"
+        description = f"v{number} {when}"
     label = f"v{number}" if end else f"v{number} live"
     if end and width < label_width(label):
         label = ""
-    return Bar(x, 4, round(max(width - 2, 2), 1), 22, end is None, label, description)
+    duration = format_duration(end - at) if end else ""
+    return Bar(x, 4, round(max(width - 2, 2), 1), 22, end is None, label, description, number, duration)
+
+
+def format_duration(duration: timedelta) -> str:
+    """Return a duration in its largest unit: "3 s", "5 min", "2 h", "12 days"."""
+    seconds = max(int(duration.total_seconds()), 0)
+    for unit, length in ((" days", 86_400), (" h", 3600), (" min", 60)):
+        if seconds >= length:
+            count = seconds // length
+            return f"{count}{unit if count > 1 else unit.removesuffix('s')}"
+    return f"{seconds} s"
 
 
 def label_width(label: str) -> float:

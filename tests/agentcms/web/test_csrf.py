@@ -1,4 +1,4 @@
-"""What a form without a valid CSRF token gets: the reason, and the text that was typed."""
+"""Responses to forms without a valid CSRF token: the reason, and the text that was typed."""
 
 import json
 from typing import Any

@@ -54,6 +54,20 @@ def test_short_spans_are_visible_and_live_has_a_label():
     assert bars[-1].x + bars[-1].width <= CHART_WIDTH
 
 
+def test_a_short_span_has_its_duration():
+    ends = [timedelta(seconds=3), timedelta(minutes=5), timedelta(hours=2), timedelta(days=1)]
+    starts = [NOW - timedelta(days=40), *(NOW - timedelta(days=40) + end for end in ends)]
+    bars = live_bars([*enumerate(starts, 1), (6, NOW - timedelta(days=38))], NOW)
+
+    assert [(bar.number, bar.label, bar.duration) for bar in bars[:3]] == [
+        (1, "", "3 s"),
+        (2, "", "4 min"),
+        (3, "", "1 h"),
+    ]
+    assert bars[0].description == "v1 on 9 October for 3 s"
+    assert bars[4].duration == "1 day"
+
+
 def test_a_clock_that_went_back_gives_no_negative_width():
     bars = live_bars([(1, NOW), (2, NOW - timedelta(days=1)), (3, NOW + timedelta(days=1))], NOW)
 

@@ -124,10 +124,17 @@ def test_without_pruned_versions_there_is_no_hint(publisher, story):
     assert "pruned" not in page_words(page(publisher, "list", story))
 
 
+def test_short_periods_have_links_with_their_durations(publisher, story):
+    text = page(publisher, "list", story)
+
+    assert "Short: v1 for 0 s" in page_words(text)
+    assert f'<a href="/agents/{story.pk}/versions/1">v1</a> for 0 s' in text.content.decode()
+
+
 def test_charts_have_text_alternatives(publisher, story):
     text = page(publisher, "list", story).content.decode()
 
-    assert "Live versions over time: v1 from" in text
+    assert "Live versions over time: v1 on" in text
     assert "v3 live since" in text
     assert "Characters in the instructions: from v1, 29 to v3, 36." in text
     assert "Stored versions per week: 0 11 weeks ago" in text
