@@ -73,9 +73,7 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
         "prefix",
         "user",
         "max_role",
-        "realm_owner",
-        "resource",
-        "created_at",
+        "serves",
         "expires_at",
         "last_used_at",
         "valid",
@@ -156,6 +154,12 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
     @admin.display(description="Max role")
     def max_role(self, key: ApiKey) -> str:
         return key.get_role_display() if key.role else "same as user"
+
+    @admin.display(description="Serves", ordering="realm_owner")
+    def serves(self, key: ApiKey) -> str:
+        """Return whose conversations the key reaches: of its user, or of the end users of a team."""
+        team = "the user" if key.realm_owner is None else key.realm_owner or SHARED_LABEL
+        return f"{team}, only {key.resource}" if key.resource else team
 
     @admin.display(boolean=True)
     def valid(self, key: ApiKey) -> bool:

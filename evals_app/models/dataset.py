@@ -42,7 +42,7 @@ class Dataset(models.Model):
     tags = models.JSONField(default=list, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     target_type = models.CharField(max_length=16, blank=True, default="")
-    target_ids = models.JSONField(default=list, blank=True, help_text="The agents that the dataset is for.")
+    target_ids = models.JSONField("agents", default=list, blank=True, help_text="The agents that the dataset is for.")
     version = models.PositiveIntegerField(default=0, editable=False)
     item_count = models.PositiveIntegerField(default=0, editable=False)
     archived_at = models.DateTimeField(null=True, editable=False)

@@ -57,7 +57,7 @@ class Experiment(models.Model):
     metadata = models.JSONField(default=dict, blank=True)
 
     target_type = models.CharField(max_length=16, blank=True, default="", editable=False)
-    target_id = models.CharField(max_length=256, blank=True, default="", editable=False)
+    target_id = models.CharField("target ID", max_length=256, blank=True, default="", editable=False)
     target_owner_id = models.CharField(max_length=128, blank=True, default="", editable=False)
     target_state = models.CharField(
         "version asked for", max_length=16, blank=True, default="", editable=False, help_text="live, draft, version"
@@ -114,7 +114,7 @@ class Experiment(models.Model):
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
-    created_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    created_by_name = models.CharField("created by", max_length=150, blank=True, default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(null=True, editable=False)

@@ -23,11 +23,9 @@ class PendingCallAdmin(ReadOnlyAdmin):
         "tool",
         "agent_key",
         "owner_id",
-        "kind",
         "state",
         "requested_by_name",
         "decided_by_name",
-        "via",
         "created_at",
         "decided_at",
     )
@@ -55,7 +53,7 @@ class PendingCallAdmin(ReadOnlyAdmin):
         "answer_json",
         "created_at",
         "expires_at",
-        "run_id",
+        "run_key",
         "root_id",
         "segment",
         "call_id",
@@ -71,8 +69,8 @@ class PendingCallAdmin(ReadOnlyAdmin):
             return "–"
         return format_html('<a href="{0}">{0}</a>', reverse("runs:approval", args=[call.pk]))
 
-    @admin.display(description="Run")
-    def run_id(self, call: PendingCall) -> str:
+    @admin.display(description="Run ID")
+    def run_key(self, call: PendingCall) -> str:
         return str(call.run_id)
 
     @admin.display(description="Arguments")

@@ -47,7 +47,7 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
         "suspended_at",
         "finished_at",
         "is_delivery_due",
-        "run_id",
+        "run_key",
         "call_id",
         "call_key",
         "traceparent",
@@ -61,12 +61,12 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
         count = sum(cancel_task(task) for task in queryset)
         self.message_user(request, f"{count} {'task' if count == 1 else 'tasks'} cancelled.")
 
-    @admin.display(description="Run")
+    @admin.display(description="Run ID")
     def page(self, task: BackgroundTask) -> str:
         return format_html('<a href="{0}">{0}</a>', reverse("runs:view", args=[task.run_id]))
 
     @admin.display(description="Run ID")
-    def run_id(self, task: BackgroundTask) -> str:
+    def run_key(self, task: BackgroundTask) -> str:
         return str(task.run_id)
 
     @admin.display(description="Arguments")

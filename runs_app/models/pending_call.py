@@ -93,15 +93,17 @@ class PendingCall(models.Model):
     run = models.ForeignKey(
         AgentRun, models.DO_NOTHING, null=True, db_constraint=False, editable=False, related_name="pending_calls"
     )
-    root_id = models.UUIDField(editable=False, help_text="The run that a person or a program asked for.")
+    root_id = models.UUIDField(
+        "first run ID", editable=False, help_text="The run that a person or a program asked for."
+    )
     segment = models.PositiveIntegerField(editable=False)
-    call_id = models.CharField(max_length=192, editable=False)
+    call_id = models.CharField("call ID", max_length=192, editable=False)
     agent_key = models.CharField("agent ID", max_length=256, editable=False)
-    owner_id = models.CharField("owner", max_length=128, blank=True, default="", editable=False)
+    owner_id = models.CharField("team", max_length=128, blank=True, default="", editable=False)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
-    requested_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    requested_by_name = models.CharField("requested by", max_length=150, blank=True, default="", editable=False)
     realm_owner = models.CharField(
         max_length=128, null=True, editable=False, help_text="The owner whose end users asked. Null for users."
     )
@@ -125,7 +127,7 @@ class PendingCall(models.Model):
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
-    decided_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    decided_by_name = models.CharField("decided by", max_length=150, blank=True, default="", editable=False)
     decided_at = models.DateTimeField(null=True, editable=False)
     via = models.CharField(max_length=16, choices=Via, blank=True, default="", editable=False)
     reason = models.TextField(blank=True, default="", editable=False)

@@ -117,9 +117,9 @@ class AgentRun(models.Model):
     agent = models.ForeignKey(Agent, models.CASCADE, null=True, editable=False, related_name="runs")
     agent_key = models.CharField("agent ID", max_length=256, editable=False)
     # A child run belongs to the owner of its parent. Its agent may belong to another owner.
-    owner_id = models.CharField("owner", max_length=128, blank=True, default="", editable=False)
+    owner_id = models.CharField("team", max_length=128, blank=True, default="", editable=False)
     # Null in rows of the previous release.
-    agent_owner_id = models.CharField("owner of the agent", max_length=128, null=True, editable=False)
+    agent_owner_id = models.CharField("team of the agent", max_length=128, null=True, editable=False)
     parent = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="children")
     parent_call_id = models.CharField(max_length=128, blank=True, default="", editable=False)
 
@@ -138,7 +138,7 @@ class AgentRun(models.Model):
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="runs"
     )
-    requested_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    requested_by_name = models.CharField("requested by", max_length=150, blank=True, default="", editable=False)
     input = models.JSONField(editable=False, help_text="The messages and options of this run.")
     thread = models.ForeignKey(Thread, models.SET_NULL, null=True, editable=False, related_name="runs")
     realm_owner = models.CharField(
@@ -156,7 +156,9 @@ class AgentRun(models.Model):
     # By part of the memory, such as `recall`. IDs and scores of messages, whose texts may be deleted earlier.
     remembered = models.JSONField(null=True, editable=False, help_text="The memory that the model was given.")
     error = models.TextField(blank=True, default="", editable=False)
-    is_demo = models.BooleanField(default=False, editable=False, help_text="The built-in demo model answered.")
+    is_demo = models.BooleanField(
+        "demo model", default=False, editable=False, help_text="The built-in demo model answered."
+    )
 
     last_event_number = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -23,7 +23,7 @@ LABEL_PADDING = 14
 
 
 class Bar(NamedTuple):
-    """A bar with a label if it fits, and a description for screen readers. A short period also has a name and a length."""
+    """A bar with a label if it fits, and a description for screen readers. A past period also has a duration."""
 
     x: float
     y: float

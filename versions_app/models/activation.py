@@ -36,7 +36,7 @@ class Activation(models.Model):
     to_version_id = models.UUIDField(editable=False)
     to_version_number = models.PositiveIntegerField(editable=False)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
-    author_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    author_name = models.CharField("author", max_length=150, blank=True, default="", editable=False)
     source = models.CharField(max_length=16, choices=Source, default=Source.CODE, editable=False)
     reason = models.CharField(max_length=500, blank=True, default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -37,14 +37,14 @@ class DeletedAgent(models.Model):
     # Not a foreign key: the ID is free, and another agent may have it.
     agent_key = models.CharField("agent ID", max_length=128, editable=False)
     name = models.CharField(max_length=200, editable=False)
-    owner_id = models.CharField("owner", max_length=128, blank=True, default="", editable=False)
+    owner_id = models.CharField("team", max_length=128, blank=True, default="", editable=False)
     live_version_number = models.PositiveIntegerField(null=True, editable=False)
     version_count = models.PositiveIntegerField(editable=False)
     deleted_at = models.DateTimeField(default=timezone.now, editable=False)
     deleted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
-    deleted_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    deleted_by_name = models.CharField("deleted by", max_length=150, blank=True, default="", editable=False)
     record = models.BinaryField(editable=False)  # rows as JSON Lines, compressed by zlib
 
     granted: str | None  # the role that the owner granted the caller, from `with_role()`

@@ -168,7 +168,7 @@ class AgentVersion(models.Model):
     pinned = models.BooleanField(default=False, help_text="A pinned version is never pruned.")
     based_on = models.PositiveIntegerField(null=True, editable=False)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
-    author_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    author_name = models.CharField("author", max_length=150, blank=True, default="", editable=False)
     source = models.CharField(max_length=16, choices=Source, default=Source.CODE, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # Canonical JSON as text: a read passes it through, and PostgreSQL does not rewrite its numbers. It is the last

@@ -132,6 +132,16 @@ def test_the_versions_of_an_mcp_server_are_readable_on_a_phone(visit: Any, serve
         root.delete(f"/api/stored/mcp-clients/{key}")
 
 
+def test_lists_are_not_cut_off(visit: Any, agent: str):
+    visitor = visit("root")
+    visitor.page.set_viewport_size({"width": 1440, "height": 900})
+    visitor.goto("/admin/jobs_app/job/").get_by_role("button", name="Verify histories").click()
+
+    for model in ("jobs_app/job", "access_app/apikey", "versions_app/agentversion"):
+        results = visitor.goto(f"/admin/{model}/").locator("#changelist .results")
+        assert results.evaluate("results => results.scrollWidth - results.clientWidth") <= 0, model
+
+
 def test_job_progress_updates_without_a_reload(visit: Any, axe: str):
     visitor = visit("root")
     page = visitor.goto("/admin/jobs_app/job/")
