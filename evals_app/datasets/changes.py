@@ -13,7 +13,7 @@ from agentcms.ids import parse_uuid, uuid7
 from agentcms.wire.canonical import json_equal
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from agents_app.editing.change_context import current_change
-from evals_app.datasets.schema import ItemValidator
+from evals_app.datasets.schema import ItemTooLarge, ItemValidator, reject_large_item
 from evals_app.models import Dataset, DatasetItem, DatasetVersion, ItemVersion
 from runs_app.models import AgentRun
 from runs_app.resources import digest_of_run
@@ -198,22 +198,33 @@ class ItemsChange:
         deleted.is_deleted = True
 
     def put(self, items: Sequence[JSONObject]) -> list[ItemVersion]:
-        """Add items, or replace those with their external IDs. Return the current versions in the same order."""
+        """Add items, or replace those with their external IDs. Return the current versions in the same order.
+
+        Raise ItemTooLarge for one that is above the limit with what it keeps.
+        """
         known = self.by_external_id([item["external_id"] for item in items if item.get("external_id")])
         latest = self.latest([item.pk for item in known.values()])
         versions = []
-        for columns in items:
-            content = {name: value for name, value in columns.items() if name != "external_id"}
-            external_id = columns.get("external_id")
-            if external_id and external_id in known:
-                item = known[external_id]
-                reject_purged(item)
-                versions.append(self.replace(item, content, latest.get(item.pk)))
-                continue
-            versions.append(self.add(content, external_id))
-            if external_id:
-                known[external_id] = versions[-1].item
+        for number, columns in enumerate(items):
+            try:
+                versions.append(self._put_one(columns, known, latest))
+            except ItemTooLarge:
+                raise ItemTooLarge(number, f"items[{number}]" if len(items) > 1 else "") from None
         return versions
+
+    def _put_one(
+        self, columns: JSONObject, known: dict[str, DatasetItem], latest: Mapping[UUID, ItemVersion]
+    ) -> ItemVersion:
+        content = {name: value for name, value in columns.items() if name != "external_id"}
+        external_id = columns.get("external_id")
+        if external_id and external_id in known:
+            item = known[external_id]
+            reject_purged(item)
+            return self.replace(item, content, latest.get(item.pk))
+        version = self.add(content, external_id)
+        if external_id:
+            known[external_id] = version.item
+        return version
 
     def flush(self) -> None:
         """Write the items so far. Many items are written in parts, none of which changes the same item again."""
@@ -252,6 +263,7 @@ class ItemsChange:
 def _set_content(version: ItemVersion, content: JSONObject) -> None:
     for name, value in content.items():
         setattr(version, name, value)
+    reject_large_item(version.content)
     version.text = " ".join([*texts_in(version.input), *texts_in(version.ground_truth)])[:MAX_SEARCH_TEXT].casefold()
 
 

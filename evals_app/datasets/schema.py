@@ -27,6 +27,7 @@ MAX_ERRORS = 20  # of one item
 Text = Annotated[str, Field(max_length=10_000)]
 Key = Annotated[str, Field(min_length=1, max_length=256)]
 Keys = Annotated[list[Key], Field(max_length=50)]
+UNSIZED_COLUMNS = ("external_id", "source")
 SCHEMA_FIELDS = ("input_schema", "ground_truth_schema", "request_context_schema")
 
 
@@ -145,7 +146,7 @@ def parse_items(bodies: list[Any]) -> list[JSONObject]:
 def _item_columns(model: type[BaseModel], body: Any, path: str) -> JSONObject:
     try:
         fields = validate_fields(model, body)
-        _reject_large(body)
+        reject_large_item(fields)
         _reject_wrong_trajectory(fields.get("expected_trajectory"))
     except ConfigError as error:
         raise ConfigError(Issue(_join(path, field), message) for field, message in error.issues) from None
@@ -156,10 +157,20 @@ def _item_columns(model: type[BaseModel], body: Any, path: str) -> JSONObject:
     return fields
 
 
-def _reject_large(body: Mapping[str, Any]) -> None:
-    if len(json.dumps(body, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
+class ItemTooLarge(ConfigError):
+    """An item above the limit. `number` is its place in a batch."""
+
+    def __init__(self, number: int = 0, path: str = "") -> None:
+        self.number = number
         message = f"An item must not exceed {settings.RUN_MAX_INPUT // 1024} KB."
-        raise ConfigError([Issue("input", message)])
+        super().__init__([Issue(_join(path, "input"), message)])
+
+
+def reject_large_item(columns: Mapping[str, Any]) -> None:
+    """Raise ItemTooLarge for the columns of an item above the limit. What imports and exports add does not count."""
+    values = {name: value for name, value in columns.items() if value is not None and name not in UNSIZED_COLUMNS}
+    if len(json.dumps(values, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
+        raise ItemTooLarge
 
 
 def _reject_wrong_trajectory(value: JSONObject | None) -> None:

@@ -14,10 +14,10 @@ from access_app.caller import Caller
 from access_app.permissions import max_role, require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, Conflict
-from agents_app.configuration.schema import JSONObject
+from agents_app.configuration.schema import Issue, JSONObject
 from agents_app.editing.change_context import Source, change
 from evals_app.datasets.changes import BATCH, ItemsChange, dataset_not_found
-from evals_app.datasets.schema import SCHEMA_FIELDS
+from evals_app.datasets.schema import SCHEMA_FIELDS, ItemTooLarge
 from evals_app.exchange.checking import ItemFile, RowFault, check_items
 from evals_app.exchange.columns import Columns
 from evals_app.models import Dataset
@@ -119,9 +119,11 @@ def import_file(job: Job) -> dict[str, Any]:
         try:
             with change(actor=user, source=Source.IMPORT):
                 return store_items(job, dataset, items, rows)
+        except RowFault as fault:
+            report_fault(job, fault.line, fault.reason)
         except ApiError as error:
             report_fault(job, 0, error.error)
-            return import_result(job, rows=rows, refused=1)
+        return import_result(job, rows=rows, refused=1)
 
 
 def item_file(content: File[bytes], job: Job) -> ItemFile:
@@ -157,14 +159,21 @@ def report_fault(job: Job, line: int, reason: str) -> None:
 
 @transaction.atomic
 def store_items(job: Job, dataset: Dataset, items: ItemFile, rows: int) -> dict[str, Any]:
-    """Store the checked items as one version, with the result of the job. Raise Conflict above the limit."""
+    """Store the checked items as one version, with the result of the job.
+
+    Raise Conflict for too many items, and RowFault for one that is too large with what it keeps.
+    """
     changes = ItemsChange(dataset)
     job.report_progress(done=rows)  # locks the job, so that no other worker takes it over
     if any(getattr(changes.dataset, name) != getattr(dataset, name) for name in SCHEMA_FIELDS):
         raise Conflict("The schemas of the dataset were changed meanwhile. Import the file again.")
     checked = checked_items(items)
     while batch := list(islice(checked, BATCH)):
-        changes.put(batch)
+        try:
+            changes.put([item for _, item in batch])
+        except ItemTooLarge as error:
+            line, _ = batch[error.number]
+            raise RowFault(line, [Issue("input", error.issues[0].message)]) from None
         changes.flush()
     changes.save()
     row = changes.row
@@ -174,11 +183,12 @@ def store_items(job: Job, dataset: Dataset, items: ItemFile, rows: int) -> dict[
     return result
 
 
-def checked_items(items: ItemFile) -> Iterator[JSONObject]:
-    for _, item in items.read():
+def checked_items(items: ItemFile) -> Iterator[tuple[int, JSONObject]]:
+    """Yield the items of a checked file with their lines. Raise Conflict for a file that was changed."""
+    for line, item in items.read():
         if isinstance(item, RowFault):
             raise Conflict("The file cannot be read any more. Import it again.")
-        yield item
+        yield line, item
 
 
 def import_result(job: Job, **figures: Any) -> dict[str, Any]:

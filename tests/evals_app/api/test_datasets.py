@@ -205,6 +205,23 @@ def test_a_purge_redacts_every_version_and_is_logged(editor, publisher, support)
     assert editor.patch(f"{ITEMS}/{item['id']}", {"input": "New"}).body["code"] == "DATASET_ITEM_PURGED"
 
 
+def test_an_item_has_a_limit_with_all_that_it_keeps(editor, support, settings):
+    settings.RUN_MAX_INPUT = 1024
+    item = add(editor, "x" * 600, externalId="q1").body
+    refused = [{"field": "input", "message": "An item must not exceed 1 KB."}]
+
+    changed = editor.patch(f"{ITEMS}/{item['id']}", {"groundTruth": "y" * 600})
+    replaced = add(editor, "x" * 600, externalId="q1", metadata={"note": "y" * 600})
+    batch = [{"input": "Two"}, {"input": "x" * 600, "externalId": "q1", "metadata": {"note": "y" * 600}}]
+    put = editor.post(f"{ITEMS}/batch", {"items": batch})
+
+    assert [answer.status_code for answer in (changed, replaced, put)] == [400, 400, 400]
+    assert changed.body["issues"] == replaced.body["issues"] == refused
+    assert put.body["issues"][0]["field"] == "items[1].input"
+    assert editor.patch(f"{ITEMS}/{item['id']}", {"input": "x", "groundTruth": "y" * 600}).status_code == 200
+    assert editor.get(ONE).body["version"] == 2
+
+
 def test_a_dataset_has_a_limit_of_items(editor, support, monkeypatch):
     monkeypatch.setattr("evals_app.datasets.changes.MAX_ITEMS", 2)
 

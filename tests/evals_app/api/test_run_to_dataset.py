@@ -82,6 +82,18 @@ def test_a_faulty_body_stores_nothing(editor, run, body, status, field):
     assert not ItemVersion.objects.exists()
 
 
+def test_a_run_whose_item_would_be_too_large_is_refused(editor, run, settings):
+    settings.RUN_MAX_INPUT = 1024
+    run.output = "y" * 1024
+    run.save(update_fields=["output"])
+
+    answer = editor.post(path(run), {"datasetId": "support"})
+
+    assert answer.status_code == 400
+    assert answer.body["issues"] == [{"field": "input", "message": "An item must not exceed 1 KB."}]
+    assert not ItemVersion.objects.exists()
+
+
 def test_only_readers_of_the_run_and_editors_of_the_dataset_add_it(run):
     elsewhere = member("manager", "elsewhere")
     make_dataset(pk="mine", owner_id="elsewhere")

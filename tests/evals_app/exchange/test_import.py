@@ -139,6 +139,17 @@ def test_known_external_ids_replace_items_as_one_version(editor, support):
     assert (again["stored"], again["version"]) == (True, None)
 
 
+def test_a_row_that_makes_a_known_item_too_large_names_its_line(editor, support, settings):
+    settings.RUN_MAX_INPUT = 1024
+    add_items(support, [{"input": "One", "ground_truth": "y" * 600, "external_id": "q1"}])
+    rows = [{"input": "Two"}, {"input": "x" * 600, "externalId": "q1"}]
+
+    result = import_items(editor, "support", "\n".join(map(json.dumps, rows)), "jsonl")
+
+    assert result["faults"] == [(2, "input: An item must not exceed 1 KB.")]
+    assert [row.input for row in current()] == ["One"]
+
+
 def test_purged_items_and_too_many_items_are_refused(editor, support, person, monkeypatch):
     add_items(support, [{"input": "One", "external_id": "q1"}, {"input": "Two"}])
     purge_item(support, support.items.get(external_id="q1"), person)
