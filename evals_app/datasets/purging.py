@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from access_app.caller import Caller
+from agents_app.configuration.schema import JSONObject
 from agents_app.editing.change_context import current_change
 from evals_app.datasets.changes import ItemsChange
 from evals_app.experiments.memory import delete_threads, delete_threads_of_result, shares_thread
@@ -97,18 +98,21 @@ def purge_results(item_id: UUID) -> None:
 
 def redact(result: ExperimentResult) -> None:
     """Remove all texts of a result. Its numbers stay."""
-    texts: dict[str, Any] = {"input": None, "ground_truth": None, "tool_mock_report": None, "comment": ""}
+    texts: dict[str, Any] = {"input": None, "ground_truth": None, "tool_mock_report": None, "comment": "", "tags": []}
     texts["resource_digest"] = ""  # so that nobody redacts it again
     for name, value in texts.items():
         setattr(result, name, value)
     result.output = REDACTED
     if result.error is not None:
         result.error = {**result.error, "message": REDACTED}
-    result.scores = [
-        {**entry, "reason": None, "details": None, "error": REDACTED if entry.get("error") else None}
-        for entry in result.scores
-    ]
+    result.scores = [redacted_score(entry) for entry in result.scores]
     result.save(update_fields=[*texts, "output", "error", "scores"])
+
+
+def redacted_score(entry: JSONObject) -> JSONObject:
+    """Return a score of a result without its texts."""
+    numbers = {name: value for name, value in entry.items() if name != "metadata"}
+    return {**numbers, "reason": None, "details": None, "error": REDACTED if entry.get("error") else None}
 
 
 def delete_runs(experiments: list[Experiment], keys: list[UUID | None]) -> None:

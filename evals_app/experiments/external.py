@@ -81,14 +81,17 @@ def submitted_values(fields: JSONObject) -> JSONObject:
         "ground_truth": fields.get("ground_truth"),
         "output": fields.get("output"),
         "error": fields.get("error"),
-        "scores": [
-            score_entry(row["scorerId"], row.get("scorerName") or "", row["score"], row.get("reason") or "")
-            for row in fields.get("scores") or []
-        ],
+        "scores": [submitted_score(row) for row in fields.get("scores") or []],
         "started_at": started_at,
         "completed_at": completed_at,
         "duration_ms": max(0, min(milliseconds, 2**31 - 1)),
     }
+
+
+def submitted_score(row: JSONObject) -> JSONObject:
+    """Return a submitted score as a result stores it, with what the program says about it."""
+    more = {"metadata": row["metadata"]} if row.get("metadata") else {}
+    return score_entry(row["scorerId"], row.get("scorerName") or "", row["score"], row.get("reason") or "", **more)
 
 
 def _time(fields: JSONObject, name: str, wire: str) -> datetime:

@@ -73,6 +73,19 @@ def test_no_text_of_a_purged_item_is_left(editor, quoting):
     assert AgentRun.objects.get().pk == other.run_key
 
 
+def test_no_text_of_a_submitted_result_of_a_purged_item_is_left(editor):
+    dataset = make_dataset("One")
+    experiment = new_experiment(dataset, editor, start=False)
+    score = {"scorerId": "own", "score": 1, "reason": SECRET, "metadata": {"quote": SECRET}}
+    result = submit_result(experiment, {"item_id": str(dataset.items.get().pk), "output": SECRET, "scores": [score]})
+    ExperimentResult.objects.update(tags=[SECRET], comment=SECRET)
+
+    purge_item(dataset, result.item, editor)
+
+    assert SECRET not in stored_texts()
+    assert ExperimentResult.objects.get().scores[0]["score"] == 1
+
+
 def test_a_purge_deletes_the_thread_that_the_items_of_an_experiment_share(editor):
     agent = AgentFactory(model=DEMO, instructions="", memory="last-messages")
     dataset = make_dataset(f"I am {SECRET}")
