@@ -88,22 +88,26 @@ def compared_items(baseline: Experiment, candidate: Experiment, item_ids: list[U
 
 
 ITEM_COLUMNS = ("item_version__input", "item_version__ground_truth")
-ANSWER_COLUMNS = ("experiment_id", "item_id", "state", *ITEM_COLUMNS, "output", "scores")
+ANSWER_COLUMNS = ("experiment_id", "item_id", "state", *ITEM_COLUMNS, "output", "scores", "is_submitted")
 
 
 def compared_part(baseline: Experiment, candidate: Experiment, item_ids: list[UUID]) -> list[JSONObject]:
-    """Return items with both answers. Of several answers to an item: the first one, and the means of the scores."""
+    """Return items with both answers. Of several answers to an item: the first one, and the means of the scores.
+
+    Answers that were submitted from outside are marked.
+    """
     rows: dict[UUID, JSONObject] = {}
     repeats: dict[tuple[UUID, str], list[list[JSONObject]]] = {}
     results = ExperimentResult.objects.filter(experiment__in=[baseline, candidate], item_id__in=item_ids)
     ordered = sorted(results.order_by("attempt").values_list(*ANSWER_COLUMNS), key=lambda row: row[0] != baseline.pk)
-    for experiment_id, item_id, state, given, truth, output, scores in ordered:
+    for experiment_id, item_id, state, given, truth, output, scores, is_submitted in ordered:
         # Not in the query: SQLite would search all results of a state instead of these items.
         if state != ExperimentResult.State.DONE:
             continue
         row = rows.setdefault(item_id, empty_row(item_id, given, truth, baseline, candidate))
         side = str(experiment_id)
-        row["results"][side] = row["results"][side] or {"output": output}
+        mark = {"submitted": True} if is_submitted else {}
+        row["results"][side] = row["results"][side] or {"output": output, **mark}
         repeats.setdefault((item_id, side), []).append(scores)
     for (item_id, side), attempts in repeats.items():
         means = {entry["scorerId"]: entry["score"] for entry in mean_scores(attempts)}

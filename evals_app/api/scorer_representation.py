@@ -96,6 +96,7 @@ def experiment_score_body(experiment: Experiment, score: ExperimentScore) -> JSO
         "output": result.output,
         "resultId": result.pk,
         "itemId": result.item_id,
+        "submitted": result.is_submitted,
         "createdAt": result.completed_at,
         "updatedAt": result.completed_at,
     }

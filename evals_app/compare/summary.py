@@ -16,7 +16,8 @@ def describe_statistics(entry: JSONObject, candidate: Experiment) -> str:
         return f"{_counts(entry)[0].upper()}{_counts(entry)[1:]}. {MIN_PAIRS} pairs are needed for an interval."
     if not entry["isDifferent"]:
         return f"No difference can be seen with {count} items."
-    name = f"Version {candidate.version_number}" if candidate.version_number else candidate.title
+    is_of_version = candidate.version_number and not candidate.has_submitted_results
+    name = f"Version {candidate.version_number}" if is_of_version else candidate.title
     word = "higher" if entry["difference"] > 0 else "lower"
     low, high = sorted((abs(entry["low"]), abs(entry["high"])))
     return f"{name} scores {abs(entry['difference']):.2f} {word} ({low:.2f} to {high:.2f}); {_counts(entry)}."

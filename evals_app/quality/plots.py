@@ -1,4 +1,7 @@
-"""Plots of scores by version: a point with its interval for each experiment, and one for the answers in use."""
+"""Plots of scores by version: a point with its interval for each experiment, and one for the answers in use.
+
+Results that a program outside submitted are a series of their own.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,10 @@ class PlotValue(NamedTuple):
     answer_count: int
     experiment: Experiment | None = None
     scorer_version: int | None = None  # None for a scorer in code
+
+    @property
+    def is_submitted(self) -> bool:
+        return self.experiment is not None and self.experiment.has_submitted_results
 
     @property
     def cost(self) -> float | None:
@@ -63,6 +70,7 @@ class PlotSeries(NamedTuple):
 
     scorer_version: int | None
     is_online: bool
+    is_submitted: bool
     style: int
     path: str
 
@@ -80,6 +88,7 @@ class ScorePlot(NamedTuple):
     lines: list[PlotLine]
     bars: list[PlotLine]
     has_online: bool
+    has_submitted: bool
     series: list[PlotSeries]
     width: int = WIDTH
     height: int = HEIGHT
@@ -129,16 +138,17 @@ def value_of(experiment: Experiment, key: str, figures: dict[str, Any]) -> PlotV
 
 
 def series_of(points: Sequence[PlotPoint]) -> list[PlotSeries]:
-    """Return the lines of a plot: for each version of the scorer one of experiments and one of answers in use."""
-    groups: dict[tuple[bool, int], list[PlotPoint]] = {}
+    """Return the lines of a plot: for each version of the scorer one of each source."""
+    groups: dict[tuple[bool, bool, int], list[PlotPoint]] = {}
     for point in points:
-        groups.setdefault((point.value.experiment is None, point.value.scorer_version or 0), []).append(point)
-    styles = {
-        version: number for number, version in enumerate(sorted({version for _, version in groups}, reverse=True))
-    }
+        value = point.value
+        place = (value.experiment is None, value.is_submitted, value.scorer_version or 0)
+        groups.setdefault(place, []).append(point)
+    versions = sorted({version for *_, version in groups}, reverse=True)
+    styles = {version: number % STYLES for number, version in enumerate(versions)}
     return [
-        PlotSeries(version or None, is_online, styles[version] % STYLES, " ".join(f"{p.x},{p.y}" for p in group))
-        for (is_online, version), group in sorted(groups.items())
+        PlotSeries(version or None, is_online, is_submitted, styles[version], " ".join(f"{p.x},{p.y}" for p in group))
+        for (is_online, is_submitted, version), group in sorted(groups.items())
     ]
 
 
@@ -164,7 +174,8 @@ def build_plot(key: str, name: str, values: list[PlotValue], bars: list[float]) 
     dataset = next((value.experiment.dataset for value in values if value.experiment), None)
     has_online = any(value.experiment is None for value in values)
     gates = [PlotLine(bar, height_of(bar)) for bar in bars]
-    return ScorePlot(key, name, dataset, points, lines, gates, has_online, series_of(points))
+    has_submitted = any(value.is_submitted for value in values)
+    return ScorePlot(key, name, dataset, points, lines, gates, has_online, has_submitted, series_of(points))
 
 
 def axis_of(values: Sequence[PlotValue], bars: Sequence[float]) -> tuple[float, float]:
@@ -181,6 +192,7 @@ def axis_of(values: Sequence[PlotValue], bars: Sequence[float]) -> tuple[float, 
     return math.floor(lowest / step) * step, math.ceil(highest / step) * step
 
 
-def position_of(value: PlotValue) -> tuple[int, bool, int]:
-    """Return the key by which the points of a plot are sorted."""
-    return value.version_number, value.experiment is None, value.scorer_version or 0
+def position_of(value: PlotValue) -> tuple[int, bool, int, str]:
+    """Return the key by which the points of a plot are sorted: those of one version by time."""
+    created = value.experiment.created_at.isoformat() if value.experiment else ""
+    return value.version_number, value.experiment is None, value.scorer_version or 0, created

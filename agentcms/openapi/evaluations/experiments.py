@@ -254,7 +254,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "ExperimentComparison.state": "pending until a job has computed the statistics, then done.",
     "statistics": "For each scorer: means, the difference with its interval, tests, counts and a sentence.",
     "ExperimentComparison.items": "Each item with both answers. What got worse is first.",
-    "ExperimentComparison.results": "The answer and the scores by the ID of the experiment.",
+    "ExperimentComparison.results": "By ID of the experiment: the answer, its scores, and whether it was submitted.",
 }
 
 
@@ -324,6 +324,7 @@ def score_schema() -> JSON:
         details=nullable(OBJECT),
         usage=nullable(OBJECT),
         cost=nullable(SCORE),
+        metadata=OBJECT,
     )
 
 

@@ -210,6 +210,9 @@ SCORER_FIELDS: dict[str, str] = {
     "spanType": "agent_run or tool_call.",
     "spans": "The spans.",
     "label": "pass, fail or not scorable.",
+    "resultId": "The result of an experiment that was scored.",
+    "itemId": "The item of an experiment that was scored.",
+    "submitted": "Whether a program outside submitted the score of an experiment.",
     "Scorer.authorId": "Who created the scorer.",
     "workflowIds": "Always empty: workflows have no scorers.",
     "isRegistered": "Always true.",
@@ -303,7 +306,7 @@ def usable_scorer_schema() -> JSON:
 
 
 def stored_score_schema() -> JSON:
-    return object_of(
+    schema = object_of(
         id=STRING,
         scorerId=STRING,
         scorer=OBJECT,
@@ -312,21 +315,23 @@ def stored_score_schema() -> JSON:
         entityType=STRING,
         entity=OBJECT,
         runId=UUID_STRING,
-        traceId=UUID_STRING,
+        traceId=nullable(STRING),
         source={"enum": ["LIVE", "TEST", "PERSON"]},
         score=nullable(SCORE_NUMBER),
         label=nullable(STRING),
         reason=nullable(STRING),
         details=ANY,
         error=nullable(STRING),
-        usage=OBJECT,
+        usage=nullable(OBJECT),
         cost=nullable(SCORE_NUMBER),
         createdBy=nullable(STRING),
         input=ANY,
-        output=STRING,
+        output=ANY,
         createdAt=DATE_TIME,
         updatedAt=DATE_TIME,
     )
+    schema["properties"] |= {"resultId": UUID_STRING, "itemId": UUID_STRING, "submitted": BOOLEAN}
+    return schema
 
 
 def span_schema() -> JSON:

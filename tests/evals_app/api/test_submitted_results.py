@@ -1,0 +1,86 @@
+"""Results that a program outside submitted are marked wherever they are shown."""
+
+import re
+
+import pytest
+
+from evals_app.experiments.external import finalize, submit_result
+from evals_app.models import Experiment
+from tests.api_client import Caller
+from tests.evals_app.compare.test_comparisons import do_jobs, ended
+from tests.evals_app.experiment_runs import make_dataset, new_experiment
+from tests.factories import AgentFactory, api_key, member
+
+pytestmark = pytest.mark.django_db
+
+EXACT = {"scorerId": "exact", "score": 1.0}
+
+
+@pytest.fixture
+def dataset():
+    AgentFactory(id="clerk", owner_id="support")
+    return make_dataset(*(f"Question {number}" for number in range(12)), owner_id="support")
+
+
+@pytest.fixture
+def baseline(dataset):
+    row = ended(dataset, [0.0] * 12)
+    figures = {"name": "Exact", "mean": 0.0, "low": 0.0, "high": 0.0, "min": 0.0, "count": 12}
+    summary = {"scorers": {"exact": figures}}
+    Experiment.objects.filter(pk=row.pk).update(target_type="agent", target_id="clerk", summary=summary)
+    return row
+
+
+@pytest.fixture
+def submitted(dataset, baseline):
+    experiment = new_experiment(
+        dataset, member("editor", "support"), start=False, targetType="agent", targetId="clerk", name="Outside"
+    )
+    for item in dataset.items.all():
+        score = {**EXACT, "metadata": {"judge": "ours"}}
+        submit_result(experiment, {"item_id": str(item.pk), "output": "Yes", "scores": [score]})
+    experiment.refresh_from_db()
+    finalize(experiment)
+    return experiment
+
+
+@pytest.fixture
+def viewer():
+    return Caller(api_key(member("viewer", "support")))
+
+
+def test_a_comparison_marks_them(viewer, baseline, submitted):
+    body = {"experimentIdA": str(baseline.pk), "experimentIdB": str(submitted.pk)}
+    viewer.post("/api/datasets/support/compare", body)
+    do_jobs()
+
+    answer = viewer.post("/api/datasets/support/compare", body).body
+
+    results = answer["items"][0]["results"]
+    assert results[str(submitted.pk)] == {"output": "Yes", "scores": {"exact": 1.0}, "submitted": True}
+    assert "submitted" not in results[str(baseline.pk)]
+    sentence = answer["statistics"]["scorers"]["exact"]["sentence"]
+    assert sentence.startswith("Outside (submitted) scores 1.00 higher")
+
+
+def test_lists_of_scores_mark_them(viewer, baseline, submitted):
+    for experiment, mark in ((submitted, True), (baseline, False)):
+        scores = viewer.get(f"/api/scores/run/{experiment.pk}").body["scores"]
+        assert [score["submitted"] for score in scores] == [mark] * 10
+
+
+def test_the_plot_of_an_agent_marks_them(client, baseline, submitted):
+    client.force_login(member("viewer", "support"))
+
+    page = client.get("/agents/clerk/quality").content.decode()
+
+    assert page.count('class="score-point score-submitted"') == 1
+    assert "Hollow circles are results that were submitted from outside." in page
+    lines = re.findall(r'<polyline class="[^"]+" points="([^"]+)"', page)
+    assert [len(points.split()) for points in lines] == [1, 1]
+
+
+def test_what_a_program_says_about_a_score_is_kept(viewer, submitted):
+    answer = viewer.get(f"/api/datasets/support/experiments/{submitted.pk}/results")
+
+    assert answer.body["results"][0]["scores"][0]["metadata"] == {"judge": "ours"}
