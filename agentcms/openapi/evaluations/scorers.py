@@ -307,28 +307,17 @@ def usable_scorer_schema() -> JSON:
 
 def stored_score_schema() -> JSON:
     schema = object_of(
-        id=STRING,
-        scorerId=STRING,
-        scorer=OBJECT,
+        **dict.fromkeys(("id", "scorerId", "entityId", "entityType"), STRING),
+        **dict.fromkeys(("scorer", "entity"), OBJECT),
         scorerVersion=nullable(INTEGER),
-        entityId=STRING,
-        entityType=STRING,
-        entity=OBJECT,
         runId=UUID_STRING,
         traceId=nullable(STRING),
         source={"enum": ["LIVE", "TEST", "PERSON"]},
-        score=nullable(SCORE_NUMBER),
-        label=nullable(STRING),
-        reason=nullable(STRING),
-        details=ANY,
-        error=nullable(STRING),
+        **dict.fromkeys(("score", "cost"), nullable(SCORE_NUMBER)),
+        **dict.fromkeys(("label", "reason", "error", "createdBy"), nullable(STRING)),
         usage=nullable(OBJECT),
-        cost=nullable(SCORE_NUMBER),
-        createdBy=nullable(STRING),
-        input=ANY,
-        output=ANY,
-        createdAt=DATE_TIME,
-        updatedAt=DATE_TIME,
+        **dict.fromkeys(("details", "input", "output"), ANY),
+        **dict.fromkeys(("createdAt", "updatedAt"), DATE_TIME),
     )
     schema["properties"] |= {"resultId": UUID_STRING, "itemId": UUID_STRING, "submitted": BOOLEAN}
     return schema
