@@ -67,4 +67,5 @@ TEMPLATES = [
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_I18N = False
+FORMAT_MODULE_PATH = "agentcms.web.formats"
 USE_TZ = True

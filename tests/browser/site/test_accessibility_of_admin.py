@@ -23,6 +23,7 @@ OF_AN_AGENT = ["change", "duplicate", "delete"]
 BROKEN_HEADINGS = """() => [...document.querySelectorAll("thead th")].filter(heading => {
   const word = document.createRange()
   const text = heading.firstChild
+  if (!text?.data) return false
   return [...text.data.matchAll(/\\S+/g)].some(match => {
     word.setStart(text, match.index)
     word.setEnd(text, match.index + match[0].length)
@@ -140,6 +141,17 @@ def test_lists_are_not_cut_off(visit: Any, agent: str):
     for model in ("jobs_app/job", "access_app/apikey", "versions_app/agentversion"):
         results = visitor.goto(f"/admin/{model}/").locator("#changelist .results")
         assert results.evaluate("results => results.scrollWidth - results.clientWidth") <= 0, model
+
+
+def test_the_steps_of_a_run_are_readable_on_a_phone(visit: Any, agent: str, api: Any):
+    run = api.post(f"/api/agents/{agent}/generate", json={"messages": "Hello"}).raise_for_status().json()["runId"]
+    visitor = visit("root")
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(f"/admin/runs_app/agentrun/{run}/change/")
+    expect(page.locator(".tabular tbody tr").first).to_be_visible()
+
+    assert page.evaluate(BROKEN_HEADINGS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_job_progress_updates_without_a_reload(visit: Any, axe: str):

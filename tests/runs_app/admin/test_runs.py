@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -139,3 +139,12 @@ def test_staff_of_other_teams_see_no_approvals(client):
     client.force_login(member("publisher", "elsewhere", is_staff=True))
 
     assert "0 approvals" in client.get(reverse("admin:runs_app_pendingcall_changelist")).content.decode()
+
+
+@pytest.mark.django_db
+def test_lists_have_short_dates(staff):
+    RunFactory(agent=AgentFactory(), created_at=datetime(2026, 11, 5, tzinfo=UTC))
+
+    page = staff.get(reverse("admin:runs_app_agentrun_changelist")).content.decode()
+
+    assert "5 Nov 2026, 00:00" in page

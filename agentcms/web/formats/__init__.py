@@ -1,0 +1,1 @@
+"""Formats of dates by language. Django uses them in the admin."""
