@@ -48,7 +48,7 @@ class ExperimentAdmin(ReadOnlyAdmin):
     actions = ("cancel",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Experiment]:
-        return Experiment.objects.for_user(request.user)
+        return Experiment.objects.for_user(request.user).with_target_names(request.user)
 
     @admin.action(description="Cancel selected experiments")
     def cancel(self, request: HttpRequest, experiments: QuerySet[Experiment]) -> None:

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 
 from django.conf import settings
 from django.db import connection, models
-from django.db.models import Func, Q, Value
+from django.db.models import Case, Func, OuterRef, Q, Subquery, Value, When
 from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.ids import uuid7
+from agents_app.models import Agent
 from evals_app.models.dataset import Dataset
 from evals_app.models.item import DatasetItem, ItemVersion
 from runs_app.models import AgentRun
@@ -25,6 +26,12 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
 
     def unfinished(self) -> Self:
         return self.filter(status__in=Experiment.UNFINISHED)
+
+    def with_target_names(self, user: Caller) -> Self:
+        """Add the name of each agent that the user may see. Titles have it instead of the ID."""
+        agents = Agent.objects.for_user(user).filter(pk=OuterRef("target_id")).order_by()
+        name = When(target_type=Experiment.Target.AGENT, then=Subquery(agents.values("name")[:1]))
+        return self.annotate(target_name=Case(name))
 
 
 class Experiment(models.Model):
@@ -48,6 +55,7 @@ class Experiment(models.Model):
         PASSED = "passed", "Passed"
 
     UNFINISHED: ClassVar = (Status.PENDING, Status.RUNNING)
+    target_name: str | None = None  # only after `with_target_names`
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="experiments", editable=False)
@@ -136,7 +144,8 @@ class Experiment(models.Model):
     @property
     def title(self) -> str:
         """The name, or else the target with its version. Submitted results are marked as such."""
-        name = self.name or f"{self.target_id or 'Results'} {self.version_label}".strip()
+        target = self.target_name or self.target_id or "Results"
+        name = self.name or f"{target} {self.version_label}".strip()
         return f"{name} (submitted)" if self.has_submitted_results else name
 
     @property

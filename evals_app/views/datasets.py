@@ -19,7 +19,7 @@ from agents_app.views.access import selectable_owners
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.schema import parse_dataset
 from evals_app.exchange.formats import FileFormat
-from evals_app.models import Dataset, ItemVersion
+from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.views.item_rows import item_row
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, may_edit
 
@@ -76,7 +76,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "may_edit": may_edit(request, row) and not is_old,
         "may_delete": granted_covers(request.user, Role.PUBLISHER, row.granted),
         "versions": row.versions.all()[:10],
-        "experiments": row.experiments.all()[:20],
+        "experiments": Experiment.objects.filter(dataset=row).with_target_names(request.user)[:20],
         "formats": FileFormat.choices,
     }
     return render(request, "evals/dataset.html", context)

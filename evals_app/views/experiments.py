@@ -9,7 +9,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -26,7 +25,7 @@ from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.summary import count_scorer_errors, find_unscored
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
-from evals_app.models.experiment import ExperimentResultQuerySet
+from evals_app.models.experiment import ExperimentQuerySet, ExperimentResultQuerySet
 from evals_app.views.figures import duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 
@@ -37,7 +36,7 @@ ONLY_FAILED, ONLY_WORSE, ONLY_UNREVIEWED = "failed", "worse", "needs-review"
 @login_required
 def experiment_list(request: HttpRequest) -> HttpResponse:
     """List the experiments over all datasets, newest first."""
-    experiments = Experiment.objects.for_user(request.user).select_related("dataset")
+    experiments = Experiment.objects.for_user(request.user).with_target_names(request.user).select_related("dataset")
     page: Page[Any] = Paginator(experiments, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     return render(request, "evals/experiments.html", {"nav": "evals", "page": page})
 
@@ -63,7 +62,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "baseline": baseline,
         "scorers": row.summary.get("scorers", {}),
         **{name: duration_text(row.summary.get(f"{name}Ms")) for name in ("median", "p95")},
-        "others": other_experiments(row) if row.is_finished else [],
+        "others": other_experiments(row).with_target_names(request.user)[:20] if row.is_finished else [],
         "may_edit": may_edit,
         "may_retry": may_edit and row.is_finished and not row.is_external,
         **what_is_left(row),
@@ -111,9 +110,11 @@ def page_in_order(results: ExperimentResultQuerySet, keys: list[UUID], number: s
     return page
 
 
-def other_experiments(row: Experiment) -> QuerySet[Experiment]:
+def other_experiments(row: Experiment) -> ExperimentQuerySet:
     """Return the experiments with which this one can be compared."""
-    return row.dataset.experiments.exclude(pk=row.pk).exclude(status__in=Experiment.UNFINISHED)[:20]
+    return (
+        Experiment.objects.filter(dataset=row.dataset_id).exclude(pk=row.pk).exclude(status__in=Experiment.UNFINISHED)
+    )
 
 
 def result_row(result: ExperimentResult, may_review: bool) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def may_edit(request: HttpRequest, dataset: Dataset) -> bool:
 
 def get_page_experiment(request: HttpRequest, experiment_id: UUID | None) -> Experiment:
     """Return an experiment with its dataset. Raise Http404 if the user may not see it."""
-    rows = Experiment.objects.for_user(request.user).select_related("dataset")
+    rows = Experiment.objects.for_user(request.user).with_target_names(request.user).select_related("dataset")
     experiment: Experiment | None = rows.filter(pk=experiment_id).first() if experiment_id else None
     if experiment is None:
         raise Http404

@@ -31,7 +31,11 @@ MAX_EXPERIMENTS = 100
 def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Show the scores of an agent by version as points with intervals, with the same figures in a table."""
     agent = get_agent(request, agent_id)
-    experiments = Experiment.objects.for_user(request.user).filter(target_type="agent", target_id=agent.pk)
+    experiments = (
+        Experiment.objects.for_user(request.user)
+        .with_target_names(request.user)
+        .filter(target_type="agent", target_id=agent.pk)
+    )
     rows = list(experiments.select_related("dataset").order_by("-created_at")[:MAX_EXPERIMENTS])
     head = get_head_version(agent)
     online = find_online_scores(agent)

@@ -209,3 +209,28 @@ def test_answers_whose_scorer_failed_are_listed_and_scored_again(client, editor,
     assert "1 score failed" in page
     assert "Retry failed scores" in page
     assert "1 score failed" not in text(client.get(f"/experiments/{experiment.pk}"))
+
+
+def test_pages_name_the_agent_of_an_experiment_and_not_its_id(client, editor, agent):
+    dataset = make_dataset("One", owner_id="support")
+    agent.edit({"name": "Refund officer"})
+    first, second = ended(dataset, [1.0]), ended(dataset, [0.5])
+    Experiment.objects.update(target_type="agent", target_id="clerk")
+    paths = ["/experiments", f"/experiments/{first.pk}", "/datasets/support", "/agents/clerk/quality"]
+    paths.append(f"/experiments/compare?a={first.pk}&b={second.pk}")
+
+    pages = {path: text(client.get(path)) for path in paths}
+
+    assert [path for path, page in pages.items() if "Refund officer v1" not in page] == []
+    assert [path for path, page in pages.items() if "clerk v1" in page] == []
+
+
+def test_a_title_has_the_id_of_an_agent_that_the_user_may_not_see(client, editor):
+    AgentFactory(id="hidden", owner_id="elsewhere", name="Secret", model=DEMO, instructions="")
+    ended(make_dataset("One", owner_id="support"), [1.0])
+    Experiment.objects.update(target_type="agent", target_id="hidden")
+
+    page = text(client.get("/experiments"))
+
+    assert "hidden v1" in page
+    assert "Secret" not in page
