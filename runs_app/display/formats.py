@@ -14,7 +14,7 @@ def model_name(model: Mapping[str, Any]) -> str:
 
 
 def format_duration(span: timedelta | None) -> str:
-    """Return a duration such as `35 ms`, `2.3 s`, `48 s`, `3 min 05 s`, `2 h 05 min` or `6 days 1 h`."""
+    """Return a duration such as `35 ms`, `2.3 s`, `48 s`, `3 min 05 s`, `2 h` or `6 days 1 h`."""
     if span is None:
         return ""
     seconds = max(span.total_seconds(), 0)
@@ -26,12 +26,13 @@ def format_duration(span: timedelta | None) -> str:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
+        return f"{minutes} min {rest:02d} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     if hours < 24:
-        return f"{hours} h {minutes:02d} min"
+        return f"{hours} h {minutes:02d} min" if minutes else f"{hours} h"
     days, hours = divmod(hours, 24)
-    return f"{days} day{'' if days == 1 else 's'} {hours} h"
+    text = f"{days} day{'' if days == 1 else 's'}"
+    return f"{text} {hours} h" if hours else text
 
 
 def format_cost(cost: Decimal | None) -> str:

@@ -110,7 +110,7 @@ def test_the_time_line_shows_who_decided_and_how_long_it_took(editor, call):
     answer = page(editor, call.run)
 
     assert ("person", "refund", "Approved by maya") in bars(answer)
-    assert "refund Approved by maya 2 h 00 min" in page_text(answer)
+    assert "refund Approved by maya 2 h" in page_text(answer)
 
 
 def test_the_time_line_says_that_arguments_were_edited_and_leads_to_them(editor, call):
