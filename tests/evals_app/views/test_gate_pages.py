@@ -173,3 +173,17 @@ def test_an_experiment_without_the_scorer_does_not_hide_an_earlier_one(agent, dr
     draft.activate()
 
     assert live_number(agent) == 2
+
+
+def test_publishing_without_a_gate_asks_for_one_reason(client, manager, draft):
+    refused = text(client.get("/agents/concierge/versions/2/activate"))
+    ReleaseGate.objects.all().delete()
+    allowed = text(client.get("/agents/concierge/versions/2/activate"))
+
+    assert 'name="bypass_reason"' in refused
+    assert 'name="message"' not in refused
+    assert 'name="message"' in allowed
+
+
+def test_the_form_of_a_gate_can_be_left(client, manager):
+    assert '<a class="button" href="/agents/concierge/quality">Cancel</a>' in text(client.get(ADD))
