@@ -50,3 +50,13 @@ def test_an_activation_reads_from_top_to_bottom(visit: Any, agent: str):
     assert head["y"] < why["y"] < meta["y"]
     assert acts["y"] + acts["height"] > meta["y"]
     assert acts["x"] + acts["width"] <= 390
+
+
+def test_the_status_of_an_activation_stands_beside_its_versions(visit: Any, agent: str):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    head = visitor.goto(f"/agents/{agent}/live-history").locator(".timeline-head").first
+
+    versions, chip = (head.locator(part).last.bounding_box() for part in (".version", ".chip"))
+
+    assert abs(versions["y"] + versions["height"] / 2 - chip["y"] - chip["height"] / 2) < 4
