@@ -155,7 +155,7 @@ def capture(page: Page, url: str, name: str, prepare: Step | None = None) -> lis
             problems.append(f"{name}: scrolls sideways at {viewport['width']} px")
         for theme in THEMES:
             page.emulate_media(color_scheme=theme)
-            page.screenshot(path=OUT / f"{name}-{size}-{theme}.png", full_page=True)
+            page.screenshot(path=OUT / f"{name}-{size}-{theme}.png", full_page=True, animations="disabled")
             if (name, size, theme) in README_IMAGES and IS_README:
                 page.screenshot(path=IMAGES / f"{name}.png")
     return problems
