@@ -21,6 +21,8 @@ FOREIGN_REASONS = (
     "Referer checking failed",
 )  # how the reason for a form of another site begins
 SECRET_WORDS = ("password", "secret", "token", "key")
+# Other fields with one word have choices, numbers and the state of the page.
+FIELDS_OF_A_WORD = {"id", "name", "title", "description", "instructions", "message", "reason", "text", "username"}
 TOO_OLD_MESSAGE = "This page was open for too long. Nothing was changed. Try again."
 
 
@@ -57,9 +59,10 @@ def form_page(request: HttpRequest) -> str:
 
 
 def typed_texts(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return labels and texts of the submitted fields, without secrets."""
+    """Return labels and texts of the submitted fields that people type, without secrets."""
     return [
         (name.replace("_", " ").replace("-", " ").capitalize(), text)
         for name, text in posted_fields(request)
-        if text.strip() and not any(word in name.lower() for word in SECRET_WORDS)
+        if text.strip() and (name in FIELDS_OF_A_WORD or len(text.split()) > 1)
+        if not any(word in name.lower() for word in SECRET_WORDS)
     ]

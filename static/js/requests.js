@@ -74,7 +74,7 @@
   });
 
   function showSignInLink(url) {
-    const toast = showToast({ message: "You have been signed out. Your text is stored in this browser.", kind: "fault" });
+    const toast = showToast({ message: `You have been signed out. ${whereTextIs()}`, kind: "fault" });
     if (!toast) return;
     const link = document.createElement("a");
     link.className = "button button-small undo";
@@ -84,24 +84,28 @@
     find("p", toast).after(link);
   }
 
+  // Only the text of an agent is stored. On other pages, such as the playground, it stays in its field.
+  const whereTextIs = () =>
+    find("form[data-recover]") ? "Your text is stored in this browser." : "What you typed stays on this page.";
+
   const ERROR_MESSAGES = {
-    401: "You have been signed out. Sign in again. Your text is stored in this browser.",
+    401: "You have been signed out. Sign in again.",
     403: "Your role does not allow this. Reload the page to see what you may do.",
     404: "This no longer exists. Reload the page.",
     413: "This is too large to save. Shorten it and try again.",
     429: "Too many requests. Wait a moment and try again.",
   };
   const SERVER_ERROR_MESSAGE = "The server reported an error. Nothing was changed. Try again.";
-  const UNREACHABLE_MESSAGE = "The server cannot be reached. Your text is stored in this browser.";
+  const UNREACHABLE_MESSAGE = "The server cannot be reached.";
 
   listen("htmx:response:error", (event) => {
     if (messagesOf(event.detail.ctx).length) return; // the response says what is wrong
     const { status } = event.detail.ctx.response;
     const message = ERROR_MESSAGES[status] || (status >= 500 && SERVER_ERROR_MESSAGE);
-    if (message) showToast({ message, kind: "fault" });
+    if (message) showToast({ message: status === 401 ? `${message} ${whereTextIs()}` : message, kind: "fault" });
   });
   listen("htmx:error", (event) => {
-    if (event.detail.ctx) showToast({ message: UNREACHABLE_MESSAGE, kind: "fault" });
+    if (event.detail.ctx) showToast({ message: `${UNREACHABLE_MESSAGE} ${whereTextIs()}`, kind: "fault" });
   });
 
   Object.assign(agentcms, { csrfToken, parseTrigger });

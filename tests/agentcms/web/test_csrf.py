@@ -9,7 +9,12 @@ from django.urls import reverse
 
 from tests.factories import AgentFactory, UserFactory
 
-TYPED = {"name": "Night porter", "instructions": "Greet guests.\nAnswer briefly.", "api_key": "hidden-value"}
+TYPED = {
+    "name": "Night porter",
+    "instructions": "Greet guests.\nAnswer briefly.",
+    "api_key": "hidden value",
+    "mcp-hash-x": "2f76a4",
+}
 
 
 @pytest.fixture
@@ -32,7 +37,8 @@ def test_an_old_form_shows_what_was_typed(browser, db):
     assert "role" not in page.partition("<main")[2].partition("</main>")[0]
     assert "Greet guests.\nAnswer briefly." in page
     assert 'href="/new-agent"' in page
-    assert "hidden-value" not in page
+    assert "hidden value" not in page
+    assert "2f76a4" not in page
 
 
 def test_a_form_after_the_end_of_the_session_leads_to_the_sign_in(browser, db):

@@ -58,6 +58,22 @@ def test_a_lost_line_is_reported_and_the_text_is_saved_later(visit, fresh, api):
     assert stored(api, fresh)["instructions"].endswith(" Smile.")
 
 
+def test_a_message_that_was_not_sent_stays_in_the_playground(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}/try")
+    page.get_by_label("Message").fill("Hello")
+    page.context.set_offline(True)
+
+    page.keyboard.press("Control+Enter")
+
+    expect(page.locator(".toast-fault")).to_have_text(
+        "The server cannot be reached. What you typed stays on this page."
+    )
+    expect(page.get_by_label("Message")).to_have_value("Hello")
+    page.context.set_offline(False)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-answer]")).to_contain_text("You said: Hello")
+
+
 def test_text_of_a_new_agent_that_did_not_arrive_is_offered_again(visit):
     visitor = visit()
     page = visitor.goto("/new-agent")
