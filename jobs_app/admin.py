@@ -32,7 +32,7 @@ MAX_ROWS = 200
 class LateFilter(admin.SimpleListFilter):
     """A filter for overdue jobs and jobs whose worker died."""
 
-    title = "late"
+    title = "schedule"
     parameter_name = "late"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Job]) -> Iterable[tuple[str, str]]:

@@ -12,7 +12,21 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin
+from access_app.role import Role
 from runs_app.models import PendingCall
+
+
+class LeastRoleFilter(admin.SimpleListFilter):
+    """A filter by the least role that may decide."""
+
+    title = "role"
+    parameter_name = "role"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[PendingCall]) -> list[tuple[str, str]]:
+        return [(role.value, str(role.label)) for role in Role]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[PendingCall]) -> QuerySet[PendingCall]:
+        return queryset.filter(role=self.value()) if self.value() else queryset
 
 
 @admin.register(PendingCall)
@@ -29,7 +43,7 @@ class PendingCallAdmin(ReadOnlyAdmin):
         "created_at",
         "decided_at",
     )
-    list_filter = ("state", "kind", "via", "role", "four_eyes", "created_at", "decided_at")
+    list_filter = ("state", "kind", "via", LeastRoleFilter, "four_eyes", "created_at", "decided_at")
     search_fields = ("tool", "agent_key", "owner_id", "requested_by_name", "decided_by_name", "reason", "call_id")
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
@@ -43,7 +57,7 @@ class PendingCallAdmin(ReadOnlyAdmin):
         "requested_by_name",
         "arguments_json",
         "payload_json",
-        "role",
+        "least_role",
         "four_eyes",
         "decided_by_name",
         "decided_at",
@@ -68,6 +82,10 @@ class PendingCallAdmin(ReadOnlyAdmin):
         if call.kind == PendingCall.Kind.CHILD:
             return "–"
         return format_html('<a href="{0}">{0}</a>', reverse("runs:approval", args=[call.pk]))
+
+    @admin.display(description="Role")
+    def least_role(self, call: PendingCall) -> str:
+        return Role(call.role).label
 
     @admin.display(description="Run ID")
     def run_key(self, call: PendingCall) -> str:
