@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -77,8 +78,11 @@ def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Expe
         message = f"Dataset '{dataset.pk}' has no items at version {version}. Add an item first."
         raise ApiError(409, message, "EXPERIMENT_NO_ITEMS")
     experiment = build_experiment(dataset, options, user, version)
-    experiment.scorer_versions = live_scorer_versions(used_scorers(experiment, items))
+    used = used_scorers(experiment, items)
     experiment.is_external = options.get("start") is False
+    if not experiment.is_external:
+        reject_unused_scorers(experiment, used)
+    experiment.scorer_versions = live_scorer_versions(used)
     experiment.total_items = count * experiment.repeats
     experiment.save(force_insert=True)
     return experiment
@@ -90,6 +94,19 @@ def used_scorers(experiment: Experiment, items: ItemVersionQuerySet) -> set[str]
         return {*experiment.scorer_keys}
     rows = items.filter(scorer_keys__isnull=False).order_by().values_list("scorer_keys", flat=True).distinct()
     return {*experiment.dataset.scorer_keys, *(key for keys in rows for key in keys or ())}
+
+
+def reject_unused_scorers(experiment: Experiment, used: Collection[str]) -> None:
+    """Raise ConfigError for bars and gate scorers that would score no answer: the verdict could never be good."""
+    names = {"bars": [*experiment.bars], "gateScorers": experiment.gate_scorers or []}
+    issues = [
+        Issue(field, f"'{key}' is not among the scorers of the experiment. Add it there.")
+        for field, keys in names.items()
+        for key in keys
+        if key not in used
+    ]
+    if issues:
+        raise ConfigError(issues)
 
 
 def _find_same(dataset: Dataset, options: JSONObject) -> Experiment | None:

@@ -48,6 +48,7 @@ OPTIONS = {
     "seed": "--seed",
     "maxConcurrency": "--concurrency",
     "budget.maxCost": "--max-cost",
+    "bars": "--fail-under",
 }
 
 
@@ -89,7 +90,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         reject_unusable(options)
         bars = dict(map(parse_bar, options["fail_under"]))
-        experiment = self.run(options, options["version_of_target"])
+        experiment = self.run(options, options["version_of_target"], bars)
         missed = missed_bars(experiment, bars)
         baseline = None
         if options["not_worse_than"] and experiment.status == Experiment.Status.COMPLETED:
@@ -110,12 +111,12 @@ class Command(BaseCommand):
         self.stderr.write(BASELINE_MESSAGE.format(version=options["not_worse_than"], reason=reason))
         return []
 
-    def run(self, options: dict[str, Any], version: str) -> Experiment:
+    def run(self, options: dict[str, Any], version: str, bars: dict[str, float] | None = None) -> Experiment:
         """Run an experiment to its end. Raise CommandError, which exits with 2, for what is unknown."""
         dataset = Dataset.objects.filter(pk=options["dataset"]).first()
         if dataset is None:
             raise CommandError(f"Dataset with id {options['dataset']} not found.", returncode=ExitCode.WRONG_USE)
-        body = request_body(options, version)
+        body = {**request_body(options, version), "bars": bars}
         try:
             experiment = save_experiment(dataset, parse_experiment(body), find_user(options["user"]))
         except (ApiError, ValidationError, PermissionDenied) as error:

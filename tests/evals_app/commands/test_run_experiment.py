@@ -88,6 +88,7 @@ def test_a_version_that_is_worse_than_live_exits_with_1(agent):
         ["--agent-version", "99"],
         ["--scorers", "missing"],
         ["--fail-under", "exact"],
+        ["--fail-under", "missing=1"],
         ["--user", "nobody"],
         ["--max-cost", "-1"],
         ["--fail-under", "exact=nan"],

@@ -390,11 +390,22 @@ def test_a_gate_scorer_must_give_each_answer_a_1(editor, agent):
 
     passed = run_experiment(good, editor, agent, gateScorers=["exact"])
     failed = run_experiment(mixed, editor, agent, gateScorers=["exact"], bars={"exact": 0.5})
-    unscored = run_experiment(good, editor, agent, gateScorers=["cites-source"])
 
-    assert [row.verdict for row in (passed, failed, unscored)] == ["passed", "failed", "failed"]
+    assert [row.verdict for row in (passed, failed)] == ["passed", "failed"]
     with pytest.raises(ValidationError):
         new_experiment(good, editor, agent, scorerIds=["exact"], gateScorers=["cites-source"])
+
+
+@pytest.mark.parametrize("scorers", [{}, {"scorerIds": ["exact"]}])
+@pytest.mark.parametrize("named", [{"bars": {"cites-source": 0.5}}, {"gateScorers": ["cites-source"]}])
+def test_a_bar_of_a_scorer_that_scores_no_answer_runs_nothing_and_is_named(editor, agent, scorers, named):
+    dataset = make_dataset({"input": "One", "scorer_keys": ["picky"]}, "Two", scorer_keys=["exact"])
+
+    with pytest.raises(ValidationError, match="'cites-source' is not among"):
+        new_experiment(dataset, editor, agent, **scorers, **named)
+    assert not Experiment.objects.exists()
+    new_experiment(dataset, editor, agent, start=False, bars={"of-a-program": 0.5})
+    new_experiment(dataset, editor, agent, bars={"exact": 0.5, "picky": 0.5})
 
 
 def test_a_scorer_that_fails_for_an_answer_decides_about_the_verdict(editor, agent):
