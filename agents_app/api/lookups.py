@@ -41,10 +41,11 @@ def _agent_archived(exception: AgentArchived) -> ApiError:
     return Conflict(str(exception), "archived")
 
 
-def draft_notes(agent: Agent) -> list[UnknownName]:
-    """Return a warning if a save stayed a draft because of a gate."""
-    reason = agent.draft_reason
-    return [UnknownName("autoPublish", "autoPublish", f"Saved as a draft. {reason}")] if reason else []
+def gate_notes(agent: Agent) -> list[UnknownName]:
+    """Return a warning if a save stayed a draft because of a gate, or if a gate only warns of what went live."""
+    if agent.draft_reason:
+        return [UnknownName("autoPublish", "autoPublish", f"Saved as a draft. {agent.draft_reason}")]
+    return [UnknownName("gates", "gates", agent.gate_warning)] if agent.gate_warning else []
 
 
 def agent_not_found(agent_id: str) -> NotFound:

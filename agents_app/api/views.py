@@ -26,7 +26,7 @@ from agents_app.api.list_query import STATES
 from agents_app.api.lookups import (
     DRAFT_HINT,
     agent_not_found,
-    draft_notes,
+    gate_notes,
     get_version_or_live,
     lock_matching_agent,
     reject_dependents,
@@ -130,7 +130,7 @@ class AgentView(JSONView):
             version = agent.edit_locked(fields) or unchanged(agent)
             if names.strict:
                 reject_warnings(agent, version)
-            return agent_response(agent, version, unknown=[*names.unknown, *draft_notes(agent)])
+            return agent_response(agent, version, unknown=[*names.unknown, *gate_notes(agent)])
 
     def delete(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:

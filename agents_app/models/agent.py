@@ -103,6 +103,7 @@ class Agent(models.Model):
     _stored_owner_id: str | None = None
 
     draft_reason = ""  # why the last save stayed a draft although it could have gone live
+    gate_warning = ""  # what the gates say of the version that went live last
 
     objects = AgentQuerySet.as_manager()
 

@@ -20,7 +20,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import (
     DRAFT_HINT,
     agent_not_found,
-    draft_notes,
+    gate_notes,
     get_version_or_live,
     lock_matching_agent,
     version_not_found,
@@ -94,7 +94,7 @@ class VersionView(JSONView):
             version = get_version_or_live(agent, version_id)
             version.update_description_locked(**values)
             return json_text_response(
-                with_warnings(full_version_json(version, agent), [*names.unknown, *draft_notes(agent)])
+                with_warnings(full_version_json(version, agent), [*names.unknown, *gate_notes(agent)])
             )
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
@@ -121,7 +121,7 @@ class ActivateView(JSONView):
                 reject_warnings(agent, version)
             message = f"Version {version.version_number} is now active"
             done = {"success": True, "message": message, "activeVersionId": version.pk}
-            return json_response(done | warning_payloads(names.unknown))
+            return json_response(done | warning_payloads([*names.unknown, *gate_notes(agent)]))
 
 
 class RestoreView(JSONView):
@@ -138,7 +138,7 @@ class RestoreView(JSONView):
             version = get_version_or_live(agent, version_id).restore_locked(agent)
             if names.strict:
                 reject_warnings(agent, version)
-            notes = [*names.unknown, *draft_notes(agent)]
+            notes = [*names.unknown, *gate_notes(agent)]
             return json_text_response(with_warnings(full_version_json(version, agent), notes))
 
 

@@ -19,7 +19,7 @@ from agents_app.api.representation import agent_row, agent_rows_by_id, agent_tot
 from agents_app.editing.change_context import change
 from agents_app.editing.locking import agent_with_live_version, locked_agent
 from agents_app.models import Agent
-from evals_app.gates.enforcement import enforced_gates
+from evals_app.gates.enforcement import applying_gates
 from evals_app.models import Dataset, ReleaseGate
 from runs_app.approvals.decisions import runs_with_expired_calls
 from runs_app.engine.reaper import forgotten_runs, possibly_lost_runs
@@ -70,7 +70,7 @@ def calls(user, agent, prefix):
     yield keys_with_prefix, (), {"prefix": prefix}
     yield locked_agent, (), {"user": user, "agent_id": agent.pk}
     yield agent_with_live_version, (), {"user": user, "agent_id": agent.pk}
-    yield enforced_gates, (), {"agent_id": agent.pk, "owner_id": agent.owner_id}
+    yield applying_gates, (), {"agent_id": agent.pk, "owner_id": agent.owner_id}
     yield agent_total, (), {"user": user}
     for flag, relation in STATES.values():
         yield agent_row, (relation,), {"user": user, "agent_id": agent.pk}

@@ -111,6 +111,42 @@ def test_a_gate_warns_of_sub_agents_that_changed_since_the_experiment(agent):
     assert [after["met"], after["warning"]] == [True, "Sub-agents changed since the experiment: helper."]
 
 
+def test_a_gate_that_only_warns_says_so_whenever_a_version_goes_live_over_http(agent):
+    agent.gates.update(mode="warn")
+    publisher = Caller(api_key(member("publisher")))
+    need = "needs 0.80 on 'Equals the ground truth' over 'Support'; no experiment has tested it."
+    with change(publish=False):
+        draft = agent.edit({"instructions": "Two"})
+
+    saved = publisher.patch(agent_path(), {"instructions": "Three", "autoPublish": False})
+    activated = publisher.post(agent_path("concierge", "versions", str(draft.pk), "activate"), {})
+    published = publisher.patch(agent_path(), {"instructions": "Four", "autoPublish": True})
+    restored = publisher.post(agent_path("concierge", "versions", str(draft.pk), "restore"), {"autoPublish": True})
+
+    assert (saved.body["warnings"], live_number(agent)) == ([], 5)
+    assert activated.body["warnings"] == [{"field": "gates", "key": "gates", "message": f"Version 2 {need}"}]
+    assert published.body["warnings"] == [{"field": "gates", "key": "gates", "message": f"Version 4 {need}"}]
+    assert "warnings" not in restored.body  # it was live before
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_a_gate_warns_of_sub_agents_that_changed_when_a_version_goes_live(agent):
+    helper = AgentFactory(id="helper", model=DEMO)
+    with change(publish=False):
+        draft = agent.edit({"model": DEMO, "agents": ["helper"]})
+    run_experiment(Dataset.objects.get(), member("editor"), agent, scorerIds=["exact"], agentVersion="draft")
+    agent.gates.update(minimum=0)
+    helper.edit({"instructions": "Other"})
+    publisher = Caller(api_key(member("publisher")))
+
+    answer = publisher.post(agent_path("concierge", "versions", str(draft.pk), "activate"), {})
+
+    assert answer.status_code == 200
+    assert [entry["message"] for entry in answer.body["warnings"]] == [
+        "Sub-agents changed since the experiment: helper."
+    ]
+
+
 @pytest.mark.usefixtures("idle_engine")
 def test_a_gate_warns_of_sub_agents_of_sub_agents_too(agent):
     deepest = AgentFactory(id="deepest", model=DEMO)
