@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -13,6 +10,7 @@ from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin
 from access_app.role import Role
+from runs_app.admin.json_html import json_html
 from runs_app.models import PendingCall
 
 
@@ -106,8 +104,3 @@ class PendingCallAdmin(ReadOnlyAdmin):
     @admin.display(description="Answer")
     def answer_json(self, call: PendingCall) -> str:
         return json_html(call.resume_data)
-
-
-def json_html(value: Any) -> str:
-    """Return a value as JSON in HTML, or a dash for none."""
-    return "–" if value is None else format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False))

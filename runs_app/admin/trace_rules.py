@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from access_app.admin.owner_rules import OwnerRuleAdmin
 from runs_app.models import TraceRule
-from versions_app.admin.retention import OwnerRuleAdmin
 
 
 @admin.register(TraceRule)

@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin, confirmation_page
+from access_app.admin_access import confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.configuration.sub_agents import dependents_payload
@@ -25,6 +25,7 @@ from agents_app.editing.archived import AgentArchived
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
+from versions_app.admin.history import HistoryAdmin
 from versions_app.compare.sections import build_sections
 from versions_app.history.summaries import add_summaries
 from versions_app.models import AgentVersion
@@ -78,14 +79,6 @@ def confirm_button(version: AgentVersion, live: AgentVersion | None, action: Con
     replaces = f" (replaces v{live.version_number})" if live else ""
     what = "Publish" if action.name == "publish" else "Restore and publish"
     return f"{what} v{version.version_number}{replaces}"
-
-
-class HistoryAdmin(ReadOnlyAdmin):
-    """Read-only history of the agents that the user may see."""
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        visible: QuerySet[Any] = super().get_queryset(request)
-        return visible.filter(agent__in=Agent.objects.for_user(request.user)).select_related("agent", "author")
 
 
 class VersionChangeList(ChangeList):
