@@ -283,6 +283,27 @@ def test_an_app_is_layered_into_domain_background_and_web(app):
     assert upwards == []
 
 
+def routed_modules(app: str) -> set[str]:
+    """Return the modules of an app to whose views its `urls` modules lead."""
+    urls = [path for path in module_files(app) if path.stem.startswith("urls")]
+    return {name for path in urls for name in our_imports(path) if not name.rpartition(".")[2].startswith("urls")}
+
+
+def test_modules_of_views_are_imported_by_urls_alone():
+    routed = set().union(*map(routed_modules, APPS))
+
+    imported = {
+        f"{module_name(path)} imports {name}"
+        for app in APPS
+        for path in module_files(app)
+        if not path.stem.startswith("urls")
+        for name in our_imports(path)
+        if name in routed
+    }
+
+    assert imported == set()
+
+
 def find_cycle(graph: dict[str, set[str]]) -> list[str]:
     """A cycle of imports, or nothing."""
     done: set[str] = set()

@@ -13,6 +13,8 @@ from agents_app.editing.bulk import find_unused_id
 from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.fields import ID_HELP, OwnerField, RawTextField
 
+NEW_AGENT_CONFIG = {**schema.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+
 
 class CreateForm(AgentEditForm):
     """The editor's form with the ID and the team of a new agent."""

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from access_app.permissions import require_granted_role, require_role
 from access_app.role import Role
-from agents_app.forms.create import CreateForm
+from agents_app.forms.create import NEW_AGENT_CONFIG, CreateForm
 from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource
@@ -17,7 +17,6 @@ from agents_app.forms.processors_field import ProcessorRow
 from agents_app.models import Agent
 from agents_app.registry import Kind
 from agents_app.views.access import get_agent, owner_choices
-from agents_app.views.editor.pages import NEW_AGENT_CONFIG
 from runs_app.providers.context_window import find_context_window
 
 

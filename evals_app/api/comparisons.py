@@ -16,8 +16,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
-from evals_app.api.experiments import get_experiment
-from evals_app.api.lookups import get_dataset
+from evals_app.api.lookups import get_dataset, get_experiment
 from evals_app.api.representation import paged
 from evals_app.compare.jobs import find_comparison
 from evals_app.compare.repeats import mean_scores

@@ -15,17 +15,15 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.ids import parse_uuid
 from agentcms.wire.unknown_names import find_unknown_below
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import check_names, checking_names, read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import created_body, experiment_body
-from evals_app.api.lookups import get_dataset
+from evals_app.api.lookups import get_dataset, get_experiment
 from evals_app.api.representation import paged
 from evals_app.datasets.deletion import delete_experiment
 from evals_app.experiments.creation import create_experiment
-from evals_app.experiments.ending import experiment_not_found
 from evals_app.experiments.external import finalize
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, parse_experiment
 from evals_app.experiments.stopping import request_cancel
@@ -41,22 +39,6 @@ FILTERS = {
     "variantId": "variant_id",
 }
 Review = ExperimentResult.Review
-
-
-def get_experiment(
-    request: Request, experiment_id: str, role: Role = Role.VIEWER, dataset_id: str | None = None
-) -> Experiment:
-    """Return an experiment, of a dataset if one is given. Raise ApiError, and RoleRequired without the role."""
-    experiment_uuid = parse_uuid(experiment_id)
-    rows = Experiment.objects.for_user(request.user).select_related("dataset", "created_by")
-    if dataset_id is not None:
-        get_dataset(request, dataset_id)
-        rows = rows.filter(dataset=dataset_id)
-    experiment = rows.filter(pk=experiment_uuid).first() if experiment_uuid else None
-    if experiment is None:
-        raise experiment_not_found(experiment_id)
-    get_dataset(request, experiment.dataset_id, role)
-    return experiment
 
 
 def list_experiments(request: Request, rows: ExperimentQuerySet, **more: Any) -> HttpResponse:

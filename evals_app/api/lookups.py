@@ -8,8 +8,10 @@ from access_app.permissions import SHARED_OWNER, owner_ids_for, require_granted_
 from access_app.role import Role
 from agentcms.errors import BadRequest, Forbidden
 from agentcms.ids import parse_uuid
+from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import dataset_not_found, item_not_found
-from evals_app.models import Dataset, DatasetItem
+from evals_app.experiments.ending import experiment_not_found
+from evals_app.models import Dataset, DatasetItem, Experiment
 
 
 def get_dataset(request: Request, dataset_id: str, role: Role = Role.VIEWER) -> Dataset:
@@ -31,6 +33,22 @@ def get_item(dataset: Dataset, item_id: str) -> DatasetItem:
     return item
 
 
+def get_experiment(
+    request: Request, experiment_id: str, role: Role = Role.VIEWER, dataset_id: str | None = None
+) -> Experiment:
+    """Return an experiment, of a dataset if one is given. Raise ApiError, and RoleRequired without the role."""
+    experiment_uuid = parse_uuid(experiment_id)
+    rows = Experiment.objects.for_user(request.user).select_related("dataset", "created_by")
+    if dataset_id is not None:
+        get_dataset(request, dataset_id)
+        rows = rows.filter(dataset=dataset_id)
+    experiment = rows.filter(pk=experiment_uuid).first() if experiment_uuid else None
+    if experiment is None:
+        raise experiment_not_found(experiment_id)
+    get_dataset(request, experiment.dataset_id, role)
+    return experiment
+
+
 def owner_for_new_dataset(request: Request, requested: str | None) -> str:
     """Return the owner of a new dataset: the requested one, or the only team in which the user is an editor."""
     user = request.user
@@ -45,3 +63,11 @@ def owner_for_new_dataset(request: Request, requested: str | None) -> str:
     owner_id = SHARED_OWNER if requested is None else requested
     require_role(user, Role.EDITOR, owner_id)
     return owner_id
+
+
+def usable_scorers(request: Request) -> dict[str, Entry]:
+    """Return the scorers that the user may see: those in code, the shared ones and those of the user's teams."""
+    owners = {"", *owner_ids_for(request.user)}
+    is_superuser = bool(request.user.is_superuser)
+    entries = registry.selectable(Kind.SCORER)
+    return {entry.key: entry for entry in entries if is_superuser or entry.owner_id in owners}

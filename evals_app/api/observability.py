@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 from django.http import HttpResponse
-from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
 from agentcms.api.pagination import read_page
-from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
-from agents_app.api.idempotency import idempotent
-from agents_app.api.unknown_keys import read_named_fields, warning_payloads
-from agents_app.configuration.schema import WIRE_CONFIG, JSONObject
+from agents_app.api.unknown_keys import warning_payloads
+from agents_app.configuration.schema import JSONObject
 from evals_app.api.representation import paged
-from evals_app.api.scores import create_score, list_scores, readable_scores
-from evals_app.scorers.results import ScoreValue
 from evals_app.traces import root_span, spans_of_run, trajectory_of
 from runs_app.api.lookups import get_readable_run
 from runs_app.models import AgentRun
 
 LATER_MESSAGE = "This part of the observability API is not supported. Export traces with OpenTelemetry instead."
 LARGE_FIELDS = ("input", "output", "error", "attributes", "metadata")
-
-
-class TraceScore(BaseModel):
-    """A score of a trace, whose ID is that of its run."""
-
-    model_config = WIRE_CONFIG
-
-    trace_id: Annotated[str, Field(min_length=1, max_length=64)]
-    scorer_id: Annotated[str, Field(min_length=1, max_length=256)]
-    score: ScoreValue
-    reason: Annotated[str, Field(max_length=5000)] | None = None
-    metadata: JSONObject | None = None
-
-
-class TraceScoreBody(BaseModel):
-    """A new score of a trace."""
-
-    model_config = WIRE_CONFIG
-
-    score: TraceScore
 
 
 class TracesView(JSONView):
@@ -117,20 +92,6 @@ class TrajectoryView(JSONView):
 
     def get(self, request: Request, trace_id: str) -> HttpResponse:
         return json_response(trajectory_of(get_spans(request, trace_id)))
-
-
-class ObservedScoresView(JSONView):
-    """All scores of runs that the user may read. A new one names its run as a trace."""
-
-    def get(self, request: Request) -> HttpResponse:
-        return list_scores(request, readable_scores(request), "entityId", "entityType", "source")
-
-    @idempotent
-    def post(self, request: Request) -> HttpResponse:
-        fields, unknown = read_named_fields(request, json_object_body(request), TraceScoreBody)
-        given = fields["score"]
-        create_score(request, {**given, "runId": given["traceId"], "details": given.get("metadata")})
-        return json_response({"success": True, "message": "The score was added."} | warning_payloads(unknown), 201)
 
 
 class LaterView(JSONView):

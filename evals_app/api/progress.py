@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from agentcms.api.views import JSONView
 from agentcms.wire.canonical import canonical
 from evals_app.api.experiment_representation import wire_status
-from evals_app.api.experiments import get_experiment
+from evals_app.api.lookups import get_experiment
 from evals_app.models import Experiment
 from runs_app.api.lookups import EventStreamNegotiation, stream_of_blocks
 from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping

@@ -15,7 +15,7 @@ from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import result_body, result_score_body
-from evals_app.api.experiments import get_experiment
+from evals_app.api.lookups import get_experiment
 from evals_app.api.representation import paged
 from evals_app.experiments.external import require_open, run_item, submit_result
 from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult

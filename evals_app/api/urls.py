@@ -11,10 +11,10 @@ from evals_app.api import (
     observability,
     progress,
     results,
-    scores,
     stored_scorers,
 )
 from evals_app.api.exchange import files, runs
+from evals_app.api.scores import scores, traces, usable_scorers
 
 DATASET_PATH = "datasets/<str:dataset_id>"
 EXPERIMENT_PATH = f"{DATASET_PATH}/experiments/<str:experiment_id>"
@@ -64,8 +64,8 @@ urlpatterns = [
     path(f"{SCORER_VERSION_PATH}/restore", stored_scorers.ScorerRestoreView.as_view(), name="api-scorer-restore"),
     path("runs/<str:run_id>/add-to-dataset", runs.AddRunView.as_view(), name="api-run-to-dataset"),
     path("scores", scores.ScoresView.as_view(), name="api-scores"),
-    path("scores/scorers", scores.UsableScorersView.as_view(), name="api-usable-scorers"),
-    path("scores/scorers/<str:scorer_id>", scores.UsableScorerView.as_view(), name="api-usable-scorer"),
+    path("scores/scorers", usable_scorers.UsableScorersView.as_view(), name="api-usable-scorers"),
+    path("scores/scorers/<str:scorer_id>", usable_scorers.UsableScorerView.as_view(), name="api-usable-scorer"),
     path("scores/run/<str:run_id>", scores.RunScoresView.as_view(), name="api-scores-of-run"),
     path("scores/scorer/<str:scorer_id>", scores.ScorerScoresView.as_view(), name="api-scores-of-scorer"),
     path(
@@ -75,7 +75,7 @@ urlpatterns = [
     ),
     path("observability/traces", observability.TracesView.as_view(), name="api-traces"),
     path("observability/traces/light", observability.LightTracesView.as_view(), name="api-traces-light"),
-    path("observability/scores", observability.ObservedScoresView.as_view(), name="api-observed-scores"),
+    path("observability/scores", traces.ObservedScoresView.as_view(), name="api-observed-scores"),
     re_path(r"^observability/traces/(?:query|score|delete)$", observability.LaterView.as_view()),  # no IDs of traces
     path(TRACE_PATH, observability.TraceView.as_view(), name="api-trace"),
     path(f"{TRACE_PATH}/light", observability.LightTraceView.as_view(), name="api-trace-light"),

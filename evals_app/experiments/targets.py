@@ -8,6 +8,7 @@ from uuid import UUID
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
+from agentcms.errors import Conflict
 from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration.schema import JSONObject
@@ -55,6 +56,14 @@ def no_answer_reason(agent: ResolvedAgent) -> str:
         return ""
     reason = model_unavailable_reason(configuration["model"]["provider"])
     return f"{configuration['name']} cannot answer: {reason}" if reason else ""
+
+
+def reject_without_model(body: JSONObject, user: Caller) -> None:
+    """Raise Conflict if no item could be answered, because the model of the agent is not available."""
+    if body["targetType"] == Experiment.Target.AGENT:
+        target = find_agent_target(user, body["targetId"], body.get("agentVersion") or "")
+        if reason := no_answer_reason(target.agent):
+            raise Conflict(reason, "model_unavailable")
 
 
 def snapshot_hash(agent: ResolvedAgent) -> str:

@@ -20,12 +20,11 @@ from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
 from evals_app.compare.word_differences import excerpt, mark_answers
 from evals_app.models import Comparison, Experiment, ExperimentResult
-from evals_app.views.experiments import ONLY_WORSE
 from evals_app.views.figures import MINUS, difference_text, duration_text, range_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
+from evals_app.views.result_filters import chosen_items
 from runs_app.models import RunEvent
 
-ONLY_BETTER = "better"
 FAILED_MESSAGE = "The statistics could not be computed. The log of the server has the reason."
 MEASURES = [f"{side}{figure}" for figure in ("Mean", "Median", "P95") for side in ("baseline", "candidate")]
 MEASURES += ["difference", "low", "high"]
@@ -79,15 +78,6 @@ def get_pair(request: HttpRequest) -> list[Experiment]:
     """Return the experiments `a` and `b` of the query. Raise Http404 for one that the user may not see."""
     ids = [parse_uuid(request.GET.get(name, "")) for name in ("a", "b")]
     return [get_page_experiment(request, experiment_id) for experiment_id in ids]
-
-
-def chosen_items(items: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
-    """Return the items that got worse or better, the most first, or all of them."""
-    if only == ONLY_WORSE:
-        return [item for item in items if item["change"] < 0]
-    if only == ONLY_BETTER:
-        return [item for item in reversed(items) if item["change"] > 0]
-    return items
 
 
 def compared_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list[dict[str, Any]]:

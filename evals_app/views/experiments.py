@@ -19,17 +19,16 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
-from evals_app.compare.regressions import find_baseline, find_worse_results
+from evals_app.compare.regressions import find_baseline
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
-from evals_app.experiments.summary import count_scorer_errors, find_unscored
+from evals_app.experiments.summary import count_scorer_errors
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
-from evals_app.models.experiment import ExperimentQuerySet, ExperimentResultQuerySet
+from evals_app.models.experiment import ExperimentQuerySet
 from evals_app.views.figures import duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
-
-ONLY_FAILED, ONLY_WORSE, ONLY_UNREVIEWED = "failed", "worse", "needs-review"
+from evals_app.views.result_filters import page_of_results
 
 
 @require_safe
@@ -77,37 +76,6 @@ def what_is_left(row: Experiment) -> dict[str, Any]:
         "scorer_errors": count_scorer_errors(row),
         "retry_label": "Retry failed items" if row.failed_count else "Retry failed scores",
     }
-
-
-def page_of_results(
-    row: Experiment, only: str, tag: str, baseline: Experiment | None, number: str | None
-) -> Page[Any]:
-    """Return a page of the results that the filters leave, in their order."""
-    results = row.results.select_related("item_version").order_by("item_id", "attempt")
-    if tag:
-        results = results.with_tags([tag])
-    if only == ONLY_WORSE:
-        worse = find_worse_results(baseline, row) if baseline is not None else []
-        chosen = {*results.order_by().values_list("pk", flat=True)} if tag else {*worse}
-        return page_in_order(results, [key for key in worse if key in chosen], number)
-    if only == ONLY_FAILED:
-        failed = results.filter(error__isnull=False)
-        if unscored := find_unscored(row):
-            chosen = {*unscored, *failed.order_by().values_list("pk", flat=True)}
-            keys = results.values_list("pk", flat=True)
-            return page_in_order(results, [key for key in keys if key in chosen], number)
-        results = failed
-    elif only == ONLY_UNREVIEWED:
-        results = results.filter(review=ExperimentResult.Review.NEEDS_REVIEW)
-    return Paginator(results, ROWS_PER_PAGE).get_page(number)
-
-
-def page_in_order(results: ExperimentResultQuerySet, keys: list[UUID], number: str | None) -> Page[Any]:
-    """Return a page of the results with these keys, in their order. Only those of the page are loaded."""
-    page: Page[Any] = Paginator(keys, ROWS_PER_PAGE).get_page(number)
-    rows = results.in_bulk([*page])
-    page.object_list = [rows[key] for key in page if key in rows]
-    return page
 
 
 def other_experiments(row: Experiment) -> ExperimentQuerySet:

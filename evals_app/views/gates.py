@@ -22,11 +22,11 @@ from agents_app.views.access import GET_POST, get_agent
 from agents_app.views.header import AgentTab, header_context, render_agent_dialog
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.options import parse_experiment
+from evals_app.experiments.targets import reject_without_model
 from evals_app.forms.gates import GateForm
 from evals_app.gates.checking import check_gates, describe_need, gates_for
 from evals_app.models import Dataset, ReleaseGate
 from evals_app.views.lookups import get_page_dataset
-from evals_app.views.start import reject_without_model
 from versions_app.models.version import get_head_version, get_live_version
 
 

@@ -17,7 +17,7 @@ from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.uploads import accepts_upload
 from agents_app.views.access import GET_POST
-from evals_app.api.exchange.files import export_response
+from evals_app.api.exchange.download import export_response
 from evals_app.exchange.formats import FileFormat
 from evals_app.exchange.import_job import IMPORT_ITEMS, UPLOAD_ITEMS, keep_upload, start_mapped_import
 from evals_app.exchange.preview import Preview, build_preview, parse_columns

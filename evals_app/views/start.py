@@ -10,16 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from access_app.caller import Caller
 from access_app.role import Role
-from agentcms.errors import ApiError, Conflict
-from agents_app.configuration.schema import JSONObject
+from agentcms.errors import ApiError
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.options import MAX_REPEATS, parse_experiment
-from evals_app.experiments.targets import find_agent_target, no_answer_reason
+from evals_app.experiments.targets import reject_without_model
 from evals_app.forms.experiments import StartForm
 from evals_app.models import Dataset, Experiment
 from evals_app.views.lookups import get_page_dataset
@@ -53,14 +51,6 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
         else:
             return redirect("evals:experiment", experiment.pk)
     return render_form(request, dataset, form)
-
-
-def reject_without_model(body: JSONObject, user: Caller) -> None:
-    """Raise Conflict if no item could be answered, because the model of the agent is not available."""
-    if body["targetType"] == Experiment.Target.AGENT:
-        target = find_agent_target(user, body["targetId"], body.get("agentVersion") or "")
-        if reason := no_answer_reason(target.agent):
-            raise Conflict(reason, "model_unavailable")
 
 
 def default_target(dataset: Dataset, agents: dict[str, str]) -> str:

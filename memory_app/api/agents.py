@@ -7,13 +7,13 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agents_app.models import Agent
-from memory_app.api.lookups import agent_of_query
-from memory_app.api.observations import status_of
-from memory_app.observational.limits import observational_options
-from memory_app.observational.records import config_of
+from memory_app.api.lookups import NOT_GIVEN, agent_of_query, thread_of_query
+from memory_app.observational.limits import observational_options, observational_options_of_agent
+from memory_app.observational.records import config_of, observation_status
 
 DEFAULT_LAST_MESSAGES = 20  # of the registered memory
 DEFAULT_LAST_MESSAGES_OF_OPTIONS = 10
@@ -48,3 +48,12 @@ class MemoryStatusView(JSONView):
         agent = agent_of_query(request)
         body = {"result": memory_of(agent) is not None, "memoryType": "local"}
         return json_response({**body, "observationalMemory": status_of(request, agent)})
+
+
+def status_of(request: Request, agent: Agent | None) -> dict[str, Any]:
+    """Return the state of the observations of the thread that a query names, or of none."""
+    options = observational_options_of_agent(agent)
+    with QueryParams(request) as query:
+        key = query.text("threadId") or ""
+    thread = thread_of_query(request) if key not in NOT_GIVEN else None
+    return observation_status(thread, options)

@@ -7,12 +7,13 @@ from typing import Any
 from rest_framework.request import Request
 
 from agentcms.api.query_params import QueryParams
-from agentcms.errors import BadRequest, NotFound
+from agentcms.errors import ApiError, BadRequest, NotFound
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
 from memory_app.history.threads import KEY_MESSAGE, get_own_thread, get_thread, is_thread_key
 from memory_app.models import Thread
+from memory_app.observational.limits import THREAD_REQUIRED, THREAD_REQUIRED_MESSAGE
 from memory_app.realms import RESOURCE_MESSAGE, MemoryCaller, is_resource_key, memory_caller
 
 NOT_GIVEN = ("", "undefined", "null")  # as the published client writes a parameter that it does not have
@@ -43,6 +44,15 @@ def resource_of_query(request: Request) -> str:
 def requested_thread(request: Request, key: str) -> Thread:
     """Return a thread that the caller may read."""
     return get_thread(caller_of(request), key, resource_of_query(request))
+
+
+def thread_of_query(request: Request) -> Thread:
+    """Return the thread that a query names. Raise ApiError without one, and NotFound."""
+    with QueryParams(request) as query:
+        key, resource = query.text("threadId") or "", read_resource(query)
+    if key in NOT_GIVEN:
+        raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
+    return get_thread(caller_of(request), key, resource)
 
 
 def changed_thread(request: Request, key: str) -> Thread:

@@ -16,7 +16,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError
 from agents_app.models import Agent
-from memory_app.api.lookups import NOT_GIVEN, BodyFields, agent_of_query, caller_of, get_visible_agent, read_resource
+from memory_app.api.lookups import NOT_GIVEN, BodyFields, agent_of_query, caller_of, get_visible_agent, thread_of_query
 from memory_app.history.threads import get_thread
 from memory_app.models import Thread
 from memory_app.observational.limits import (
@@ -24,13 +24,7 @@ from memory_app.observational.limits import (
     THREAD_REQUIRED_MESSAGE,
     observational_options_of_agent,
 )
-from memory_app.observational.records import (
-    JSONRecord,
-    earlier_records,
-    is_observed_soon,
-    observation_record,
-    observation_status,
-)
+from memory_app.observational.records import JSONRecord, earlier_records, is_observed_soon, observation_record
 from runs_app.events.streams import StreamSlot
 
 HISTORY_LIMIT = 5  # records, unless the request says another number
@@ -79,15 +73,6 @@ class BufferStatusView(JSONView):
         return json_response({"record": observation_record(thread, observed_options(agent, thread))})
 
 
-def thread_of_query(request: Request) -> Thread:
-    """Return the thread that a query names. Raise ApiError without one, and NotFound."""
-    with QueryParams(request) as query:
-        key, resource = query.text("threadId") or "", read_resource(query)
-    if key in NOT_GIVEN:
-        raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
-    return get_thread(caller_of(request), key, resource)
-
-
 def observed_options(agent: Agent | None, thread: Thread) -> Any:
     """Return the options of the agent of a request, or of the agent of the thread."""
     return observational_options_of_agent(agent or thread.agent)
@@ -101,12 +86,3 @@ def wait_until_observed(thread: Thread) -> None:
             connection.close()  # other requests need it meanwhile
         time.sleep(POLL_SECONDS)
     thread.refresh_from_db()
-
-
-def status_of(request: Request, agent: Agent | None) -> dict[str, Any]:
-    """Return the state of the observations of the thread that a query names, or of none."""
-    options = observational_options_of_agent(agent)
-    with QueryParams(request) as query:
-        key = query.text("threadId") or ""
-    thread = thread_of_query(request) if key not in NOT_GIVEN else None
-    return observation_status(thread, options)

@@ -22,13 +22,13 @@ from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.downloads import file_response
 from agents_app.models import Agent
 from memory_app.api.representation import thread_body
+from memory_app.forms.message import SendForm
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
-from memory_app.views.live import MESSAGES_ON_PAGE, memory_context, messages_context
-from memory_app.views.message_form import SendForm
 from memory_app.views.recall import recall_context
+from memory_app.views.thread_context import MESSAGES_ON_PAGE, memory_context, messages_context
 from runs_app.engine import leases
 from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun

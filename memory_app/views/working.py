@@ -10,10 +10,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from memory_app.forms.working import TEXT, WorkingMemoryForm, WorkingObjectForm
 from memory_app.models import Thread, WorkingRevision
 from memory_app.views.access import get_page_thread
 from memory_app.views.links import own_realm, thread_url
-from memory_app.views.working_form import TEXT, WorkingMemoryForm, WorkingObjectForm
 from memory_app.views.working_rail import ThreadMemory, find_thread_memory, may_read
 from memory_app.working import values
 from memory_app.working.values import ChangeResult, Origin, WorkingMemory

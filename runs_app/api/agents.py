@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
-from uuid import UUID
 
 from django.http import HttpResponse, StreamingHttpResponse
 from pydantic import BaseModel, Field
@@ -17,9 +16,8 @@ from agentcms.api.query_params import MAX_NUMBER, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
-from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotency_key
-from agents_app.api.lookups import agent_not_found, version_not_found
+from agents_app.api.lookups import agent_not_found
 from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
@@ -28,6 +26,7 @@ from runs_app.api.idle_streams import requested_idle_time
 from runs_app.api.lookups import (
     EventStreamNegotiation,
     accepts_event_ids,
+    get_requested_agent,
     get_run_of_agent,
     stream_response,
 )
@@ -44,7 +43,6 @@ from runs_app.requests.messages import parse_messages
 from runs_app.requests.options import merge_options, parse_default_options
 from runs_app.resolution import ResolvedAgent, stored_agents
 from runs_app.response_cache.options import bust_cache
-from versions_app.models import AgentVersion
 
 MAX_AGENTS_PER_PAGE = 1000
 if TYPE_CHECKING:
@@ -211,22 +209,3 @@ def resume_conversation(request: Request, agent: ResolvedAgent, call: GenerateCa
         return None
     run, decided = resumed
     return StartedRun(run, suspension_number(run, decided), chunks_after_decision(run, decided))
-
-
-def get_requested_agent(request: Request, agent_id: str) -> ResolvedAgent:
-    """Return the agent at the version of the query parameters: by ID, number or status."""
-    with QueryParams(request) as query:
-        status = query.choice("status", ("published", "draft"), "published")
-        text, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
-    version_id: UUID | None = parse_uuid(text) if text else None
-    try:
-        if text and version_id is None:
-            stored_agents.get(agent_id, user=request.user)  # a missing agent is reported before a missing version
-            raise AgentVersion.DoesNotExist
-        return stored_agents.get(
-            agent_id, user=request.user, version_id=version_id, version_number=number or None, status=status
-        )
-    except Agent.DoesNotExist:
-        raise agent_not_found(agent_id) from None
-    except AgentVersion.DoesNotExist:
-        raise version_not_found(agent_id, text or str(number)) from None

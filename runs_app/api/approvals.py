@@ -17,13 +17,12 @@ from agentcms.api.pagination import page_payload
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import NotFound
-from agentcms.ids import parse_uuid
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.unknown_keys import warning_payloads
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from runs_app.api.approval_representation import approval_body, suspended_run_body
+from runs_app.api.lookups import readable_calls
 from runs_app.models import AgentRun, PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
 
@@ -78,20 +77,6 @@ class SuspendedRunsView(JSONView):
         bodies = [suspended_run_body(run, calls[run.pk]) for run in page]
         body = page_payload("runs", bodies, runs.count(), paging.page, paging.per_page)
         return json_response(body | warning_payloads(unknown))
-
-
-def readable_calls(user: Caller) -> PendingCallQuerySet:
-    """Return the calls of tools that a user may read. Those that wait for a child run stand for its own calls."""
-    return PendingCall.objects.for_user(user).exclude(kind=PendingCall.Kind.CHILD)
-
-
-def get_readable_call(request: Request, approval_id: str) -> PendingCall:
-    """Return a call that the user may read. Raise NotFound for any other."""
-    uuid = parse_uuid(approval_id)
-    call = readable_calls(request.user).filter(pk=uuid).first() if uuid else None
-    if call is None:
-        raise NotFound(f"Approval with id {approval_id} not found")
-    return call
 
 
 def calls_in_state(calls: PendingCallQuerySet, state: str) -> PendingCallQuerySet:

@@ -11,12 +11,19 @@ from django.http import StreamingHttpResponse
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 
+from access_app.caller import Caller
+from agentcms.api.query_params import QueryParams
 from agentcms.errors import ApiError, NotFound
 from agentcms.ids import parse_uuid
+from agents_app.api.lookups import agent_not_found, version_not_found
+from agents_app.models import Agent
 from runs_app.background.streams import follow_until_idle
 from runs_app.events.stream_chunks import Chunk
 from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
+from runs_app.models.pending_call import PendingCallQuerySet
+from runs_app.resolution import ResolvedAgent, stored_agents
+from versions_app.models import AgentVersion
 
 EVENT_STREAM = "text/event-stream"
 
@@ -28,6 +35,25 @@ class EventStreamNegotiation(DefaultContentNegotiation):
         if EVENT_STREAM in request.META.get("HTTP_ACCEPT", ""):
             return renderers[0], renderers[0].media_type
         return super().select_renderer(request, renderers, format_suffix)
+
+
+def get_requested_agent(request: Request, agent_id: str) -> ResolvedAgent:
+    """Return the agent at the version of the query parameters: by ID, number or status."""
+    with QueryParams(request) as query:
+        status = query.choice("status", ("published", "draft"), "published")
+        text, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
+    version_id: UUID | None = parse_uuid(text) if text else None
+    try:
+        if text and version_id is None:
+            stored_agents.get(agent_id, user=request.user)  # a missing agent is reported before a missing version
+            raise AgentVersion.DoesNotExist
+        return stored_agents.get(
+            agent_id, user=request.user, version_id=version_id, version_number=number or None, status=status
+        )
+    except Agent.DoesNotExist:
+        raise agent_not_found(agent_id) from None
+    except AgentVersion.DoesNotExist:
+        raise version_not_found(agent_id, text or str(number)) from None
 
 
 def get_readable_run(request: Request, run_id: str) -> AgentRun:
@@ -50,6 +76,20 @@ def get_run_of_agent(request: Request, agent_id: str, run_id: str) -> AgentRun:
 
 def run_not_found(run_id: str) -> NotFound:
     return NotFound(f"Run with id {run_id} not found")
+
+
+def readable_calls(user: Caller) -> PendingCallQuerySet:
+    """Return the calls of tools that a user may read. Those that wait for a child run stand for its own calls."""
+    return PendingCall.objects.for_user(user).exclude(kind=PendingCall.Kind.CHILD)
+
+
+def get_readable_call(request: Request, approval_id: str) -> PendingCall:
+    """Return a call that the user may read. Raise NotFound for any other."""
+    uuid = parse_uuid(approval_id)
+    call = readable_calls(request.user).filter(pk=uuid).first() if uuid else None
+    if call is None:
+        raise NotFound(f"Approval with id {approval_id} not found")
+    return call
 
 
 def accepts_event_ids(request: Request) -> bool:

@@ -20,8 +20,7 @@ from memory_app.api.lookups import BodyFields, caller_of
 from memory_app.history.signals import wire_signal
 from memory_app.history.threads import get_thread, open_thread, thread_not_found
 from memory_app.models import Thread
-from runs_app.api.agents import get_requested_agent
-from runs_app.api.lookups import EventStreamNegotiation, get_run_of_agent, stream_of_blocks
+from runs_app.api.lookups import EventStreamNegotiation, get_requested_agent, get_run_of_agent, stream_of_blocks
 from runs_app.engine import leases
 from runs_app.events import streams
 from runs_app.events.thread_streams import ThreadStream

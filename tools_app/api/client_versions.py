@@ -15,9 +15,9 @@ from agentcms.api.views import JSONView
 from agentcms.errors import Unprocessable
 from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_keys import warning_payloads
-from tools_app.api.clients import client_response
 from tools_app.api.lookups import get_server, lock_changeable_server
 from tools_app.api.representation import version_body
+from tools_app.api.responses import client_response
 from tools_app.mcp.listing import enqueue_listing
 from tools_app.mcp.versions import get_server_version, restore_version
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.permissions import SHARED_OWNER
-from agentcms.api.etags import is_not_modified, with_etag
+from agentcms.api.etags import is_not_modified
 from agentcms.api.pagination import page_payload
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
-from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.sub_agents import listed_agents
 from tools_app.api.lookups import get_server, lock_changeable_server, require_manager
 from tools_app.api.representation import client_body, etag
+from tools_app.api.responses import client_response
 from tools_app.api.schemas import (
     CLIENT_CHANGE,
     McpClientBody,
@@ -33,10 +31,6 @@ from tools_app.mcp.listing import enqueue_listing
 from tools_app.mcp.usage import find_users
 from tools_app.models import McpServer
 from tools_app.quotas import require_server_quota
-
-
-def client_response(row: McpServer, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
-    return with_etag(json_response(client_body(row) | warning_payloads(unknown), status), etag(row))
 
 
 class ClientsView(JSONView):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
-from django.conf import settings
 from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
@@ -15,11 +13,11 @@ from access_app.caller import Caller
 from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.api.pagination import page_payload
-from agentcms.api.parsers import TRUNCATED_BODY_MESSAGE, json_object_body
+from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMediaType
+from agentcms.errors import Forbidden, NotFound, UnsupportedMediaType
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent, run_idempotently
 from agents_app.api.required_role import note_required_role
@@ -30,15 +28,14 @@ from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
 from runs_app.privacy.personal_data import EXPORT_RESOURCE
+from versions_app.api.uploads import MAX_FILE_NAME_LENGTH, declared_length, receive_body
 from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_export
 from versions_app.exchange.import_job import StoredUpload, start_import
 from versions_app.exchange.records import ACTIONS
 from versions_app.exchange.report import record_payload
 
 JSON_LINES_TYPES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
-CHUNK_SIZE = 1 << 20
 RECORDS_PER_RESPONSE = 100
-MAX_NAME_LENGTH = 255
 
 
 class ExportView(JSONView):
@@ -59,8 +56,8 @@ class ImportView(JSONView):
         with QueryParams(request) as query:
             options: dict[str, Any] = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
-            if len(options["name"]) > MAX_NAME_LENGTH:
-                query.add_fault("name", f"Use at most {MAX_NAME_LENGTH} characters.")
+            if len(options["name"]) > MAX_FILE_NAME_LENGTH:
+                query.add_fault("name", f"Use at most {MAX_FILE_NAME_LENGTH} characters.")
             unknown = query.check_unknown_names()
         reject_other_media_types(request)
         require_publisher_role(request.user)
@@ -104,31 +101,6 @@ def reject_other_media_types(request: Request) -> None:
     media_type = request.content_type.partition(";")[0].strip().lower()
     if media_type not in JSON_LINES_TYPES or encoding not in ("", "identity"):
         raise UnsupportedMediaType("Send uncompressed application/x-ndjson, one JSON object per line.")
-
-
-def declared_length(request: Request) -> int:
-    """Return the length of the body in bytes as its header says, or 0 without one."""
-    return int(request.META.get("CONTENT_LENGTH") or 0)
-
-
-def receive_body(request: Request, file: IO[bytes]) -> tuple[int, str]:
-    """Write the body to a file. Return its size and its SHA-256."""
-    declared = declared_length(request)
-    if declared > settings.IMPORT_MAX_BYTES:
-        raise TooLarge
-    digest, size = hashlib.sha256(), 0
-    source: Any = request._request
-    while chunk := source.read(CHUNK_SIZE):
-        size += len(chunk)
-        if size > settings.IMPORT_MAX_BYTES:
-            raise TooLarge
-        digest.update(chunk)
-        file.write(chunk)
-    if not size:
-        raise ApiError(400, "Send at least one record.", "invalid_body")
-    if size < declared:
-        raise BadRequest("request body", [("", TRUNCATED_BODY_MESSAGE)])
-    return size, digest.hexdigest()
 
 
 FILE_NAMES = {EXPORT: "agents.jsonl", EXPORT_RESOURCE: "resource.jsonl"}  # by kind of job

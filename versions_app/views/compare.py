@@ -21,7 +21,7 @@ from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.sections import Section, build_sections, count_changes
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import POINTER_NAMES, get_versions, history_url, pointer_numbers
-from versions_app.views.review import parse_editor_form, unsaved_snapshot
+from versions_app.views.unsaved import parse_editor_form, unsaved_snapshot
 
 POINTER_LABELS = {"live": "Live", "head": "Draft"}
 UNSAVED, UNSAVED_LABEL = "unsaved", "My unsaved text"

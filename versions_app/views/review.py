@@ -13,7 +13,6 @@ from django_htmx.http import reswap, retarget
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
-from agents_app.configuration import schema
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.views.access import get_agent, has_role_for, role_requirement
@@ -24,9 +23,9 @@ from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.merge import Merge
 from versions_app.compare.sections import build_sections, count_changes
 from versions_app.history.draft import find_draft_versions, publish_label, versions_of_others
-from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version
 from versions_app.views.lookups import get_versions
+from versions_app.views.unsaved import parse_editor_form, unsaved_snapshot
 
 # The page of a review has its own fields and buttons with these names.
 FIELDS_OF_THE_REVIEW = ("publish", "keep_on", "merge", "confirmed", "edit", "version_name", "message", "bypass_reason")
@@ -112,14 +111,3 @@ def conflict(request: HttpRequest, agent_id: str) -> HttpResponse:
     changed = "live" if request.POST.get("against") == "live" else "head"
     context = conflict_sides(agent, form, changed, request.POST.getlist("unfold"), request.path)
     return render(request, "versions/_conflict_sides.html", context)
-
-
-def parse_editor_form(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
-    form = ExistingAgentForm.from_request(request.POST, agent, request.user)
-    form.is_valid()
-    return form
-
-
-def unsaved_snapshot(head: AgentVersion, form: ExistingAgentForm) -> dict[str, Any]:
-    """Return the snapshot that saving the form would create: the head with the changed fields."""
-    return schema.to_snapshot(form.changed_fields(), head.snapshot)

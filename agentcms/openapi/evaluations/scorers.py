@@ -23,8 +23,8 @@ from agentcms.openapi.json_schema import (
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
 from agents_app.configuration.schema import as_partial
-from evals_app.api.observability import TraceScoreBody
-from evals_app.api.scores import ScoreBody
+from evals_app.api.scores.creation import ScoreBody
+from evals_app.api.scores.traces import TraceScoreBody
 from evals_app.scorers.schema import ScorerBody
 
 SCORERS = "/api/stored/scorers"

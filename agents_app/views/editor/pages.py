@@ -17,7 +17,7 @@ from agents_app.configuration import schema
 from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.change_context import change
-from agents_app.forms.create import CreateForm
+from agents_app.forms.create import NEW_AGENT_CONFIG, CreateForm
 from agents_app.forms.existing_agent import ExistingAgentForm, head_configuration
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
@@ -27,8 +27,6 @@ from agents_app.views.editor.saving import change_from_form, save_agent
 from agents_app.views.header import AgentTab, header_context
 from agents_app.views.use_examples import use_examples
 from runs_app.providers.table import get_table
-
-NEW_AGENT_CONFIG = {**schema.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
 
 
 @login_required

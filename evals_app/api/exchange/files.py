@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.files.base import File
 from django.core.files.uploadedfile import UploadedFile
-from django.http import FileResponse, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
@@ -19,22 +19,21 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, TooLarge, UnsupportedMediaType
-from agentcms.web.downloads import file_response
 from agentcms.web.uploads import SizeLimitedUploadHandler
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.api.idempotency import run_idempotently
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import warning_payloads
 from agents_app.configuration.schema import JSONObject
+from evals_app.api.exchange.download import export_response
 from evals_app.api.lookups import get_dataset
 from evals_app.exchange.formats import FileFormat, find_format
 from evals_app.exchange.import_job import start_item_import
-from evals_app.exchange.writing import export_items
 from evals_app.models import Dataset
 from jobs_app.api.representation import job_payload
 from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
-from versions_app.api.exchange import MAX_NAME_LENGTH, declared_length, receive_body
+from versions_app.api.uploads import MAX_FILE_NAME_LENGTH, declared_length, receive_body
 from versions_app.exchange.import_job import StoredUpload
 
 UNKNOWN_FORMAT_MESSAGE = "Send CSV, a JSON array or JSON Lines. Name the format with Content-Type or with ?format=."
@@ -59,13 +58,6 @@ class DatasetExportView(JSONView):
             version = query.integer("version", dataset.version)
             query.check_unknown_names()
         return export_response(dataset, version, FileFormat(file_format))
-
-
-def export_response(dataset: Dataset, version: int, file_format: FileFormat) -> FileResponse:
-    """Return a response with the items at a version of a dataset as a file."""
-    name = f"{dataset.pk}-v{min(version, dataset.version)}.{file_format}"
-    parts = export_items(dataset, version, file_format)
-    return file_response(parts, name, f"{file_format.media_type}; charset=utf-8")
 
 
 class DatasetImportView(JSONView):
@@ -143,8 +135,8 @@ def receive_form(request: Request, options: JSONObject) -> tuple[File[bytes], in
 def check_options(request: Request, options: JSONObject) -> None:
     """Set the format of the file, by its name or media type if it is not named. Raise ApiError."""
     issues = []
-    if len(options["name"]) > MAX_NAME_LENGTH:
-        issues.append(("name", f"Use at most {MAX_NAME_LENGTH} characters."))
+    if len(options["name"]) > MAX_FILE_NAME_LENGTH:
+        issues.append(("name", f"Use at most {MAX_FILE_NAME_LENGTH} characters."))
     columns = options["columns"]
     if columns is not None and not (
         isinstance(columns, dict) and all(isinstance(target, str | None) for target in columns.values())

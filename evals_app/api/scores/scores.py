@@ -1,0 +1,83 @@
+"""API views of the scores of runs, experiments, scorers and agents."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import NotFound
+from agentcms.ids import parse_uuid
+from agentcms.wire.unknown_names import find_unknown_names, wire_names
+from agents_app.api.idempotency import idempotent
+from agents_app.api.unknown_keys import checking_names, warning_payloads
+from agents_app.configuration.schema import validate_fields
+from agents_app.models import Agent
+from evals_app.api.lookups import usable_scorers
+from evals_app.api.representation import paged
+from evals_app.api.scorer_representation import experiment_score_body, score_body
+from evals_app.api.scores.creation import ScoreBody, create_score
+from evals_app.api.scores.lists import list_scores, readable_scores
+from evals_app.models import Experiment
+from evals_app.quality.experiment_scores import count_scores, page_of_scores
+from runs_app.api.lookups import get_readable_run
+
+
+class ScoresView(JSONView):
+    """The creation of a score."""
+
+    @idempotent
+    def post(self, request: Request) -> HttpResponse:
+        body = json_object_body(request)
+        nested = body.get("score")
+        given = nested if isinstance(nested, dict) else body
+        inside = find_unknown_names(given, wire_names(ScoreBody), "score" if given is nested else "")
+        with checking_names(request, {}, inside=inside) as names:
+            validate_fields(ScoreBody, given)
+        score = create_score(request, given)
+        return json_response({"score": score_body(score)} | warning_payloads(names.unknown), 201)
+
+
+class RunScoresView(JSONView):
+    """The scores of a run, or those of an experiment by its ID."""
+
+    def get(self, request: Request, run_id: str) -> HttpResponse:
+        key = parse_uuid(run_id)
+        experiment = Experiment.objects.for_user(request.user).filter(pk=key).first() if key else None
+        if experiment is not None:
+            return list_experiment_scores(request, experiment)
+        run = get_readable_run(request, run_id)
+        return list_scores(request, readable_scores(request).filter(run=run))
+
+
+def list_experiment_scores(request: Request, experiment: Experiment) -> HttpResponse:
+    """Return a page of the scores of all results of an experiment, the newest first."""
+    with QueryParams(request) as query:
+        paging = query.paging(10)
+        unknown = query.check_unknown_names()
+    scores = page_of_scores(experiment, paging.start, paging.stop)
+    bodies = [experiment_score_body(experiment, score) for score in scores]
+    return json_response(paged("scores", bodies, count_scores(experiment), paging) | warning_payloads(unknown))
+
+
+class ScorerScoresView(JSONView):
+    """The scores by a scorer."""
+
+    def get(self, request: Request, scorer_id: str) -> HttpResponse:
+        if scorer_id not in usable_scorers(request):
+            raise NotFound(f"Scorer {scorer_id} not found.")
+        scores = readable_scores(request).filter(scorer=scorer_id)
+        return list_scores(request, scores, "entityId", "entityType", "source")
+
+
+class EntityScoresView(JSONView):
+    """The scores of the answers of an agent."""
+
+    def get(self, request: Request, entity_type: str, entity_id: str) -> HttpResponse:
+        is_agent = entity_type.upper() == "AGENT"
+        if not is_agent or not Agent.objects.for_user(request.user).filter(pk=entity_id).exists():
+            raise NotFound(f"{entity_type} {entity_id} not found.")
+        return list_scores(request, readable_scores(request).filter(run__agent_key=entity_id), "source")

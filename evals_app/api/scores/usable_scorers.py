@@ -1,0 +1,42 @@
+"""API views of the scorers that agents can use."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import NotFound
+from agents_app.models import Agent
+from evals_app.api.lookups import usable_scorers
+from evals_app.api.scorer_representation import usable_scorer_body
+
+
+def agents_by_scorer(request: Request) -> dict[str, list[tuple[str, str]]]:
+    """Return the agents of each scorer that the user may see."""
+    rows = Agent.objects.for_user(request.user).exclude(scorers=None).values_list("pk", "name", "scorers")
+    result: dict[str, list[tuple[str, str]]] = {}
+    for key, name, scorers in rows:
+        for scorer in scorers or {}:
+            result.setdefault(scorer, []).append((key, name))
+    return result
+
+
+class UsableScorersView(JSONView):
+    """The scorers that agents can use, by key."""
+
+    def get(self, request: Request) -> HttpResponse:
+        agents = agents_by_scorer(request)
+        entries = usable_scorers(request)
+        return json_response({key: usable_scorer_body(entry, agents.get(key, [])) for key, entry in entries.items()})
+
+
+class UsableScorerView(JSONView):
+    """One scorer that agents can use."""
+
+    def get(self, request: Request, scorer_id: str) -> HttpResponse:
+        entry = usable_scorers(request).get(scorer_id)
+        if entry is None:
+            raise NotFound(f"Scorer {scorer_id} not found.")
+        return json_response(usable_scorer_body(entry, agents_by_scorer(request).get(scorer_id, [])))
