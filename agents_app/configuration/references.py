@@ -15,7 +15,7 @@ from agents_app.configuration.mcp_clients import (
     selected_tools,
     split_reference,
 )
-from agents_app.configuration.memory_options import model_paths
+from agents_app.configuration.memory.models import model_paths
 from agents_app.registry import Entry, Kind, registry
 
 MEMORY_MODELS = "memory.model"  # the models that a memory names

@@ -37,7 +37,7 @@ from agents_app.configuration.fields.types import (
     Text,
 )
 from agents_app.configuration.fields.types import JSONObject as JSONObject  # part of this interface
-from agents_app.configuration.memory_options import UNION_TAGS
+from agents_app.configuration.memory.values import UNION_TAGS
 from agents_app.configuration.variables import RequestContextSchema
 
 SAMPLING_TYPES = {"ratio", "count"}

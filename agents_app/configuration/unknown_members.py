@@ -15,7 +15,7 @@ from typing import Any
 
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
-from agents_app.configuration.memory_options import PARTS, options_without_effect
+from agents_app.configuration.memory.options import PARTS, options_without_effect
 from agents_app.configuration.references import processor_key
 from agents_app.registry import Kind, registry
 

@@ -12,7 +12,6 @@ from access_app.caller import Caller
 from agentcms.wire.canonical import canonical
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration import schema
-from agents_app.forms import memory_field
 from agents_app.forms.editor_sections import KEY_LIST_FIELDS, EditorSections
 from agents_app.forms.field_values import (
     DURABLE_MODES,
@@ -28,7 +27,8 @@ from agents_app.forms.fields import (
     RawTextField,
     ScorersField,
 )
-from agents_app.forms.memory_field import MemoryOptionsField
+from agents_app.forms.memory.composing import compose_memory_options, memory_error
+from agents_app.forms.memory.inputs import MEMORY_KINDS, MemoryOptionsField
 from agents_app.forms.model_fields import METADATA_MEMBERS, MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.objects.field import ObjectField
 from agents_app.forms.objects.members import is_line
@@ -71,7 +71,7 @@ class AgentEditForm(EditorSections):
     agents = KeyListField(required=False, label="Sub-agents")
     integration_tools = KeyListField(required=False)
     background_inputs = InputGroupField("Background tasks")
-    memory_kind = forms.ChoiceField(required=False, label="Memory", choices=memory_field.KINDS)
+    memory_kind = forms.ChoiceField(required=False, label="Memory", choices=MEMORY_KINDS)
     memory = OptionalKeyField(required=False, max_length=256, widget=forms.Select, label="Registered memory")
     memory_options = MemoryOptionsField(required=False)
     variant_inputs = InputGroupField("Variants")
@@ -116,7 +116,7 @@ class AgentEditForm(EditorSections):
         if "durable_mode" in self.data and not {"durable_mode", "durable_steps"} - cleaned.keys():
             cleaned["durable"] = self.compose_durable(cleaned["durable_mode"], cleaned["durable_steps"])
         if "memory" in cleaned:
-            cleaned["memory"] = self.compose_memory(cleaned)
+            cleaned["memory"] = self.compose_memory_options(cleaned)
         if "knowledge" in self.data:
             cleaned["knowledge"] = compose_knowledge(self.data, self.base["knowledge"])
         if "mcp_clients" in self.data:
@@ -173,13 +173,13 @@ class AgentEditForm(EditorSections):
         stored = self.base["durable"]
         return stored if isinstance(stored, dict) and stored["maxSteps"] == steps else {"maxSteps": steps}
 
-    def compose_memory(self, cleaned: dict[str, Any]) -> Any:
+    def compose_memory_options(self, cleaned: dict[str, Any]) -> Any:
         """Return the memory of the chosen kind. A page of the previous release has no kind and knows only keys."""
         if "memory_kind" not in self.data:
             return self.base["memory"] if isinstance(self.base["memory"], dict) else cleaned["memory"]
         if cleaned.get("memory_kind") == "options":
             try:
-                return memory_field.compose(self.base["memory"], cleaned["memory_options"])
+                return compose_memory_options(self.base["memory"], cleaned["memory_options"])
             except ValidationError as error:
                 self.add_error("memory_options", error)
                 return self.base["memory"]
@@ -207,7 +207,7 @@ class AgentEditForm(EditorSections):
             return FIELD_FOR_PATH[issue.field], ValidationError(issue.message, code="invalid")
         head, _, path = issue.field.partition(".")
         if head == "memory" and path:
-            return "memory_options", memory_field.memory_error(path, issue.message)
+            return "memory_options", memory_error(path, issue.message)
         if head == "conditional":
             return "variant_inputs", variant_error(path, issue.message, self.variants.rows)
         if head == "backgroundTasks":

@@ -13,12 +13,12 @@ from django.urls import reverse
 from access_app.caller import Caller
 from agents_app.configuration.references import find_missing_references
 from agents_app.configuration.variables import Variable, variables_of
-from agents_app.forms import memory_field
 from agents_app.forms.field_values import (
     MODEL_SETTINGS,
     sampling_inputs,
 )
-from agents_app.forms.memory_field import MemorySection
+from agents_app.forms.memory.inputs import texts_of
+from agents_app.forms.memory.sections import MemorySection, build_memory_sections
 from agents_app.forms.model_fields import MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.objects.field import StructuredValue, stored_value
 from agents_app.forms.objects.members import InputError, is_line
@@ -171,8 +171,8 @@ class EditorSections(forms.Form):
     @property
     def memory_sections(self) -> list[MemorySection]:
         """Return the options of the memory, as submitted or stored."""
-        texts = self.submitted("memory_options") if self.is_bound else memory_field.texts_of(self.base["memory"])
-        return memory_field.build_sections(texts, self["memory_options"].errors.as_data())
+        texts = self.submitted("memory_options") if self.is_bound else texts_of(self.base["memory"])
+        return build_memory_sections(texts, self["memory_options"].errors.as_data())
 
     @property
     def missing_memory(self) -> str:

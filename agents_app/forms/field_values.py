@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from agents_app.forms.fields import ScorersField
-from agents_app.forms.memory_field import kind_of, texts_of
+from agents_app.forms.memory.inputs import kind_of, texts_of
 from agents_app.forms.objects.members import format_value
 
 # The wire names of model settings with a form field of their own.

@@ -13,7 +13,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, PreconditionFailed
-from agents_app.configuration.memory_options import WorkingMemoryOptions
+from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import ConfigError, validate_fields
 from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query
 from memory_app.history.threads import find_thread, get_own_thread, get_thread, other_resource, thread_not_found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agents_app.configuration.memory_options import ObservationalOptions, parse_memory_options
+from agents_app.configuration.memory.options import ObservationalOptions, parse_memory_options
 from agents_app.models import Agent
 
 THREAD_REQUIRED = "thread_required"

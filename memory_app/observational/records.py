@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 
 from agentcms.wire.timestamps import format_timestamp
-from agents_app.configuration.memory_options import ObservationalOptions
+from agents_app.configuration.memory.options import ObservationalOptions
 from jobs_app.models import Job
 from memory_app.models import Observation, Thread
 from memory_app.observational.jobs import OBSERVE_THREAD

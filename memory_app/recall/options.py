@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from django.conf import settings
 
-from agents_app.configuration.memory_options import MemoryOptions, parse_memory_options
+from agents_app.configuration.memory.options import MemoryOptions, parse_memory_options
 from agents_app.models import Agent
 
 

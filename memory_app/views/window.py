@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents_app.configuration.memory_options import parse_memory_options
+from agents_app.configuration.memory.options import parse_memory_options
 from memory_app.history.messages import window_rows
 from memory_app.models import Thread
 from memory_app.observational.limits import observational_options_of_agent

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
-from agents_app.configuration.memory_options import WorkingMemoryOptions
+from agents_app.configuration.memory.options import WorkingMemoryOptions
 from memory_app.models import Thread
 from memory_app.realms import user_realm
 from memory_app.working import values

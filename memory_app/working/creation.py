@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents_app.configuration.memory_options import WorkingMemoryOptions
+from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import ConfigError, Issue
 from memory_app.models import Thread
 from memory_app.working import values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents_app.configuration.memory_options import WorkingMemoryOptions, parse_memory_options
+from agents_app.configuration.memory.options import WorkingMemoryOptions, parse_memory_options
 from agents_app.models import Agent
 
 

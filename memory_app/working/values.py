@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.configuration.json_issues import schema_issues
-from agents_app.configuration.memory_options import WorkingMemoryOptions
+from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import Issue
 from memory_app.models import Resource, Thread, WorkingRevision
 from memory_app.working.merging import merge

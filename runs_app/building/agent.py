@@ -21,10 +21,7 @@ from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.background_tasks import BACKGROUND_TASKS
 from agents_app.configuration.knowledge import KNOWLEDGE, usable_bases
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
-from agents_app.configuration.memory_options import (
-    options_without_effect,
-    parse_memory_options,
-)
+from agents_app.configuration.memory.options import options_without_effect, parse_memory_options
 from agents_app.configuration.references import (
     FIELD_KINDS,
     MissingReference,

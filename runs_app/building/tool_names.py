@@ -9,7 +9,7 @@ from typing import Any
 
 from agents_app.configuration.knowledge import KNOWLEDGE, usable_bases
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
-from agents_app.configuration.memory_options import parse_memory_options
+from agents_app.configuration.memory.options import parse_memory_options
 from agents_app.configuration.references import FIELD_KINDS, find_entry
 
 WORKING_MEMORY_TOOL = "updateWorkingMemory"  # as the published protocol names it

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability
 
-from agents_app.configuration.memory_options import MemoryOptions
+from agents_app.configuration.memory.options import MemoryOptions
 from memory_app.observational.limits import observation_limits
 from memory_app.recall.options import recall_options_of
 from runs_app.engine.context import RunDeps

@@ -15,7 +15,7 @@ from django.conf import settings
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
 
-from agents_app.configuration.memory_options import ObservationalOptions
+from agents_app.configuration.memory.options import ObservationalOptions
 from agents_app.configuration.references import MissingReference
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, observation_limits
 from memory_app.observational.observations_for_run import ObservedWindow, OpenWindow, open_window, reload_text

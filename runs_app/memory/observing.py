@@ -12,7 +12,8 @@ from typing import Any
 from django.conf import settings
 
 from agentcms.errors import ApiError
-from agents_app.configuration.memory_options import ObservationalOptions, model_choice
+from agents_app.configuration.memory.models import model_choice
+from agents_app.configuration.memory.options import ObservationalOptions
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.models import Observation, Thread

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 
-from agents_app.configuration.memory_options import model_choice, parse_memory_options
+from agents_app.configuration.memory.models import model_choice
+from agents_app.configuration.memory.options import parse_memory_options
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.history.titles import MAX_LENGTH, TITLE_THREAD, clean_title, save_title

@@ -14,7 +14,7 @@ from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AgentToolset
 
-from agents_app.configuration.memory_options import WorkingMemoryOptions
+from agents_app.configuration.memory.options import WorkingMemoryOptions
 from memory_app.history.turns import is_shared
 from memory_app.working import values
 from runs_app.building.tool_names import WORKING_MEMORY_TOOL as TOOL_NAME

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
-from agents_app.configuration.memory_options import MAX_LAST_MESSAGES, parse_memory_options
+from agents_app.configuration.memory.options import parse_memory_options
+from agents_app.configuration.memory.values import MAX_LAST_MESSAGES
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.threads import KEY_MESSAGE, is_thread_key
 from memory_app.realms import RESOURCE_MESSAGE, is_resource_key

@@ -19,7 +19,8 @@ from agents_app.configuration.fields.types import (
     null_resets_to,
     validation_error,
 )
-from agents_app.configuration.memory_options import KEY_TAG, OBJECT_TAG, MemoryOptions, kind_of_memory
+from agents_app.configuration.memory.options import MemoryOptions, kind_of_memory
+from agents_app.configuration.memory.values import KEY_TAG, OBJECT_TAG
 
 
 class ModelChoice(BaseModel):

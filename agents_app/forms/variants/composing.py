@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agents_app.forms import memory_field
+from agents_app.forms.memory.composing import compose_memory_options
 from agents_app.forms.objects.field import ObjectInputs, get_list
 from agents_app.forms.objects.members import (
     InputError,
@@ -123,7 +123,7 @@ def parse_at(row: VariantRow, part: str, label: str, text: str) -> Any:
 
 def compose_memory(row: VariantRow) -> Any:
     if row.kind == OPTIONS:
-        return memory_field.compose(row.stored, row.texts, f"{row.prefix}-")
+        return compose_memory_options(row.stored, row.texts, f"{row.prefix}-")
     if not row.texts.get("key"):
         raise row.input_error("key", "Choose a memory.")
     return row.texts["key"]

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
-from agents_app.forms.memory_field import texts_of
+from agents_app.forms.memory.inputs import texts_of
 from agents_app.forms.objects.field import ObjectInputs
 from agents_app.forms.objects.members import format_json, is_number, normalize_line
 from agents_app.forms.variants.composing import compose_rules, compose_value

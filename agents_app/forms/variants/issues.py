@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from django.core.exceptions import ValidationError
 
-from agents_app.forms import memory_field
+from agents_app.forms.memory.composing import memory_error
 from agents_app.forms.objects.members import InputError
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
 
@@ -33,7 +33,7 @@ def error_in_row(row: VariantRow, inner: str, message: str) -> InputError:
     if is_rule:
         return row.input_error("rules" if row.rules else "field", message)
     if row.field == "memory" and row.kind == OPTIONS and not row.json:
-        error = memory_field.memory_error(part, message, f"{row.prefix}-")
+        error = memory_error(part, message, f"{row.prefix}-")
         if isinstance(error, InputError):
             return error
     if row.json or part not in VALUE_INPUTS[row.field]:

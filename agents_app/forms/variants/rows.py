@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
-from agents_app.forms.memory_field import ALL_INPUTS, MemorySection, build_sections
+from agents_app.forms.memory.inputs import ALL_INPUTS
+from agents_app.forms.memory.sections import MemorySection, build_memory_sections
 from agents_app.forms.objects.field import ObjectInputs
 from agents_app.forms.objects.members import InputError, texts_at
 from agents_app.forms.variants.conditions import ConditionGroup
@@ -92,7 +93,7 @@ class VariantRow:
 
     @property
     def memory_sections(self) -> list[MemorySection]:
-        return build_sections(self.texts, self.errors, f"{self.prefix}-")
+        return build_memory_sections(self.texts, self.errors, f"{self.prefix}-")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from agents_app.configuration.display import config_sections
-from agents_app.configuration.memory_options import parse_memory_options
+from agents_app.configuration.memory.options import parse_memory_options
 from agents_app.models import Agent
 from tests.api_client import Caller, agent_path
 from tests.exchange import export, import_file

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agents_app.configuration.memory_options import WorkingMemoryOptions
+from agents_app.configuration.memory.options import WorkingMemoryOptions
 from memory_app.models import Resource
 from memory_app.working import values
 from memory_app.working.values import Origin

@@ -6,30 +6,24 @@ changed are written, so that stored members without an input stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from copy import deepcopy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 
-from agents_app.configuration.memory_options import DEFAULT_EMBEDDER
+from agents_app.configuration.memory.options import DEFAULT_EMBEDDER
 from agents_app.forms.objects.members import (
-    InputError,
     format_json,
     normalize_line,
     normalize_lines,
     parse_json,
-    texts_at,
 )
 
 PREFIX = "memory-"
-KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))
+MEMORY_KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))
 ON_OFF = (("", "Off"), ("on", "On"))
 SCOPES = (("", "All threads of a resource (default)"), ("thread", "One thread"))
-
-Options = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -163,13 +157,13 @@ ALL_INPUTS = tuple(item for group in GROUPS for item in group.all_inputs)
 
 
 def kind_of(memory: Any) -> str:
-    """Return the kind of a stored memory, of KINDS."""
+    """Return the kind of a stored memory, of MEMORY_KINDS."""
     if memory is None:
         return ""
     return "options" if isinstance(memory, dict) else "registered"
 
 
-def read(memory: Any, path: str) -> Any:
+def value_at(memory: Any, path: str) -> Any:
     """Return the value at a path of a stored memory, or None."""
     for name in path.split("."):
         memory = memory.get(name) if isinstance(memory, dict) else None
@@ -178,7 +172,7 @@ def read(memory: Any, path: str) -> Any:
 
 def texts_of(memory: Any) -> dict[str, str]:
     """Return the texts of all inputs for a stored memory, by path."""
-    return {item.path: item.format(read(memory, item.path)) for item in ALL_INPUTS}
+    return {item.path: item.format(value_at(memory, item.path)) for item in ALL_INPUTS}
 
 
 class MemoryOptionsWidget(forms.Widget):
@@ -195,112 +189,3 @@ class MemoryOptionsField(forms.Field):
     """The texts of the options of a memory."""
 
     widget = MemoryOptionsWidget
-
-
-def compose(stored: Any, texts: Mapping[str, str], prefix: str = PREFIX) -> Options:
-    """Return the memory of these texts. Raise ValidationError with an error for each invalid input.
-
-    A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
-    """
-    memory: Options = deepcopy(stored) if isinstance(stored, dict) else {}
-    memory.setdefault("options", {})
-    stored_texts = texts_of(memory)
-    errors: list[ValidationError] = []
-    for group in GROUPS:
-        if group.switch:
-            set_switch(memory, group.switch.path, texts.get(group.switch.path, ""), stored_texts[group.switch.path])
-            if not texts.get(group.switch.path):
-                continue
-        for item in group.inputs:
-            text = texts.get(item.path, "")
-            if text == item.as_sent(stored_texts[item.path]):
-                continue
-            try:
-                write(memory, item.path, item.parse(text) if text.strip() else None)
-            except ValidationError as error:
-                errors += InputError.build(item.label, error, f"{prefix}{item.path}")
-    if errors:
-        raise ValidationError(errors)
-    return memory
-
-
-def memory_error(path: str, message: str, prefix: str = PREFIX) -> ValidationError:
-    """Return the error for an issue at a path of a memory: that of an input if there is one for the path."""
-    labels = {item.path: item.label for item in ALL_INPUTS}
-    if path in labels:
-        return InputError(f"{labels[path]}: {message}", f"{prefix}{path}:0", message)
-    return ValidationError(f"{path}: {message}" if path else message, code="invalid")
-
-
-def set_switch(memory: Options, path: str, text: str, stored_text: str) -> None:
-    """Switch a part of the options on or off, if that changes it."""
-    if text == stored_text:
-        return
-    value = read(memory, path)
-    if not text:
-        write(memory, path, None)
-    elif isinstance(value, dict):
-        write(memory, path, {**value, "enabled": True})
-    else:
-        write(memory, path, True)
-
-
-def write(memory: Options, path: str, value: Any) -> None:
-    """Set the value at a path, or remove it for None. A part that is only switched on becomes an object."""
-    *parents, last = path.split(".")
-    for name in parents:
-        if value is None and not isinstance(memory.get(name), dict):
-            return
-        if not isinstance(memory.get(name), dict):
-            memory[name] = {}
-        memory = memory[name]
-    if value is None:
-        memory.pop(last, None)
-    else:
-        memory[last] = value
-
-
-@dataclass(frozen=True)
-class MemoryRow:
-    """An input with its text and its error, for the template."""
-
-    input: MemoryInput
-    prefix: str  # of its name
-    text: str
-    error: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.prefix}{self.input.path}"
-
-    @property
-    def id(self) -> str:
-        return f"id_{self.name.replace('.', '-')}"
-
-
-@dataclass(frozen=True)
-class MemorySection:
-    """A group with its rows, for the template."""
-
-    group: MemoryGroup
-    rows: list[MemoryRow]
-    switch: MemoryRow | None
-
-    @property
-    def is_on(self) -> bool:
-        return self.switch is None or bool(self.switch.text)
-
-
-def build_sections(
-    texts: Mapping[str, str], errors: Iterable[ValidationError], prefix: str = PREFIX
-) -> list[MemorySection]:
-    """Return the groups with their texts, and each error at its input."""
-    errors = [*errors]
-
-    def build_row(item: MemoryInput) -> MemoryRow:
-        return MemoryRow(item, prefix, texts.get(item.path, ""), texts_at(errors, f"{prefix}{item.path}"))
-
-    return [
-        MemorySection(group, [*map(build_row, group.inputs)], build_row(group.switch) if group.switch else None)
-        for group in GROUPS
-    ]

@@ -1,0 +1,77 @@
+"""The memory of the submitted texts of its inputs. Members without an input stay as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from agents_app.forms.memory.inputs import ALL_INPUTS, GROUPS, PREFIX, texts_of, value_at
+from agents_app.forms.objects.members import InputError
+
+Options = dict[str, Any]
+
+
+def compose_memory_options(stored: Any, texts: Mapping[str, str], prefix: str = PREFIX) -> Options:
+    """Return the memory of these texts. Raise ValidationError with an error for each invalid input.
+
+    A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
+    """
+    memory: Options = deepcopy(stored) if isinstance(stored, dict) else {}
+    memory.setdefault("options", {})
+    stored_texts = texts_of(memory)
+    errors: list[ValidationError] = []
+    for group in GROUPS:
+        if group.switch:
+            set_switch(memory, group.switch.path, texts.get(group.switch.path, ""), stored_texts[group.switch.path])
+            if not texts.get(group.switch.path):
+                continue
+        for item in group.inputs:
+            text = texts.get(item.path, "")
+            if text == item.as_sent(stored_texts[item.path]):
+                continue
+            try:
+                set_at(memory, item.path, item.parse(text) if text.strip() else None)
+            except ValidationError as error:
+                errors += InputError.build(item.label, error, f"{prefix}{item.path}")
+    if errors:
+        raise ValidationError(errors)
+    return memory
+
+
+def memory_error(path: str, message: str, prefix: str = PREFIX) -> ValidationError:
+    """Return the error for an issue at a path of a memory: that of an input if there is one for the path."""
+    labels = {item.path: item.label for item in ALL_INPUTS}
+    if path in labels:
+        return InputError(f"{labels[path]}: {message}", f"{prefix}{path}:0", message)
+    return ValidationError(f"{path}: {message}" if path else message, code="invalid")
+
+
+def set_switch(memory: Options, path: str, text: str, stored_text: str) -> None:
+    """Switch a part of the options on or off, if that changes it."""
+    if text == stored_text:
+        return
+    value = value_at(memory, path)
+    if not text:
+        set_at(memory, path, None)
+    elif isinstance(value, dict):
+        set_at(memory, path, {**value, "enabled": True})
+    else:
+        set_at(memory, path, True)
+
+
+def set_at(memory: Options, path: str, value: Any) -> None:
+    """Set the value at a path, or remove it for None. A part that is only switched on becomes an object."""
+    *parents, last = path.split(".")
+    for name in parents:
+        if value is None and not isinstance(memory.get(name), dict):
+            return
+        if not isinstance(memory.get(name), dict):
+            memory[name] = {}
+        memory = memory[name]
+    if value is None:
+        memory.pop(last, None)
+    else:
+        memory[last] = value
