@@ -12,7 +12,7 @@ from agentcms.db.compiled_query import compiled_query
 from agentcms.db.parameters import json_array_items
 from agents_app.models import Agent, AgentQuerySet
 from runs_app.models import AgentRun, RunEvent
-from runs_app.models.run import AgentRunQuerySet
+from runs_app.models.run_queryset import AgentRunQuerySet
 
 MAX_EVENTS_PER_READ = 100  # an event has up to 256 kB, the largest result of a tool
 

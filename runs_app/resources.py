@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from memory_app.realms import resource_digest, user_realm
 from runs_app.models import AgentRun, PendingCall
-from runs_app.models.run import AgentRunQuerySet
+from runs_app.models.run_queryset import AgentRunQuerySet
 
 OWN_REALM = re.compile("u([0-9]{1,18})")
 

@@ -7,86 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, ClassVar, Self
-from uuid import UUID
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from access_app.caller import Caller
-from access_app.permissions import granted_covers, granted_role, has_role, has_role_everywhere, owner_ids_for
+from access_app.permissions import granted_covers
 from access_app.role import Role
 from agentcms.db.json_encoder import CompactEncoder
 from agentcms.ids import uuid7
 from agents_app.models import Agent
 from memory_app.models import Resource, Thread
-from memory_app.models.thread import joined_threads
-from memory_app.realms import owner_realm, served_owner, user_realm
 from runs_app.models.run_configuration import RunConfiguration, load_configuration, save_configuration
+from runs_app.models.run_queryset import AgentRunQuerySet
 
 LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
 DURABLE_LEASE_DURATION = timedelta(seconds=6)  # of a durable run; then another process continues it
-
-
-class AgentRunQuerySet(models.QuerySet["AgentRun"]):
-    def for_user(self, user: Caller) -> Self:
-        """Filter to the runs that a user may read: their own, and those of owners for which they may publish.
-
-        An API key for the end users of an owner reads what it asked for in their realm, and nothing outside of it.
-        An API key for one resource reads the runs of that resource only, without their child runs.
-        Child runs of their own runs need a role for the owner, because they show how its agents work.
-        """
-        key, served = getattr(user, "api_key", None), served_owner(user)
-        if served is not None and not has_role(user, Role.EDITOR, served):
-            return self.none()
-        if key is not None and key.resource:
-            realm = user_realm(user.pk or 0) if served is None else owner_realm(served)
-            runs = self.filter(resource__realm=realm, resource__key=key.resource, requested_by=user)
-            return runs.filter(parent=None)
-        has_role_for_owner = Q(parent=None) | Q(owner_id__in=owner_ids_for(user))
-        if served is not None:
-            return self.filter(has_role_for_owner, requested_by=user, realm_owner=served)
-        if has_role_everywhere(user, Role.PUBLISHER):
-            return self
-        if not (user.is_authenticated and user.is_active):
-            return self.none()
-        in_reach = Q(realm_owner=None) | Q(thread__in=joined_threads(user))
-        own = Q(requested_by=user) & in_reach & has_role_for_owner
-        return self.filter(own | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
-
-    def with_roles(self, user: Caller) -> Self:
-        """Annotate the roles on which `details_visible_to` and `configuration_visible_to` decide."""
-        return self.annotate(
-            granted=granted_role(user, "owner_id"), granted_for_agent=granted_role(user, "agent_owner_id")
-        )
-
-    def without_large_columns(self) -> Self:
-        """Defer the columns that may be large. Lists do not display them."""
-        return self.defer("stored_configuration", "conversation", "input", "output", "warnings")
-
-    def unfinished(self) -> Self:
-        return self.filter(status__in=AgentRun.UNFINISHED_STATUSES, finished_at=None)
-
-    def leased(self) -> Self:
-        """Filter to the runs that a process executes, or that wait for one."""
-        # Both columns are conditions of the small index of these runs, as in `unfinished`.
-        return self.filter(status__in=AgentRun.LEASED_STATUSES, finished_at=None, suspended_at=None)
-
-    def lock_in_order(self) -> set[UUID]:
-        """Lock these runs in the order of their IDs, as everybody does who locks several, and return their IDs."""
-        rows = self.order_by("pk").select_for_update(of=("self",))
-        return {*rows.values_list("pk", flat=True)}
-
-    def with_expired_lease(self) -> Self:
-        """Filter to unfinished runs whose process has died."""
-        return self.leased().filter(lease_until__lt=Now())  # the clocks of two machines may differ
-
-    def queued(self) -> Self:
-        """Filter to the durable runs that wait for a process."""
-        return self.filter(status=AgentRun.Status.QUEUED, is_durable=True, finished_at=None, suspended_at=None)
 
 
 class AgentRun(models.Model):

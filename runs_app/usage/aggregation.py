@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Coalesce, Floor, Greatest, Ln, Trun
 
 from runs_app.models import AgentRun, Score
 from runs_app.models.daily_usage import DailyUsage
-from runs_app.models.run import AgentRunQuerySet
+from runs_app.models.run_queryset import AgentRunQuerySet
 from runs_app.usage.histogram import BASE, SHORTEST
 
 UNSAVED = 0  # stands for the version of runs of unsaved text

@@ -21,7 +21,7 @@ from agentcms.web.list_state import Chip, ListState, parse_number
 from agents_app.models import Agent
 from runs_app.display.formats import format_cost, format_duration, total_tokens
 from runs_app.models import AgentRun
-from runs_app.models.run import AgentRunQuerySet
+from runs_app.models.run_queryset import AgentRunQuerySet
 
 PER_PAGE = 50
 SNIPPET_LENGTH = 160  # characters of the message

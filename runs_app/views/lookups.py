@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404
 from agents_app.models import Agent
 from agents_app.views.access import visible_agents
 from runs_app.models import AgentRun
-from runs_app.models.run import AgentRunQuerySet
+from runs_app.models.run_queryset import AgentRunQuerySet
 
 
 def readable_runs(request: HttpRequest) -> AgentRunQuerySet:
