@@ -72,7 +72,7 @@ def create_agent() -> tuple[Any, Any]:
 def run_agent(user: Any, agent: Any) -> None:
     """Start a run as the API does, and wait for its end and that of its task, without CPU time of its own."""
     from runs_app.engine.engine import get_engine
-    from runs_app.engine.leases import run_ended
+    from runs_app.engine.run_ends import run_ended
     from runs_app.engine.start.run import start_run
     from runs_app.resolution import stored_agents
 

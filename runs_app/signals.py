@@ -13,7 +13,7 @@ from agents_app.models import Agent
 from runs_app.approvals.approval_signals import approval_decided, approval_requested
 from runs_app.approvals.resuming import release_deleted_runs
 from runs_app.background.endings import cancel_tasks_of_run, settle_task_of_child
-from runs_app.engine.leases import run_ended, run_ending
+from runs_app.engine.run_ends import run_ended, run_ending
 from runs_app.models import AgentRun, ModelProvider, PendingCall
 from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
 from runs_app.providers import table

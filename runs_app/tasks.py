@@ -12,7 +12,7 @@ from celery.signals import worker_init, worker_ready, worker_shutdown, worker_sh
 from runs_app import cleanup, partitions, scoring  # noqa: F401  registers their handlers
 from runs_app.background import jobs as background_jobs  # noqa: F401
 from runs_app.background.maintenance import look_after_tasks
-from runs_app.engine import engine, leases, lifecycle
+from runs_app.engine import engine, lifecycle, run_ends
 from runs_app.memory import observing, titling  # noqa: F401  registers their handlers
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
 from runs_app.privacy import jobs, personal_data  # noqa: F401  registers their handlers
@@ -22,8 +22,8 @@ from runs_app.usage import rollup  # noqa: F401  registers its step of the clean
 @shared_task
 def reap_runs() -> None:
     """End what dead processes left: runs that are not durable, and child runs that wait for people."""
-    leases.end_lost_runs()
-    leases.cancel_abandoned_children()
+    run_ends.end_lost_runs()
+    run_ends.cancel_abandoned_children()
 
 
 @shared_task

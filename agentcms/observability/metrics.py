@@ -29,7 +29,7 @@ from agentcms.tracing.drop_signal import spans_dropped  # noqa: E402
 from memory_app.recall.recall_signal import messages_recalled  # noqa: E402
 from runs_app.approvals.approval_signals import approval_decided  # noqa: E402
 from runs_app.background.end_signal import task_ended  # noqa: E402
-from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
+from runs_app.engine.run_ends import run_ended, run_requeued  # noqa: E402
 from runs_app.models import PendingCall  # noqa: E402
 from runs_app.response_cache.store import answer_looked_up  # noqa: E402
 from tools_app.acp.call_signal import acp_prompted  # noqa: E402

@@ -18,7 +18,7 @@ from agents_app.editing.change_context import current_change
 from evals_app.datasets.changes import ItemsChange
 from evals_app.experiments.memory import delete_threads, delete_threads_of_result, shares_thread
 from evals_app.models import Dataset, DatasetItem, Experiment, ExperimentResult, ItemVersion
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.models import AgentRun
 
 REDACTED = "[purged]"
@@ -122,6 +122,6 @@ def delete_runs(experiments: list[Experiment], keys: list[UUID | None]) -> None:
     others = linked.exclude(run_key__in=[key for key in keys if key]).values("run_key")
     for run in runs.exclude(pk__in=others).only("pk", "status"):
         if run.status in AgentRun.UNFINISHED_STATUSES:
-            leases.cancel(run.pk)
+            run_ends.cancel(run.pk)
         else:
             run.delete()

@@ -15,7 +15,7 @@ from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.experiments.spending import Spent, add_earlier_spending, run_tree, spent_by_runs
 from evals_app.models import DatasetItem, ExperimentResult
 from evals_app.reports.tool_mocks import find_mock_failure, mock_report
-from runs_app.engine.leases import LOST_MESSAGE
+from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun
 from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE
 

@@ -13,7 +13,7 @@ from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.models import AgentRun
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def stop_runs(experiment: Experiment) -> None:
     for run in AgentRun.objects.unfinished().filter(
         experiment_id=experiment.pk, parent=None, cancel_requested_at=None
     ):
-        leases.cancel(run.pk)
+        run_ends.cancel(run.pk)
 
 
 def store_ended_results(experiment: Experiment, scoring: ScoringLoop) -> None:
@@ -104,6 +104,6 @@ def store_if_ended(result: ExperimentResult, scoring: ScoringLoop) -> None:
 def end_stuck_run(run: AgentRun) -> None:
     """End an unfinished run whose process died, and one that waits for a person."""
     if run.status == AgentRun.Status.SUSPENDED:
-        leases.cancel(run.pk)
+        run_ends.cancel(run.pk)
     elif run.lease_until is not None and run.lease_until < timezone.now() and not run.is_durable:
-        leases.end_lost_run(run.pk)
+        run_ends.end_lost_run(run.pk)

@@ -33,7 +33,7 @@ from memory_app.history.threads import create_named_thread, transfer_thread
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
 from memory_app.realms import MemoryCaller
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun
 
@@ -101,7 +101,7 @@ class ThreadView(JSONView):
     def delete(self, request: Request, thread_id: str) -> HttpResponse:
         thread = changed_thread(request, thread_id)
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
-            leases.cancel(run.pk)
+            run_ends.cancel(run.pk)
         delete_threads([thread.pk])
         return json_response({"result": "Thread deleted"})
 

@@ -29,7 +29,7 @@ from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.recall import recall_context
 from memory_app.views.thread_context import MESSAGES_ON_PAGE, memory_context, messages_context
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun
 from tools_app.acp.permissions import thread_permissions
@@ -133,7 +133,7 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
     thread = get_object_or_404(Thread, key=key, realm=own_realm(request))
     if request.method == "POST":
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
-            leases.cancel(run.pk)
+            run_ends.cancel(run.pk)
         delete_threads([thread.pk])
         messages.success(request, "The thread was deleted.")
         return redirect_page(request, reverse("threads:list"))

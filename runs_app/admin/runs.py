@@ -13,7 +13,7 @@ from django.utils.html import format_html, format_html_join
 
 from access_app.admin_access import ReadOnlyAdmin, StaffAccessMixin, confirmation_page
 from agents_app.plural import pluralize
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.engine.reaper import recover
 from runs_app.models import AgentRun, RunStep
 
@@ -125,7 +125,7 @@ class RunAdmin(ReadOnlyAdmin):
             title = f"Stop {pluralize(len(unfinished), 'run')}?"
             return confirmation_page(self, request, "runs_app/stop", title, verb="Stop", runs=unfinished)
         for run in unfinished:
-            leases.cancel(run.pk)
+            run_ends.cancel(run.pk)
         self.message_user(request, f"{pluralize(len(unfinished), 'run')} told to stop.")
         return None
 

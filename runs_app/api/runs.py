@@ -15,7 +15,7 @@ from agentcms.api.views import JSONView
 from agents_app.api.unknown_keys import warning_payloads
 from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, get_readable_run, last_event_id, stream_response
 from runs_app.api.representation import event_body, redacted_event_body, run_body, run_detail_body, run_step_body
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.events.redaction import ANSWER_TYPES
 from runs_app.events.streams import StreamSlot
 from runs_app.models import AgentRun, RunEvent
@@ -112,5 +112,5 @@ class CancelRunView(JSONView):
         run = get_readable_run(request, run_id)
         if not can_have_role(request.user, Role.EDITOR):  # the role of the API key
             raise RoleRequired(Role.EDITOR, run.owner_id)
-        leases.cancel(run.pk)
+        run_ends.cancel(run.pk)
         return json_response(run_detail_body(get_readable_run(request, run_id), request.user))

@@ -21,7 +21,7 @@ from memory_app.history.signals import wire_signal
 from memory_app.history.threads import get_thread, open_thread, thread_not_found
 from memory_app.models import Thread
 from runs_app.api.lookups import EventStreamNegotiation, get_requested_agent, get_run_of_agent, stream_of_blocks
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.events import streams
 from runs_app.events.thread_streams import ThreadStream
 from runs_app.models import AgentRun
@@ -144,7 +144,7 @@ class AbortView(JSONView):
         run = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("created_at").last()
         is_expected = run is not None and expected in (None, "", str(run.pk))
         if run is not None and is_expected:
-            leases.cancel(run.pk)
+            run_ends.cancel(run.pk)
         return json_response({"aborted": is_expected})
 
 

@@ -20,7 +20,7 @@ from runs_app.approvals.lookup import ReachableCall, background_task_id, child_r
 from runs_app.approvals.resuming import cancel_unannounced_calls, continue_if_decided
 from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.stream_chunks import started_chunk
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.events.decided_calls import waiting_chunk
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, Chunk, build_chunk, event_type
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent
@@ -124,7 +124,7 @@ def save_suspension(
     run = AgentRun.objects.without_large_columns().get(pk=run_id)
     if run.cancel_requested_at is not None:
         cancel_unannounced_calls(PendingCall.objects.waiting().filter(run=run_id))
-        leases.end_suspended(run)
+        run_ends.end_suspended(run)
         return
     announce_after_commit(calls)
     if not continue_if_decided(run):
@@ -137,7 +137,7 @@ def tell_of_suspension(run: AgentRun, reported: Collection[UUID]) -> None:
     report_late_calls(run, reported)
     report_to_ancestors(run)
     if run.parent_id is None:
-        leases.run_ending.send(AgentRun, run_id=run.pk, status=run.status, error="")
+        run_ends.run_ending.send(AgentRun, run_id=run.pk, status=run.status, error="")
 
 
 def database_time(run_id: UUID) -> datetime:

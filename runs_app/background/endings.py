@@ -12,7 +12,7 @@ from django.utils import timezone
 from runs_app.approvals.resuming import settle_task_call
 from runs_app.background.end_signal import task_ended
 from runs_app.background.slots import fill_slots
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import MAX_PARENT_CALL_ID, TaskStatus
 
@@ -60,7 +60,7 @@ def cancel_task(task: BackgroundTask, *, is_delivered: bool = True) -> bool:
         parent=task.run_id, parent_call_id=task.call_key[:MAX_PARENT_CALL_ID]
     )
     for child_id in list(children.values_list("pk", flat=True)):
-        leases.cancel(child_id)
+        run_ends.cancel(child_id)
     return True
 
 

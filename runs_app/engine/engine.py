@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from agentcms.process.stall_watchdog import watch_loop
-from runs_app.engine import leases
+from runs_app.engine import leases, run_ends
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.events.notifications import notifier
 from runs_app.events.stream_chunks import build_chunk
@@ -237,7 +237,7 @@ class Engine:
         elif run_id in self.durable_ids:
             self.writer.hand_over(run_id, 0)
         else:
-            self._close_failed(run_id, leases.LOST_MESSAGE)
+            self._close_failed(run_id, run_ends.LOST_MESSAGE)
 
     def cancel(self, run_id: UUID) -> None:
         """Cancel a run of this process. Runs of other processes are ignored."""

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from agentcms.db.compiled_query import compiled_query
 from runs_app.approvals.decisions import expire_calls
-from runs_app.engine import leases
+from runs_app.engine import leases, run_ends
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
 from runs_app.models.background_task import is_child_of_task
@@ -60,11 +60,11 @@ def look_once() -> None:
     Decline the calls that nobody decided in time.
     """
     for run in lost_runs():
-        if leases.requeue_lost_run(run.pk, run.fence) and (run.parent_id is None or run.segment):
+        if run_ends.requeue_lost_run(run.pk, run.fence) and (run.parent_id is None or run.segment):
             get_runner().dispatch(run.pk)
     for run_id, parent_end in forgotten_runs():
         if parent_end is not None:  # nobody will continue it
-            leases.cancel_queued(run_id)
+            run_ends.cancel_queued(run_id)
         else:
             get_runner().dispatch(run_id)
     expire_calls()
@@ -78,7 +78,7 @@ def recover(run: AgentRun) -> bool:
     if run.parent_id is not None or not run.is_durable:
         return False
     is_free = run.status == AgentRun.Status.QUEUED or any(
-        leases.requeue_lost_run(lost.pk, lost.fence) for lost in lost_runs(run.pk)
+        run_ends.requeue_lost_run(lost.pk, lost.fence) for lost in lost_runs(run.pk)
     )
     return is_free and get_runner().dispatch(run.pk)
 

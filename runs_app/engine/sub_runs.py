@@ -17,7 +17,7 @@ from agents_app.configuration.references import missing_message
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
-from runs_app.engine import leases
+from runs_app.engine import leases, run_ends
 from runs_app.engine.context import CallSubAgent
 from runs_app.engine.start.sub_run import start_child, start_durable_child
 from runs_app.engine.thread_pools import run_db
@@ -146,7 +146,7 @@ async def await_creation(
 async def cancel_when_created(creation: asyncio.Future[AgentRun]) -> None:
     """End a child run as soon as its row exists."""
     with suppress(SubAgentError):  # there is no such agent, so nothing was created
-        await run_db(leases.cancel_unstarted, await creation)
+        await run_db(run_ends.cancel_unstarted, await creation)
 
 
 def create_child(run: AgentRun, key: str, prompt: str, call_id: str, options: Options) -> AgentRun:

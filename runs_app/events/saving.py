@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from runs_app.approvals import suspending
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.events.pending_runs import WriteSnapshot
 from runs_app.events.stream_chunks import event_type
 from runs_app.frequent_queries import locked_runs_of_holder
@@ -97,9 +97,9 @@ def save_end(run_id: UUID, snapshot: WriteSnapshot, *, has_thread: bool) -> None
         return
     last_number = snapshot.number + len(snapshot.chunks)
     if snapshot.end["status"] == AgentRun.Status.QUEUED:
-        leases.save_hand_over(run_id, **snapshot.end)
+        run_ends.save_hand_over(run_id, **snapshot.end)
     elif snapshot.end["status"] == AgentRun.Status.SUSPENDED:
         suspending.save_suspension(run_id, last_event_number=last_number, **snapshot.end)
     else:
         columns = {"last_event_number": last_number, "has_thread": has_thread, **snapshot.end}
-        leases.save_end_columns(run_id, snapshot.parent_id, **columns)
+        run_ends.save_end_columns(run_id, snapshot.parent_id, **columns)

@@ -19,7 +19,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from agentcms.errors import ApiError, Unavailable
 from runs_app.approvals.lookup import waits_for_people
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.events.notifications import notifier
 from runs_app.events.redaction import redact_chunk
 from runs_app.events.stream_chunks import FINAL_TYPES, SUSPENDED_TYPE, Chunk, build_chunk, encode_chunk
@@ -101,7 +101,7 @@ def is_over(run: AgentRun) -> bool:
     """
     is_leased = run.lease_until is None or run.lease_until >= timezone.now()
     if not (is_leased or run.is_durable or run.is_finished):
-        leases.end_lost_run(run.pk)
+        run_ends.end_lost_run(run.pk)
     return run.is_finished or waits_for_people(run)
 
 

@@ -20,7 +20,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from runs_app.engine import leases
+from runs_app.engine import leases, run_ends
 from runs_app.events.notifications import notifier
 from runs_app.events.pending_runs import (
     PendingRun,
@@ -302,5 +302,5 @@ class EventWriter:
             own = AgentRun.objects.leased().filter(pk=run_id, holder=self.holder, fence=snapshot.fence)
             run = own.select_for_update(of=("self",)).first()
             if run is not None:
-                leases.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
+                run_ends.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
         self._discard_lost([run_id])

@@ -20,7 +20,7 @@ from memory_app.history.locks import lock_threads
 from memory_app.models import Forgotten, Message, Resource, Thread
 from memory_app.realms import resource_digest
 from runs_app.building.workflows import RUN_WORKFLOW
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun
 from runs_app.notices.webhook import WEBHOOK_JOB
@@ -67,7 +67,7 @@ def forget_resource_job(job: Job) -> dict[str, int]:
     # From now on, requests add no threads and no runs to it.
     Resource.objects.filter(realm=realm, key=key).update(forgetting_since=timezone.now())
     for run in runs_of(realm, key).unfinished():
-        leases.cancel(run.pk)
+        run_ends.cancel(run.pk)
     digest = resource_digest(realm, key)
     delete_exports(realm, key)
     resource_forgotten.send(Resource, digest=digest)

@@ -25,7 +25,7 @@ from memory_app.history.signals import (
 )
 from memory_app.models import Message, Thread
 from runs_app.engine.durability import find_durability
-from runs_app.engine.leases import LOST_PROCESS
+from runs_app.engine.run_ends import LOST_PROCESS
 from runs_app.engine.start.input import build_input, fill_input
 from runs_app.engine.start.memory import active_run_id
 from runs_app.engine.start.rows import queue_run

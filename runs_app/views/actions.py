@@ -15,7 +15,7 @@ from agentcms.errors import Unavailable
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_number
 from runs_app.api.lookups import stream_response
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.events.streams import StreamSlot, TooManyStreams
 from runs_app.models import AgentRun
 from runs_app.views.lookups import get_run
@@ -40,7 +40,7 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
 def stop(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Request the cancellation of a run. Its stream reports the end."""
     run = get_run(request, run_id)
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
     if not is_htmx(request):
         return redirect("runs:view", run.pk)
     response = HttpResponse(status=204)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from memory_app.models import Message, Thread
 from runs_app import signals
 from runs_app.approvals import suspending
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.events.pending_runs import WriteSnapshot
 from runs_app.events.saving import save_snapshots
 from runs_app.memory import deleting
@@ -78,8 +78,8 @@ def family(editor):
 @pytest.fixture
 def slow_ends(monkeypatch):
     """Let the end of a run that waited take time while its row is locked."""
-    cancel = leases.cancel_calls
-    monkeypatch.setattr(leases, "cancel_calls", lambda run_ids: (time.sleep(PAUSE), cancel(run_ids)))
+    cancel = run_ends.cancel_calls
+    monkeypatch.setattr(run_ends, "cancel_calls", lambda run_ids: (time.sleep(PAUSE), cancel(run_ids)))
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_thread_is_deleted_while_the_run_of_a_sub_agent_ends(family):
     thread, child = family
 
     answers = run_concurrently(
-        [lambda: leases.cancel_suspended(child.pk), lambda: time.sleep(PAUSE / 3) or delete_threads([thread.pk])]
+        [lambda: run_ends.cancel_suspended(child.pk), lambda: time.sleep(PAUSE / 3) or delete_threads([thread.pk])]
     )
 
     assert answers == [True, 2]
@@ -132,7 +132,7 @@ def test_a_run_is_cancelled_while_its_sub_agent_begins_to_wait(grandchild):
     answers = run_concurrently(
         [
             lambda: suspend(grandchild),
-            lambda: time.sleep(PAUSE / 3) or leases.cancel_suspended(grandchild.parent_id),
+            lambda: time.sleep(PAUSE / 3) or run_ends.cancel_suspended(grandchild.parent_id),
         ]
     )
 
@@ -145,7 +145,7 @@ def test_an_agent_is_deleted_while_its_run_ends(family, slow_release):
     child.refresh_from_db()
 
     answers = run_concurrently(
-        [child.agent.delete, lambda: slow_release.wait(20) and leases.cancel_suspended(child.pk)]
+        [child.agent.delete, lambda: slow_release.wait(20) and run_ends.cancel_suspended(child.pk)]
     )
 
     assert not any(isinstance(answer, Exception) for answer in answers), answers
@@ -178,7 +178,7 @@ def test_the_data_of_a_resource_is_deleted_while_the_run_of_a_sub_agent_ends(fam
 
     answers = run_concurrently(
         [
-            lambda: leases.cancel_suspended(child.pk),
+            lambda: run_ends.cancel_suspended(child.pk),
             lambda: time.sleep(PAUSE / 3) or personal_data.delete_batch(AgentRun, keys, digest),
         ]
     )

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from runs_app.approvals.decisions import expire_calls
-from runs_app.engine import leases, reaper
+from runs_app.engine import leases, reaper, run_ends
 from runs_app.events.decided_calls import suspension_number
 from runs_app.models import AgentRun, PendingCall
 from tests.durable.decisions import settle, wait_for_suspension
@@ -34,8 +34,8 @@ def test_a_process_with_a_fast_clock_ends_no_run_of_another_one(set_clock):
 
     set_clock(60)
 
-    assert leases.end_lost_runs() == 0
-    assert not leases.end_lost_run(run.pk)
+    assert run_ends.end_lost_runs() == 0
+    assert not run_ends.end_lost_run(run.pk)
 
 
 def test_a_run_that_was_started_with_a_slow_clock_is_not_lost(set_clock):
@@ -43,7 +43,7 @@ def test_a_run_that_was_started_with_a_slow_clock_is_not_lost(set_clock):
     run = start_run(AgentFactory(model=SLOW), member("editor"), LONG, options={"durable": False})
     set_clock(0)
 
-    assert not leases.end_lost_run(run.pk)
+    assert not run_ends.end_lost_run(run.pk)
 
 
 @pytest.mark.parametrize("seconds", [-60, 60])

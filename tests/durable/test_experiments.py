@@ -9,7 +9,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from evals_app.models import Experiment, ExperimentResult
-from runs_app.engine.leases import LOST_MESSAGE
+from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun
 from tests.conftest import DRILL
 from tests.evals_app.experiment_runs import make_dataset, new_experiment

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agents_app.registry import Kind, processor, registry, tool
 from runs_app import cleanup
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.engine.engine import get_engine
 from runs_app.events import writer
 from runs_app.models import AgentRun, RunStep
@@ -43,7 +43,7 @@ def lose(run):
     engine.writer._discard_lost([run.pk])
     wait_until(lambda: run.pk not in engine.tasks, 20, "the end of the task")
     run.refresh_from_db()
-    assert leases.requeue_lost_run(run.pk, run.fence)
+    assert run_ends.requeue_lost_run(run.pk, run.fence)
 
 
 def take_over(run):

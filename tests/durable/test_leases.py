@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from runs_app.engine import leases, reaper
+from runs_app.engine import leases, reaper, run_ends
 from runs_app.engine.engine import get_engine
 from runs_app.engine.journal import UNKNOWN_OUTCOME_MESSAGE
 from runs_app.engine.start import rows
@@ -151,7 +151,7 @@ def test_a_full_process_takes_a_queued_run_when_a_place_is_free(planned, idle_en
 
 
 def test_a_queued_run_is_cancelled_at_once(queued):
-    leases.cancel(queued.pk)
+    run_ends.cancel(queued.pk)
 
     queued.refresh_from_db()
     assert (queued.status, [chunk["type"] for chunk in chunks(queued)]) == ("cancelled", ["abort"])
@@ -227,7 +227,7 @@ def test_readers_do_not_end_a_lost_durable_run(queued):
     AgentRun.objects.filter(pk=queued.pk).update(lease_until=timezone.now() - timedelta(seconds=9))
 
     assert not check_over(queued.pk)
-    assert leases.end_lost_runs() == 0
+    assert run_ends.end_lost_runs() == 0
 
 
 # --- Lost leases and stopping processes

@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from runs_app.approvals.errors import AlreadyDecided, InvalidDecision
-from runs_app.engine import leases, reaper
+from runs_app.engine import reaper, run_ends
 from runs_app.events import writer
 from runs_app.models import AgentRun, PendingCall
 from runs_app.signals import approval_decided, approval_requested
@@ -171,7 +171,7 @@ def test_other_code_hears_that_a_waiting_call_is_cancelled_with_its_run(here, an
     run = wait_for_suspension(start())
     wait_until(lambda: announced, 20, "the request")
 
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
 
     assert announced == [("refund", "open"), ("refund", "cancelled")]
 

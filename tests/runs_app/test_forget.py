@@ -178,13 +178,13 @@ def test_the_migration_marks_calls_whose_runs_are_there(realm, monkeypatch):
 def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
     run = RunFactory(resource=Resource.objects.get(key="alice"), suspended=True)
     other = RunFactory(resource=Resource.objects.get(key="bob"), suspended=True)
-    stopped, cancel = [], personal_data.leases.cancel
+    stopped, cancel = [], personal_data.run_ends.cancel
 
     def cancel_and_note(run_id):
         cancel(run_id)
         stopped.append((run_id, AgentRun.objects.get(pk=run_id).status))
 
-    monkeypatch.setattr(personal_data.leases, "cancel", cancel_and_note)
+    monkeypatch.setattr(personal_data.run_ends, "cancel", cancel_and_note)
     runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
 
     assert stopped == [(run.pk, "cancelled")]

@@ -13,7 +13,7 @@ from runs_app import scoring
 from runs_app.approvals.deferred_requests import waits_for_calls
 from runs_app.approvals.segments import dump_conversation, pending_calls
 from runs_app.approvals.suspending import report_suspension
-from runs_app.engine import failures, leases
+from runs_app.engine import failures, run_ends
 from runs_app.engine.execution.state import PreparedRun, RunExecution
 from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, build_chunk, to_storable_json
@@ -98,7 +98,7 @@ def record_cancelled(execution: RunExecution) -> None:
     if execution.is_interrupted:
         hand_over(execution)
     elif execution.engine.is_stopping:
-        close_failed(execution, leases.LOST_MESSAGE)
+        close_failed(execution, run_ends.LOST_MESSAGE)
     else:
         execution.close(build_chunk("abort"), status=AgentRun.Status.CANCELLED)
 

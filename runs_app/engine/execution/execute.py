@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from runs_app.approvals.segments import Segment, load_segment
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.engine.execution.agent import run_agent
 from runs_app.engine.execution.ending import record_cancelled, record_failure, record_output
 from runs_app.engine.execution.state import RunExecution
@@ -93,6 +93,6 @@ async def open_journal(execution: RunExecution, run: AgentRun) -> None:
     if run.attempts >= MAX_LOST_PROCESSES:
         steps = " and ".join(map(describe_step, journal.unfinished_steps())) or "a step that was not recorded"
         raise JournalError(
-            f"{leases.LOST_PROCESS} or lost the database {run.attempts} times in a row at {steps}. "
+            f"{run_ends.LOST_PROCESS} or lost the database {run.attempts} times in a row at {steps}. "
             "Check what this step does, then run it again."
         )

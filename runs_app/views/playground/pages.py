@@ -23,7 +23,7 @@ from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from memory_app.realms import user_realm
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.engine.start.run import start_run
 from runs_app.forms.message import MessageForm
 from runs_app.models import AgentRun, SavedInput
@@ -129,7 +129,7 @@ def start_column(
         if column.has_memory:  # the new run would not know the answer
             column.start_error = RUN_IN_PROGRESS_MESSAGE
             return None
-        leases.cancel(column.run.pk)  # the new answer replaces it on the page
+        run_ends.cancel(column.run.pk)  # the new answer replaces it on the page
     try:
         options = run_options(request, column, variables)
         return start_run(column.agent, user=request.user, messages=text, facts=facts, **options)

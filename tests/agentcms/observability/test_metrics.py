@@ -20,7 +20,7 @@ from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.recall.indexing import INDEX_MESSAGES
 from memory_app.recall.recall_signal import messages_recalled
 from runs_app.approvals.approval_signals import approval_decided
-from runs_app.engine.leases import run_requeued
+from runs_app.engine.run_ends import run_requeued
 from runs_app.models import AgentRun, PendingCall
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.memory_app.conftest import add_thread

@@ -20,7 +20,7 @@ from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.engine.leases import LOST_MESSAGE
+from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.factories import AgentFactory, member

@@ -23,7 +23,7 @@ from evals_app.experiments.stopping import end_early
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.records import create_scorer
 from evals_app.scorers.results import answer_of_run
-from runs_app.engine.leases import LOST_MESSAGE
+from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work

@@ -3,7 +3,7 @@
 import pytest
 
 from memory_app.models import Message, Thread
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.engine.start.memory import ThreadActive
 from runs_app.models import AgentRun
 from tests.api_client import Caller
@@ -86,6 +86,6 @@ def test_one_of_two_runs_of_a_thread_begins(editor):
     (refused,) = (result for result in results if isinstance(result, ThreadActive))
     assert (refused.status, refused.code) == (409, "thread_active")
     assert str(run.pk) in refused.error
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
     wait_for_end(run)
     assert wait_for_end(start_run(agent, editor, "Again", thread="t", options={"maxSteps": 1}))

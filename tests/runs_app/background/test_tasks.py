@@ -9,7 +9,7 @@ from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task
 from runs_app.background.stream_chunks import end_chunk
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery, PendingCall
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
@@ -99,7 +99,7 @@ def test_cancelling_a_run_cancels_its_tasks_and_reports_nothing(tasks):
         config=ALL,
     )
     wait_until(lambda: BackgroundTask.objects.filter(status="running").exists(), 20)
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
     wait_for_end(run)
     (task,) = tasks.wait(run, "cancelled")
     tasks.open("a")

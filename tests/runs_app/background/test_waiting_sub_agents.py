@@ -18,7 +18,7 @@ from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task
 from runs_app.background.maintenance import look_after_tasks
 from runs_app.background.streams import TaskObserver
-from runs_app.engine import leases, reaper
+from runs_app.engine import reaper, run_ends
 from runs_app.engine.engine import get_engine
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from runs_app.tasks import reap_runs
@@ -182,7 +182,7 @@ def test_stopping_the_sub_agent_fails_its_task(start, tasks):
     observer = TaskObserver()
     observe(observer)
 
-    leases.cancel(task.child_run_id)
+    run_ends.cancel(task.child_run_id)
     (ended,) = tasks.wait(run, "failed")
 
     seen = observe(observer)

@@ -5,7 +5,7 @@ from pydantic_ai._parts_manager import ModelResponsePartsManager
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.engine import leases, usage_limits
+from runs_app.engine import run_ends, usage_limits
 from runs_app.engine.start.concurrency_limits import TooManyRuns
 from runs_app.models import AgentRun
 from tests.api_client import Caller
@@ -31,7 +31,7 @@ def test_the_number_of_runs_per_user_is_limited(agent, settings):
     assert (answer.status_code, answer.body["code"], answer.headers["Retry-After"]) == (429, "too_many_runs", "2")
     assert answer.body["error"].startswith("You have reached the limit of 1 unfinished runs.")
     assert AgentRun.objects.count() == 1
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
     wait_for_end(run)
     assert wait_for_end(start_run(other, user)).status == "succeeded"
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agentcms.errors import Unavailable
 from runs_app import tasks
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.engine.engine import Engine, get_engine
 from runs_app.engine.start import rows
 from runs_app.events.notifications import notifier
@@ -58,7 +58,7 @@ def test_a_cancelled_run_keeps_its_output(agent, editor):
 
 def test_generate_reports_that_its_run_was_cancelled(agent, editor):
     caller = Caller(api_key(editor))
-    leases.cancel(start_run(agent, editor, LONG, key="a").pk)
+    run_ends.cancel(start_run(agent, editor, LONG, key="a").pk)
 
     answer = caller.post("/api/agents/concierge/generate", {"messages": LONG}, Idempotency_Key="a")
 
@@ -102,7 +102,7 @@ def test_a_process_that_stops_gives_up_a_run_that_has_not_begun(agent, editor, m
     assert engine.writer.wait_until_flushed(30)
     run.refresh_from_db()
 
-    assert (run.status, run.error) == (("queued", "") if settings.RUN_DURABLE else ("failed", leases.LOST_MESSAGE))
+    assert (run.status, run.error) == (("queued", "") if settings.RUN_DURABLE else ("failed", run_ends.LOST_MESSAGE))
 
 
 def test_cancelling_a_finished_run_changes_nothing(editor):
@@ -171,11 +171,11 @@ def test_a_run_of_a_dead_process_fails_with_a_reason(agent, editor):
     tasks.reap_runs()
 
     run.refresh_from_db()
-    assert (run.status, run.error) == ("failed", leases.LOST_MESSAGE)
+    assert (run.status, run.error) == ("failed", run_ends.LOST_MESSAGE)
     assert run.finished_at is not None
     assert chunks(run)[-1] == {
         "type": "error",
-        "payload": {"error": {"name": "Error", "message": leases.LOST_MESSAGE}},
+        "payload": {"error": {"name": "Error", "message": run_ends.LOST_MESSAGE}},
     }
     assert [event.number for event in run.events.all()] == [1, 2]
 
@@ -185,7 +185,7 @@ def test_reading_a_lost_run_ends_it(agent, editor):
 
     answer = Caller(api_key(editor)).client.get(f"/api/runs/{run.pk}/stream")
 
-    assert leases.LOST_MESSAGE.encode() in b"".join(answer.streaming_content)
+    assert run_ends.LOST_MESSAGE.encode() in b"".join(answer.streaming_content)
 
 
 def test_a_lost_run_with_a_cancel_request_is_cancelled(agent, editor):
@@ -200,20 +200,20 @@ def test_a_lost_run_with_a_cancel_request_is_cancelled(agent, editor):
 def test_a_run_with_a_valid_lease_is_not_failed(agent, editor):
     run = lost_run(agent, editor, lease_until=timezone.now() + timedelta(minutes=5))
 
-    assert leases.end_lost_runs() == 0
-    assert not leases.end_lost_run(run.pk)
+    assert run_ends.end_lost_runs() == 0
+    assert not run_ends.end_lost_run(run.pk)
 
 
 def test_a_process_that_lost_its_lease_writes_nothing(agent, editor):
     run = wait_for_text(start_run(agent, editor, LONG, options={"durable": False}))
     AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    while not leases.end_lost_run(run.pk):  # unless the lease was renewed in between
+    while not run_ends.end_lost_run(run.pk):  # unless the lease was renewed in between
         AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
     assert get_engine().writer.wait_until_flushed(20)
 
     run.refresh_from_db()
-    assert (run.status, run.error) == ("failed", leases.LOST_MESSAGE)
+    assert (run.status, run.error) == ("failed", run_ends.LOST_MESSAGE)
     assert chunks(run)[-1]["type"] == "error"
     assert run.events.count() == run.last_event_number
 
@@ -229,7 +229,7 @@ def test_a_stopping_process_ends_its_runs_with_a_reason(agent, editor, monkeypat
     ours.stop()
 
     run.refresh_from_db()
-    assert (run.status, run.error) == ("failed", leases.LOST_MESSAGE)
+    assert (run.status, run.error) == ("failed", run_ends.LOST_MESSAGE)
     with pytest.raises(Unavailable):
         start_run(agent, editor)
 

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from runs_app.engine import leases
+from runs_app.engine import leases, run_ends
 from runs_app.frequent_queries import cancel_requested_ids, leased_runs_of
 from runs_app.models import AgentRun
 
@@ -30,7 +30,7 @@ def finished_runs():
         lambda: leased_runs_of(user_id=1, agent_id="a"),
         lambda: leases.renew("here", [AgentRun().pk]),
         lambda: cancel_requested_ids(holder="here"),
-        lambda: leases.end_lost_runs(),
+        lambda: run_ends.end_lost_runs(),
     ],
     ids=["unfinished runs", "limits", "renewed leases", "cancel requests", "expired leases"],
 )

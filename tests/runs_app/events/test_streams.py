@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.events import streams
 from runs_app.frequent_queries import MAX_EVENTS_PER_READ
 from runs_app.models import RunEvent
@@ -26,7 +26,7 @@ def test_a_waiting_reader_holds_no_database_connection(run):
         if number == 5:
             break
 
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
 
 
 def test_a_reader_gets_all_events_before_its_process_stops(run, monkeypatch):
@@ -40,7 +40,7 @@ def test_a_reader_gets_all_events_before_its_process_stops(run, monkeypatch):
     assert [number for number, _ in read + rest] == list(range(1, len(read + rest) + 1))
     run.refresh_from_db()
     assert not run.is_finished
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
 
 
 def test_an_idle_stream_sends_heartbeats(run, monkeypatch):
@@ -49,7 +49,7 @@ def test_an_idle_stream_sends_heartbeats(run, monkeypatch):
     silent = next(batch for batch in streams.follow_events(run.pk) if batch == [])
 
     assert silent == []
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
 
 
 def test_the_stream_of_a_deleted_run_ends():

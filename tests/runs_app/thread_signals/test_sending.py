@@ -18,7 +18,7 @@ from memory_app.history.signals import NO_RUN, refuse_signals, release_signals
 from memory_app.history.threads import create_named_thread
 from memory_app.models import Message
 from memory_app.realms import memory_caller
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.models import AgentRun
 from runs_app.providers.demo_model import user_prompts
 from runs_app.resolution import stored_agents
@@ -143,7 +143,7 @@ def test_behaviours_while_a_run_is_active(send, agent, editor, thread):
     assert send("discarded", if_active=IfActive.DISCARD) == (run.pk, None)
     assert send("persisted", if_active=IfActive.PERSIST).run_id is None
 
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
     wait_until_idle(thread)
     assert [*signals().values_list("text", "seen_by")] == [("persisted", None)]
 
@@ -204,7 +204,7 @@ def test_a_signal_that_comes_before_the_end_is_written_wakes_the_next_run(send, 
     agent.edit({"model": SLOW})
     run = wait_for_text(start_in_thread(agent, editor, LONG))
     send("Still there?")
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
     wait_until_idle(thread)
 
     following = AgentRun.objects.exclude(pk=run.pk).get()
@@ -240,7 +240,7 @@ def test_a_run_that_several_signals_wake_is_given_each_once(send, agent, editor,
     agent.edit({"model": {"provider": "spy", "name": "model"}})
     for text in ("one", "two", "three"):
         send(text)
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
     wait_until_idle(thread)
 
     assert requests == [["one", "two", "three"]]
@@ -268,7 +268,7 @@ def test_a_run_whose_process_died_is_followed_three_times_at_most(
     row.seen_by, row.delivery = lost.pk, {**row.delivery, "wakes": True, "lostRuns": lost_runs}
     row.save()
 
-    leases.end_lost_run(lost.pk)
+    run_ends.end_lost_run(lost.pk)
 
     following = AgentRun.objects.exclude(pk=lost.pk).first()
     assert (following is not None) == is_followed
@@ -289,7 +289,7 @@ def test_a_durable_run_whose_processes_died_again_and_again_is_followed(send, ag
         follow_run(
             lost.pk,
             status="failed",
-            error=f"{leases.LOST_PROCESS} or lost the database 3 times in a row at 'count' (0/t/c0).",
+            error=f"{run_ends.LOST_PROCESS} or lost the database 3 times in a row at 'count' (0/t/c0).",
         )
 
     row.refresh_from_db()
@@ -325,7 +325,7 @@ def test_a_signal_whose_run_cannot_be_started_says_why(send, agent, editor, thre
     send("Too late")
     with transaction.atomic():
         archive_locked(agent)
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
 
     wait_until_idle(thread)
 

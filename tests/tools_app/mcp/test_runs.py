@@ -11,7 +11,7 @@ from pydantic_ai import ToolFailed
 
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
-from runs_app.engine import leases
+from runs_app.engine import run_ends
 from runs_app.engine.context import RunDeps
 from runs_app.models import PendingCall
 from runs_app.resolution import stored_agents
@@ -85,7 +85,7 @@ def test_a_cancelled_run_cancels_its_call_on_the_server(idle_engine, http_server
     run = start_run(agent_with({"office": {}}), member("editor"), "office_wait 60")
     wait_until(lambda: calls()["waiting"], 60, "the call")
 
-    leases.cancel(run.pk)
+    run_ends.cancel(run.pk)
 
     assert wait_for_end(run).status == run.Status.CANCELLED
     wait_until(lambda: calls() == {"waiting": 0, "cancelled": before + 1}, 30, "the end of the call")
