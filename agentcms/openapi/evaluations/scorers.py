@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import (
-    ANY,
-    BOOLEAN,
-    DATE_TIME,
-    INTEGER,
-    JSON,
-    OBJECT,
-    PAGINATION,
-    STRING,
-    UUID_STRING,
-    array_of,
-    nullable,
-    object_of,
-    order_query,
-    page_of,
-    ref,
-    with_optional_warnings,
-)
+from agentcms.openapi.evaluations.scorer_schemas import scorer_schemas
+from agentcms.openapi.json_schema import JSON, STRING, order_query
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
 from agents_app.configuration.schema import as_partial
@@ -32,7 +16,6 @@ SCORER = f"{SCORERS}/{{scorerId}}"
 SCORER_VERSION = f"{SCORER}/versions/{{versionId}}"
 TRACES = "/api/observability/traces"
 TRACE = f"{TRACES}/{{traceId}}"
-SCORE_NUMBER: JSON = {"type": "number"}
 SCORE_FILTERS = (*PAGING, "entityId", "entityType", "scoreSource")
 
 SCORER_OPERATIONS = (
@@ -220,129 +203,6 @@ SCORER_FIELDS: dict[str, str] = {
     "agentIds": "The agents that use the scorer.",
     "agentNames": "The names of these agents.",
 }
-
-
-def scorer_schemas() -> dict[str, JSON]:
-    span = span_schema()
-    score = stored_score_schema()
-    return {
-        "Scorer": scorer_schema(),
-        "ScorerPage": page_of("scorerDefinitions", "Scorer"),
-        "ScorerVersion": scorer_version_schema(),
-        "ScorerVersionPage": page_of("versions", "ScorerVersion"),
-        "ScorerVersionMessage": {"type": "object", "properties": {"changeMessage": STRING}},
-        "ScorerComparison": with_optional_warnings(
-            object_of(diffs=array_of(OBJECT), fromVersion=ref("ScorerVersion"), toVersion=ref("ScorerVersion"))
-        ),
-        "ScorerLive": object_of(success=BOOLEAN, message=STRING, activeVersionId=UUID_STRING),
-        "UsableScorer": usable_scorer_schema(),
-        "UsableScorers": {"type": "object", "additionalProperties": ref("UsableScorer")},
-        "Score": score,
-        "ScoreCreated": object_of(score=ref("Score")),
-        "ScorePage": with_optional_warnings(object_of(scores=array_of(ref("Score")), pagination=PAGINATION)),
-        "Span": span,
-        "SpanPage": with_optional_warnings(object_of(spans=array_of(ref("Span")), pagination=PAGINATION)),
-        "SpanResponse": object_of(span=ref("Span")),
-        "Trace": object_of(traceId=STRING, spans=array_of(ref("Span"))),
-        "Trajectory": object_of(steps=array_of(OBJECT)),
-    }
-
-
-def scorer_schema() -> JSON:
-    schema = object_of(
-        id=STRING,
-        ownerId=STRING,
-        status={"enum": ["published", "draft"]},
-        activeVersionId=nullable(UUID_STRING),
-        versionNumber=nullable(INTEGER),
-        authorId=nullable(STRING),
-        metadata=OBJECT,
-        createdAt=DATE_TIME,
-        updatedAt=DATE_TIME,
-        name=STRING,
-        type=STRING,
-    )
-    schema["properties"] |= SCORER_CONFIGURATION
-    return schema
-
-
-SCORER_CONFIGURATION: dict[str, JSON] = {
-    "description": nullable(STRING),
-    "model": nullable(OBJECT),
-    "instructions": nullable(STRING),
-    "scoreRange": nullable(OBJECT),
-    "passThreshold": nullable(SCORE_NUMBER),
-    "outputSchema": nullable(OBJECT),
-    "presetConfig": nullable(OBJECT),
-    "defaultSampling": nullable(OBJECT),
-}
-
-
-def scorer_version_schema() -> JSON:
-    schema = object_of(
-        id=UUID_STRING,
-        scorerDefinitionId=STRING,
-        versionNumber=INTEGER,
-        changedFields=array_of(STRING),
-        changeMessage=STRING,
-        author=nullable(STRING),
-        createdAt=DATE_TIME,
-        name=STRING,
-        type=STRING,
-    )
-    schema["properties"] |= SCORER_CONFIGURATION
-    return schema
-
-
-def usable_scorer_schema() -> JSON:
-    return object_of(
-        scorer=OBJECT,
-        agentIds=array_of(STRING),
-        agentNames=array_of(STRING),
-        workflowIds=array_of(STRING),
-        isRegistered=BOOLEAN,
-        source={"enum": ["code", "stored"]},
-    )
-
-
-def stored_score_schema() -> JSON:
-    schema = object_of(
-        **dict.fromkeys(("id", "scorerId", "entityId", "entityType"), STRING),
-        **dict.fromkeys(("scorer", "entity"), OBJECT),
-        scorerVersion=nullable(INTEGER),
-        runId=UUID_STRING,
-        traceId=nullable(STRING),
-        source={"enum": ["LIVE", "TEST", "PERSON"]},
-        **dict.fromkeys(("score", "cost"), nullable(SCORE_NUMBER)),
-        **dict.fromkeys(("label", "reason", "error", "createdBy"), nullable(STRING)),
-        usage=nullable(OBJECT),
-        **dict.fromkeys(("details", "input", "output"), ANY),
-        **dict.fromkeys(("createdAt", "updatedAt"), DATE_TIME),
-    )
-    schema["properties"] |= {"resultId": UUID_STRING, "itemId": UUID_STRING, "submitted": BOOLEAN}
-    return schema
-
-
-def span_schema() -> JSON:
-    schema = object_of(
-        traceId=STRING,
-        spanId=STRING,
-        parentSpanId=nullable(STRING),
-        name=STRING,
-        spanType=STRING,
-        entityType=STRING,
-        entityId=STRING,
-        entityName=STRING,
-        runId=STRING,
-        isEvent=BOOLEAN,
-        startedAt=DATE_TIME,
-        endedAt=nullable(DATE_TIME),
-        status=STRING,
-        createdAt=DATE_TIME,
-        updatedAt=nullable(DATE_TIME),
-    )
-    schema["properties"] |= dict.fromkeys(("input", "output", "error", "attributes", "metadata"), ANY)
-    return schema
 
 
 SCORER_SECTION = ApiSection(
