@@ -55,6 +55,6 @@ urlpatterns = [
 ]
 
 if settings.RUN_ENGINE == "inngest":
-    from runs_app.engine.runners.inngest import build_url
+    from runs_app.engine.runners.inngest import build_inngest_url
 
-    urlpatterns.insert(1, build_url())
+    urlpatterns.insert(1, build_inngest_url())

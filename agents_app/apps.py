@@ -13,6 +13,6 @@ class AgentsConfig(AppConfig):
     def ready(self) -> None:
         from agents_app.search import database  # needs the models to be loaded
 
-        post_migrate.connect(database.install, sender=self)
+        post_migrate.connect(database.install_search_index, sender=self)
         connection_created.connect(database.add_sqlite_functions)
         autodiscover_modules("agent_tools")

@@ -121,14 +121,14 @@ def measure_mcp() -> Figures:
 
 async def call_ms(server: Any) -> float:
     """Return the time of a call in an open connection."""
-    from tools_app.mcp.calls import call_tool
+    from tools_app.mcp.calls import call_mcp_tool
     from tools_app.mcp.headers import CallerNames
     from tools_app.mcp.sessions import session_pool
 
     durations = []
     for number in range(CALLS):
         started = time.perf_counter()
-        await call_tool(server, "add_7", {"a": number, "b": 1}, CallerNames())
+        await call_mcp_tool(server, "add_7", {"a": number, "b": 1}, CallerNames())
         durations.append(time.perf_counter() - started)
     await session_pool().close_all()
     return min(durations) * 1000

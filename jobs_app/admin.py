@@ -134,7 +134,7 @@ class JobAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Result")
     def outcome(self, job: Job) -> str:
-        return render_result(job.result) if job.result is not None else "–"
+        return render_job_result(job.result) if job.result is not None else "–"
 
     @admin.display(description="Report")
     def report(self, job: Job) -> str:
@@ -164,7 +164,7 @@ def readable_content(row: ReportRow) -> dict[str, str]:
     return {"id": row.content.get("id", ""), "notes": row.content.get("reason", "") or warnings}
 
 
-def render_result(result: Any) -> SafeString:
+def render_job_result(result: Any) -> SafeString:
     """Return a result as HTML: an object as a list, anything else as JSON."""
     if not isinstance(result, dict):
         return render_json(result)

@@ -65,7 +65,7 @@ def delete_expired_rows(job: Job) -> dict[str, Any]:
     removed: dict[str, int] = job.cursor or {}
     for name, rows in sorted(_expired_rows.items()):
         removed.setdefault(name, 0)
-        while count := delete_batch(rows):
+        while count := delete_expired_batch(rows):
             removed[name] += count
             job.report_progress(done=sum(removed.values()), cursor=removed)
     for step in _steps:
@@ -73,7 +73,7 @@ def delete_expired_rows(job: Job) -> dict[str, Any]:
     return {"removed": removed}
 
 
-def delete_batch(rows: ExpiredRows) -> int:
+def delete_expired_batch(rows: ExpiredRows) -> int:
     """Delete the next batch of expired rows and return their number."""
     # Oldest first: in another order each batch would scan all rows that are not expired.
     keys = list(rows().order_by("pk").values_list("pk", flat=True)[:BATCH])

@@ -39,10 +39,10 @@ broker_circuit = CircuitBreaker(retry_after=10)
 
 CONTINUES = object()  # returned by a handler whose work goes on after it: that finishes the job itself
 
-Handler = Callable[[Job], Any]
+JobHandler = Callable[[Job], Any]
 Starter = Callable[[Any], Job]  # of a user
 
-_handlers: dict[str, Handler] = {}
+_handlers: dict[str, JobHandler] = {}
 
 
 class StaffJob(NamedTuple):
@@ -57,10 +57,10 @@ class StaffJob(NamedTuple):
 staff_jobs: dict[str, StaffJob] = {}
 
 
-def job_handler(kind: str, title: str = "") -> Callable[[Handler], Handler]:
+def job_handler(kind: str, title: str = "") -> Callable[[JobHandler], JobHandler]:
     """Register the handler of a kind of job, with the title that people see."""
 
-    def register(handler: Handler) -> Handler:
+    def register(handler: JobHandler) -> JobHandler:
         _handlers[kind] = handler
         if title:
             register_title(kind, title)

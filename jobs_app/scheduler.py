@@ -24,11 +24,11 @@ class HeartbeatScheduler(PersistentScheduler):
     def tick(self, *args: Any, **kwargs: Any) -> Any:
         if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL:
             self.heartbeat_at = time.monotonic()
-            write_heartbeat()
+            write_scheduler_heartbeat()
         return super().tick(*args, **kwargs)
 
 
-def write_heartbeat() -> None:
+def write_scheduler_heartbeat() -> None:
     """Write the heartbeat. An unavailable database must not stop the scheduler."""
     try:
         Heartbeat.record(Heartbeat.BEAT)

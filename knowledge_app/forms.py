@@ -102,7 +102,7 @@ class MetadataForm(forms.Form):
     def metadata(self) -> dict[str, Any] | None:
         """The entered values: numbers as numbers. None if nothing was entered, so that documents keep theirs."""
         values = {key: self.cleaned_data.get(f"meta-{key}", "") for key in self.base.filterable}
-        return {key: parse_value(text) for key, text in values.items() if text} or None
+        return {key: parse_metadata_value(text) for key, text in values.items() if text} or None
 
 
 class TextForm(MetadataForm):
@@ -140,7 +140,7 @@ class AskForm(forms.Form):
         values = super().clean() or {}
         value = {}
         if key := values.get("key"):
-            value = {key: {values.get("operator") or "$eq": parse_value(values.get("value", ""))}}
+            value = {key: {values.get("operator") or "$eq": parse_metadata_value(values.get("value", ""))}}
         try:
             values["condition"] = parse_filter_of_body(value, self.base.filterable)
         except BadRequest as error:
@@ -148,7 +148,7 @@ class AskForm(forms.Form):
         return values
 
 
-def parse_value(text: str) -> str | int | float | bool:
+def parse_metadata_value(text: str) -> str | int | float | bool:
     """Return a typed value of metadata: a number, true or false, or the text."""
     stripped = text.strip()
     if stripped in ("true", "false"):

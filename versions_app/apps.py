@@ -12,4 +12,4 @@ class VersionsConfig(AppConfig):
         from versions_app import signals  # noqa: F401  connects the receivers
         from versions_app.integrity import triggers
 
-        post_migrate.connect(triggers.install, sender=self)
+        post_migrate.connect(triggers.install_trigger, sender=self)

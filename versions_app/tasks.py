@@ -41,7 +41,7 @@ def check_history() -> None:
 
 job_handler(check.CHECK_HISTORY, "Verification of histories")(check.run_check)
 offer_to_staff("prune-dry-run", "Preview pruning", PRUNE, {"dryRun": True})
-offer_to_staff("export-agents", "Export all agents", export_job.EXPORT, start=export_job.start_export)
+offer_to_staff("export-agents", "Export all agents", export_job.EXPORT, start=export_job.start_agent_export)
 offer_to_staff("check-history", "Verify histories", check.CHECK_HISTORY)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.web.json_field import ParsedJSONField
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 
 INVALID_JSON = 'This is not valid JSON. Enter an object, such as {"plan": "pro"}.'
 NO_COLON = "Line %(line)s has no name. Write each fact as name: value, such as plan: pro."
@@ -36,17 +36,17 @@ class FactsField(ParsedJSONField):
                 raise ValidationError(NO_COLON, code="invalid", params={"line": number})
             if name in facts:
                 raise ValidationError(f"“{name}” is set twice. Remove one of them.", code="invalid")
-            facts[name] = parse_value(text)
+            facts[name] = parse_fact(text)
         return facts or None
 
     def validate(self, value: Any) -> None:
         """Reject what the database cannot store, such as a NUL character."""
         super().validate(value)
-        if faults := [*find_faults(value, "")]:
+        if faults := [*find_json_faults(value, "")]:
             raise ValidationError([fault.message for fault in faults], code="invalid")
 
 
-def parse_value(text: str) -> Any:
+def parse_fact(text: str) -> Any:
     """Return a number, true, false or a quoted text as its value, and any other text as it is."""
     if text.startswith(("[", "{")):
         return text

@@ -16,7 +16,7 @@ from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agentcms.wire.validation import JSONFault, find_faults
+from agentcms.wire.validation import JSONFault, find_json_faults
 
 MAX_PER_PAGE = 1000
 MAX_NUMBER = 2**31 - 1  # the offset of this page still fits 64 bits
@@ -81,7 +81,7 @@ class QueryParams:
         except UnicodeDecodeError:
             self.add_fault(printable_key(name), "The value is not valid UTF-8.")
             return
-        for fault in (*find_faults(name, printable_key(name)), *find_faults(value, printable_key(name))):
+        for fault in (*find_json_faults(name, printable_key(name)), *find_json_faults(value, printable_key(name))):
             self.add_fault(*fault)
         self.values.setdefault(name, []).append(value)
 
@@ -206,7 +206,7 @@ class QueryParams:
                 self.add_fault(printable_key(key), f"Write brackets as {name}[key] or {name}[key][key].")
             elif len(texts) > 1 or not _insert_at_path(result, key[len(name) + 1 : -1].split("]["), texts[0]):
                 self.add_fault(printable_key(key), REPEATED_MESSAGE)
-        for fault in find_faults(result, name):
+        for fault in find_json_faults(result, name):
             self.add_fault(*fault)
         return result
 

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from agentcms.errors import BadRequest, NotFound
 from agentcms.wire.names import to_wire
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 
 
 class JSONView(APIView):
@@ -47,7 +47,7 @@ class JSONView(APIView):
 def validate_path_params(arguments: Mapping[str, Any]) -> None:
     """Raise BadRequest if a parameter of the path has a NUL or a lone surrogate: a database rejects them."""
     faults = [
-        fault for name, value in arguments.items() if isinstance(value, str) for fault in find_faults(value, name)
+        fault for name, value in arguments.items() if isinstance(value, str) for fault in find_json_faults(value, name)
     ]
     if faults:
         raise BadRequest("path parameters", [(to_wire(name), message) for name, message in faults])

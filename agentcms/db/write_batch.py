@@ -19,7 +19,7 @@ from typing import Any, Self
 from django.db import connection, models
 from django.db.models.signals import post_save, pre_save
 
-Columns = tuple[str, ...]
+ColumnNames = tuple[str, ...]
 Values = Mapping[str, Any]
 Rows = list[tuple[Any, ...]]
 Model = type[models.Model]
@@ -117,7 +117,7 @@ def _signal_arguments(instance: models.Model, names: Iterable[str] | None) -> di
 
 
 @cache
-def _insert_sql(model: Model, names: Columns) -> str:
+def _insert_sql(model: Model, names: ColumnNames) -> str:
     columns = _quoted_columns(model, names)
     (key,) = _quoted_columns(model, [model._meta.pk.attname])
     placeholders = ", ".join(["%s"] * len(names))
@@ -125,7 +125,7 @@ def _insert_sql(model: Model, names: Columns) -> str:
 
 
 @cache
-def _update_sql(model: Model, column: str, names: Columns) -> str:
+def _update_sql(model: Model, column: str, names: ColumnNames) -> str:
     *columns, key = _quoted_columns(model, [*names, column])
     assignments = ", ".join(f"{name} = %s" for name in columns)
     return f"UPDATE {_quoted_table(model)} SET {assignments} WHERE {key} = %s RETURNING 1"  # noqa: S608
@@ -139,7 +139,7 @@ def _quoted_columns(model: Model, names: Iterable[str]) -> list[str]:
     return [connection.ops.quote_name(_fields_by_name(model)[name].column) for name in names]
 
 
-def _values(model: Model, names: Columns, values: Values) -> list[Any]:
+def _values(model: Model, names: ColumnNames, values: Values) -> list[Any]:
     converters = _converters(model, names, connection.vendor)
     return [
         values[name] if convert is None else convert(values[name], connection)
@@ -148,7 +148,7 @@ def _values(model: Model, names: Columns, values: Values) -> list[Any]:
 
 
 @cache
-def _converters(model: Model, names: Columns, vendor: str) -> list[Callable[..., Any] | None]:
+def _converters(model: Model, names: ColumnNames, vendor: str) -> list[Callable[..., Any] | None]:
     """Return, for each attribute, the function that converts its value for the driver, or None if nothing does."""
     unchanged = UNCHANGED_ON_POSTGRESQL if vendor == "postgresql" else UNCHANGED_FIELDS
     converters: list[Callable[..., Any] | None] = []

@@ -102,7 +102,7 @@ class WebApplication:
         try:
             is_read = body.read_in_thread()
         except (IncompleteBody, OSError) as error:
-            refuse(environ, exchange.proto, refusal_of(error))
+            refuse_request(environ, exchange.proto, refusal_of(error))
             return
         if is_read:
             set_body(environ, body.stream, body.length)
@@ -121,7 +121,7 @@ class WebApplication:
         try:
             await body.read(may_continue=is_known)
         except (BodyTimeout, IncompleteBody, OSError) as error:
-            refuse(environ, exchange.proto, refusal_of(error))
+            refuse_request(environ, exchange.proto, refusal_of(error))
         except Exception:
             log.exception("A request body could not be read.")
             exchange.done()
@@ -165,7 +165,7 @@ def refusal_of(error: Exception) -> ApiError:
     return Unavailable()
 
 
-def refuse(environ: Environ, protocol: HTTPProtocol, error: ApiError) -> None:
+def refuse_request(environ: Environ, protocol: HTTPProtocol, error: ApiError) -> None:
     """Refuse a request whose body did not arrive. The server then closes the connection."""
     metrics.REQUESTS.labels("other", "none", str(error.status)).inc()
     if environ["PATH_INFO"].startswith("/api/"):

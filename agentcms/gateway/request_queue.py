@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-Job = Callable[[], None]
+RequestTask = Callable[[], None]
 
 
 class RequestQueue:
@@ -17,10 +17,10 @@ class RequestQueue:
 
     def __init__(self, limit: int) -> None:
         self.free = limit
-        self.waiting: deque[Job] = deque()
+        self.waiting: deque[RequestTask] = deque()
         self.lock = threading.Lock()
 
-    def run(self, job: Job) -> None:
+    def run(self, job: RequestTask) -> None:
         """Run a job in this thread, and then those that wait. If none is free, let another thread run it."""
         with self.lock:
             if not self.free:

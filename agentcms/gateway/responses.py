@@ -51,7 +51,7 @@ def respond(
             response = application(environ, start)
             if (close := getattr(response, "close", None)) is not None:
                 stack.callback(close)
-            send(response, start, protocol, reader)
+            send_response(response, start, protocol, reader)
             if temporary_file_of(response) is not None:
                 loop.call_soon_threadsafe(loop.call_later, FILE_OPEN_SECONDS, stack.pop_all().close)
         except (ProtocolClosed, ProtocolError):
@@ -63,7 +63,9 @@ def respond(
             protocol.response_empty(500, [])
 
 
-def send(response: Iterable[bytes], start: StartResponse, protocol: HTTPProtocol, reader: StreamReader) -> None:
+def send_response(
+    response: Iterable[bytes], start: StartResponse, protocol: HTTPProtocol, reader: StreamReader
+) -> None:
     """Send a response: at once, or in the pieces of a stream. The server itself sends a file."""
     if (path := path_of_file(response)) is not None:
         protocol.response_file(start.status, start.headers, path)

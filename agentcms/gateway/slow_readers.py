@@ -37,7 +37,7 @@ class ReaderStalled(Exception):
     """The client of a stream has read nothing for `STREAM_STALL_TIMEOUT`. Its connection is closed."""
 
 
-class Progress(NamedTuple):
+class SendProgress(NamedTuple):
     """State of a connection that sends."""
 
     is_open: bool
@@ -76,13 +76,13 @@ def wait_until_sent(connection: socket.socket) -> None:
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def read_progress(connection: socket.socket) -> Progress:
+def read_progress(connection: socket.socket) -> SendProgress:
     """Return what a connection has sent. An old kernel tells nothing: all counts as sent."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
     if len(info) < INFO_BYTES:
-        return Progress(True, 0, 0)
+        return SendProgress(True, 0, 0)
     acknowledged, not_sent = struct.unpack_from("=Q", info, ACKNOWLEDGED), struct.unpack_from("=I", info, NOT_SENT)
-    return Progress(info[STATE] in OPEN_STATES, acknowledged[0], not_sent[0])
+    return SendProgress(info[STATE] in OPEN_STATES, acknowledged[0], not_sent[0])
 
 
 def find_connection(address: tuple[str, int]) -> socket.socket | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-Handler = Callable[[HttpRequest], HttpResponse]
+RequestHandler = Callable[[HttpRequest], HttpResponse]
 
 
 class ApiFastPathMiddleware:
@@ -18,7 +18,7 @@ class ApiFastPathMiddleware:
     Requests with a cookie come from the scripts of pages. They pass all middleware.
     """
 
-    def __init__(self, get_response: Handler) -> None:
+    def __init__(self, get_response: RequestHandler) -> None:
         self.get_response = get_response
         self.view_handler = find_view_handler(get_response)
 
@@ -34,12 +34,12 @@ class ApiFastPathMiddleware:
         return response
 
 
-def find_view_handler(handler: Any) -> Handler:
+def find_view_handler(handler: Any) -> RequestHandler:
     """Return the handler behind the last middleware, which calls the view.
 
     Django wraps each handler with a function that turns exceptions into responses.
     """
     while inner := getattr(getattr(handler, "__wrapped__", handler), "get_response", None):
         handler = inner
-    view_handler: Handler = handler
+    view_handler: RequestHandler = handler
     return view_handler

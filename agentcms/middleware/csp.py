@@ -17,7 +17,7 @@ NONE, SELF, NONCE = "'none'", "'self'", "<CSP_NONCE>"
 # JSON runs no script and needs no nonce.
 JSON_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
-Policy = Mapping[str, Iterable[str]]
+Directives = Mapping[str, Iterable[str]]
 
 
 class ContentSecurityPolicyMiddleware:
@@ -35,14 +35,14 @@ class ContentSecurityPolicyMiddleware:
         return response
 
 
-def policy_for(path: str) -> Policy:
+def policy_for(path: str) -> Directives:
     """Return the policy of a path."""
-    by_prefix: Mapping[str, Policy] = settings.SECURE_CSP_BELOW
+    by_prefix: Mapping[str, Directives] = settings.SECURE_CSP_BELOW
     replaced = next((directives for prefix, directives in by_prefix.items() if path.startswith(prefix)), {})
     return {**settings.SECURE_CSP, **replaced}
 
 
-def format_policy(policy: Policy, request: HttpRequest) -> str:
+def format_policy(policy: Directives, request: HttpRequest) -> str:
     """Return the header value of a policy with the nonce of the request."""
     nonce = f"'nonce-{request.csp_nonce}'"  # type: ignore[attr-defined]
     return "; ".join(

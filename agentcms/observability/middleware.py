@@ -21,7 +21,7 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 # Answered before the checks of hosts and HTTPS: a probe uses neither host names nor certificates.
 PROBES = {"/healthz": health.alive, "/readyz": health.ready}
 
-Key = tuple[str, str, int]
+LabelValues = tuple[str, str, int]
 
 
 class RequestLogMiddleware:
@@ -29,7 +29,7 @@ class RequestLogMiddleware:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
-        self.counters: dict[Key, tuple[Callable[[], None], Callable[[float], None]]] = {}
+        self.counters: dict[LabelValues, tuple[Callable[[], None], Callable[[float], None]]] = {}
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started_at = perf_counter()

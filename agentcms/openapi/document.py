@@ -75,14 +75,14 @@ def operation_object(section: ApiSection, operation: Operation) -> JSON:
         "description": section.descriptions.get(operation.id, ""),
         "parameters": parameters(section, operation),
         "responses": {
-            str(operation.status): success_response(operation),
+            str(operation.status): success_response_object(operation),
             **{str(status): error_response(status) for status in sorted(error_statuses(operation))},
         },
     }
     if operation.id in ("getAcpAgent", "getAgent", "getMcpClient"):
         result["responses"]["304"] = {"description": "Not modified, according to If-None-Match."}
     if operation.id == "exportAgents":  # nothing changed since the last export
-        result["responses"]["200"] = success_response(operation)
+        result["responses"]["200"] = success_response_object(operation)
     if operation.body:
         media_type = MEDIA_TYPES.get(operation.body, JSON_ALONE)[0]
         is_required = any(operation.body in section.required_bodies for section in SECTIONS)
@@ -135,7 +135,7 @@ def error_statuses(operation: Operation) -> set[int]:
     return {400, 401, 403, 404, 406, 415, 429, 503, *operation.errors, *idempotency, *size}
 
 
-def success_response(operation: Operation) -> JSON:
+def success_response_object(operation: Operation) -> JSON:
     media_types = MEDIA_TYPES.get(operation.response, JSON_ALONE)
     content = {media_type: {"schema": ref(operation.response)} for media_type in media_types}
     return {"description": operation.summary, "content": content}

@@ -119,12 +119,12 @@ def parameter_fields(parameter: JSON) -> Iterator[FieldDoc]:
     name, text = parameter["name"], parameter.get("description", "")
     schema = parameter.get("schema") or next(iter(parameter["content"].values()))["schema"]
     if parameter.get("style") != "deepObject":
-        field = build_field(name, {**schema, "description": text}, parameter.get("required", False))
+        field = build_reference_field(name, {**schema, "description": text}, parameter.get("required", False))
         yield field._replace(place=parameter["in"])
         return
     for part, value in schema["properties"].items():
         described = {**value, "description": text, "default": schema.get("default", {}).get(part)}
-        yield build_field(f"{name}[{part}]", described, required=False)._replace(place=parameter["in"])
+        yield build_reference_field(f"{name}[{part}]", described, required=False)._replace(place=parameter["in"])
 
 
 def build_body(status: str, body: JSON) -> BodyDoc:
@@ -188,13 +188,13 @@ def schema_fields(schema: JSON, prefix: str = "", depth: int = 1) -> Iterator[Fi
     properties, required = members(schema)
     for name, value in sorted(properties.items(), key=lambda field: field[0] not in required):
         path = f"{prefix}{name}"
-        yield build_field(path, value, name in required)
+        yield build_reference_field(path, value, name in required)
         inner, brackets = (value["items"], "[]") if "items" in value else (value, "")
         if depth < MAX_FIELD_DEPTH and not schema_name(inner):
             yield from schema_fields(inner, f"{path}{brackets}.", depth + 1)
 
 
-def build_field(path: str, schema: JSON, required: bool) -> FieldDoc:
+def build_reference_field(path: str, schema: JSON, required: bool) -> FieldDoc:
     default = schema.get("default")
     return FieldDoc(
         path,
@@ -243,7 +243,7 @@ def type_text(schema: JSON) -> str:
         case "string":
             return string_type(schema)
         case "integer" | "number" as kind:
-            return f"{kind}{range_text(schema)}"
+            return f"{kind}{allowed_range_text(schema)}"
         case str(kind):
             return {"boolean": "boolean", "null": "null"}.get(kind, kind)
     return "any JSON value"
@@ -255,7 +255,7 @@ def string_type(schema: JSON) -> str:
     return f"text, at most {schema['maxLength']} characters" if "maxLength" in schema else "text"
 
 
-def range_text(schema: JSON) -> str:
+def allowed_range_text(schema: JSON) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     high = None if high == 2**31 - 1 else high  # the limit of the database
     if low is not None and high is not None:

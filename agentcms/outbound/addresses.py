@@ -18,7 +18,7 @@ INVALID_HOST_MESSAGE = (
     "as 192.0.2.1."
 )
 is_label = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)").fullmatch
-is_number = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*").fullmatch
+is_numeric_label = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*").fullmatch
 
 # Metadata services of clouds. The first has a public address, the second one that some releases of Python call global.
 METADATA_ADDRESSES = {IPv4Address("168.63.129.16"), IPv4Address("192.0.0.192")}
@@ -72,7 +72,7 @@ def validate_host_name(host: str) -> None:
     """
     labels = host.removesuffix(".").split(".")
     is_name = len(host) <= MAX_HOST_LENGTH and all(map(is_label, labels))
-    if not is_name or is_number(labels[-1]):
+    if not is_name or is_numeric_label(labels[-1]):
         raise AddressRefused(INVALID_HOST_MESSAGE.format(host=host), "url")
 
 

@@ -17,7 +17,7 @@ _heartbeats = RawArray("d", 2 * MAX_PROCESSES)
 _own_index: int | None = None
 
 
-def start(index: int) -> None:
+def start_heartbeats(index: int) -> None:
     """Record the heartbeats of this process under an index, from 0. Processes beyond the last index have none."""
     global _own_index
     _own_index = index if index < MAX_PROCESSES else None

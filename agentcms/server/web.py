@@ -72,7 +72,7 @@ class WebServer(MPServer):
         """Serve in this process, as `MPServer` does, until a stop signal. The arguments are those of granian."""
         runtime_threads, blocking_threads, _, *connections, _, http, http1, http2, websockets, static = options[:-4]
         _, ssl, _, metrics = options[-4:]
-        heartbeats.start(number - 1)
+        heartbeats.start_heartbeats(number - 1)
         stop_signal = set_loop_signals(loop)
         stopped = asyncio.Event()
         stop_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))

@@ -33,7 +33,7 @@ _processor: BoundedProcessor | None = None
 _pid = 0
 
 
-def get_provider() -> TracerProvider:
+def get_tracer_provider() -> TracerProvider:
     """Return the provider of this process. The first call creates it, so that a fork has one of its own."""
     global _provider, _processor, _pid
     with _lock:
@@ -64,7 +64,7 @@ def flush() -> None:
 
 
 def get_tracer() -> trace.Tracer:
-    return get_provider().get_tracer(SCOPE)
+    return get_tracer_provider().get_tracer(SCOPE)
 
 
 def inject_traceparent() -> str:
@@ -79,7 +79,7 @@ def context_of(traceparent: str) -> Context:
     return _propagator.extract({"traceparent": traceparent}, context=Context())
 
 
-def allows_content() -> bool:
+def context_allows_content() -> bool:
     """Return whether spans of the current context may contain texts."""
     return get_value(CONTENT_KEY) is True
 
@@ -93,7 +93,7 @@ def open_span(
     links = [Link(trace.get_current_span(context_of(link)).get_span_context())] if link else None
     if link:
         parent = Context()
-    content = allows_content() if with_content is None else with_content and settings.TRACE_CONTENT
+    content = context_allows_content() if with_content is None else with_content and settings.TRACE_CONTENT
     parent = set_value(CONTENT_KEY, content, parent)
     opened = get_tracer().start_span(name, context=parent, attributes=attributes, links=links)
     token = attach(trace.set_span_in_context(opened, parent))

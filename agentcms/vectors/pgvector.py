@@ -115,6 +115,6 @@ class ByteLength(Func):
     output_field = IntegerField()
 
 
-def similarity(distance: float) -> float:
+def similarity_of_distance(distance: float) -> float:
     """Return the similarity of a cosine distance, which is NaN for vectors of zeros."""
     return 0.0 if distance != distance else 1 - distance

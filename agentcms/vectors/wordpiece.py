@@ -29,11 +29,11 @@ def load_vocabulary() -> Mapping[str, int]:
 def token_ids(text: str, max_length: int) -> list[int]:
     """Return the numbers of the tokens of a text, at most `max_length` with those at both ends."""
     vocabulary = load_vocabulary()
-    ids = [vocabulary[token] for word in split_words(text) for token in split_word(word, vocabulary)]
+    ids = [vocabulary[token] for word in split_words_and_marks(text) for token in split_word(word, vocabulary)]
     return [vocabulary[CLASSIFIER], *ids[: max_length - 2], vocabulary[SEPARATOR]]
 
 
-def split_words(text: str) -> Iterator[str]:
+def split_words_and_marks(text: str) -> Iterator[str]:
     """Yield the words and punctuation marks of a text in lower case, without accents."""
     spaced = "".join(map(_with_spaces, text))
     plain = "".join(char for char in unicodedata.normalize("NFD", spaced) if unicodedata.category(char) != "Mn")

@@ -35,6 +35,6 @@ class ListState:
         return self.url()[1:]
 
 
-def parse_number(text: str) -> int:
+def parse_whole_number(text: str) -> int:
     """Return the whole number of a text in a URL, such as a version number, or 0 for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

@@ -20,7 +20,7 @@ def canonical(value: Any) -> str:
     """Return the canonical JSON text of a value.
 
     Equal JSON gives equal text, on either database and after any round trip. Raises ValueError for a number that
-    is not finite; `find_faults` reports it.
+    is not finite; `find_json_faults` reports it.
     """
     return _encode(normalise(value))
 

@@ -17,7 +17,7 @@ from agentcms.wire.validation import (
     DuplicateKeys,
     InvalidValue,
     JSONFault,
-    find_faults,
+    find_json_faults,
 )
 
 MAX_FAULTS = 100
@@ -45,7 +45,7 @@ def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
     # The first count is fast, and never too low. It includes the commas of texts.
     if sum(map(data.count, (b",", b"[", b"{"))) >= MAX_VALUES and count_values(value) > MAX_VALUES:
         raise InvalidJSON([JSONFault("", f"JSON must not have more than {MAX_VALUES:,} values.")])
-    faults = list(islice(find_faults(value, levels=levels), MAX_FAULTS))
+    faults = list(islice(find_json_faults(value, levels=levels), MAX_FAULTS))
     if faults:
         raise InvalidJSON(faults)
     return value
@@ -87,7 +87,7 @@ def _decode_json(text: str) -> Any:
         raise InvalidJSON([JSONFault("", TOO_DEEP_MESSAGE)]) from None
 
 
-# The hooks return a marker instead of an invalid value, so that `find_faults` can report its path.
+# The hooks return a marker instead of an invalid value, so that `find_json_faults` can report its path.
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from agentcms.errors import BadRequest
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 
 MAX_FILTER_DEPTH = 8
 MAX_CONDITIONS = 100
@@ -90,7 +90,7 @@ def parse_filter(value: Any, keys: Collection[str] | None) -> Filter:
     """
     if value is None:
         return EVERYTHING
-    if faults := [*find_faults(value)]:
+    if faults := [*find_json_faults(value)]:
         raise FilterError(*faults[0])
     return FilterParser(None if keys is None else {*keys}).parse(value, "", MAX_FILTER_DEPTH)
 

@@ -35,7 +35,7 @@ class JSONFault(NamedTuple):
 
 
 class InvalidValue:
-    """A marker in a parsed value where the text is not valid JSON; `find_faults` reports its path."""
+    """A marker in a parsed value where the text is not valid JSON; `find_json_faults` reports its path."""
 
     __slots__ = ("message",)
 
@@ -49,7 +49,7 @@ class DuplicateKeys(dict[str, Any]):
     names: list[str]
 
 
-def find_faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator[JSONFault]:
+def find_json_faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator[JSONFault]:
     """Yield the faults of a value: the places that are not JSON or that a database would not store exactly.
 
     A value with a path is one level deep already. An integer beyond 64 bits is valid only if it is a double that

@@ -31,7 +31,7 @@ from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
 from agents_app.plural import pluralize
 from agents_app.views.access import owner_choices
-from versions_app.exchange.export_job import start_export
+from versions_app.exchange.export_job import start_agent_export
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 
@@ -220,7 +220,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
             self.message_user(request, f"Select at most {bulk.MAX_AGENTS} agents, or export all.", messages.ERROR)
             return None
         try:
-            job = start_export(request.user, chosen)
+            job = start_agent_export(request.user, chosen)
         except ApiError as error:  # too many jobs or files
             self.message_user(request, error.error, messages.ERROR)
             return None

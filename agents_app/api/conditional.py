@@ -48,7 +48,7 @@ def validate_if_match(request: Request, agent: Agent, edit: ProposedEdit | None 
     outlook = find_merge_outlook(agent, edit, states) if edit else None
     details = {"changedFields": outlook.changed, "touching": outlook.touching} if outlook else None
     error = f"{describe_last_change(agent)}.{describe_outlook(outlook)} Read the agent and try again."
-    raise PreconditionFailed(error, representation.etag(agent.row_key, agent.revision), details)
+    raise PreconditionFailed(error, representation.agent_etag(agent.row_key, agent.revision), details)
 
 
 def find_merge_outlook(agent: Agent, edit: ProposedEdit, states: set[str]) -> MergeOutlook | None:

@@ -78,7 +78,7 @@ class AgentRow(NamedTuple):
 
     @property
     def etag(self) -> str:
-        return etag(self.row_key, self.revision)
+        return agent_etag(self.row_key, self.revision)
 
 
 class UUIDText(Func):
@@ -144,7 +144,7 @@ def find_row_of_version(user: Caller, agent_id: str, **version: Any) -> AgentRow
     return AgentRow(*columns) if columns else None
 
 
-def etag(row_key: str, revision: int) -> str:
+def agent_etag(row_key: str, revision: int) -> str:
     """Return the ETag of an agent. It includes the registry, on which the warnings in a response depend."""
     return f'"{row_key}.{revision}.{registry.fingerprint}"'
 

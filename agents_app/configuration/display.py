@@ -69,10 +69,14 @@ def config_sections(
     """
     missing = {(reference.field, reference.key) for reference in missing_references}
     names = agent_names or {}
-    return [build_section(field, snapshot[field], missing, names) for field in FIELD_LABELS if is_set(snapshot, field)]
+    return [
+        build_config_section(field, snapshot[field], missing, names)
+        for field in FIELD_LABELS
+        if is_set(snapshot, field)
+    ]
 
 
-def build_section(
+def build_config_section(
     field: str, value: Any, missing: Collection[tuple[str, str]], agent_names: Mapping[str, str]
 ) -> ConfigSection:
     if isinstance(value, str):
@@ -103,11 +107,11 @@ def variant_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             label = FIELD_LABELS.get(field, field)
             yield (
                 f"{label} {number}",
-                f"{value_text(variant.get('value'))}, if {rules_text(variant.get('rules') or {})}",
+                f"{variant_value_text(variant.get('value'))}, if {rules_text(variant.get('rules') or {})}",
             )
 
 
-def value_text(value: Any) -> str:
+def variant_value_text(value: Any) -> str:
     """Return the value of a variant in a few words."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.names import join_path
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.schema import Issue
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ MAX_ERRORS = 100
 MAX_MESSAGE_LENGTH = 300  # characters; a message quotes the value
 
 
-def schema_issues(value: Any, schema: Mapping[str, Any] | None, field: str) -> list[Issue]:
+def issues_by_schema(value: Any, schema: Mapping[str, Any] | None, field: str) -> list[Issue]:
     """Return the issues of a value with their paths, which begin with the field. Without a schema, any JSON fits."""
-    if faults := [*find_faults(value, field)]:
+    if faults := [*find_json_faults(value, field)]:
         return [Issue(fault.field, fault.message) for fault in faults]
     if schema is None:
         return []

@@ -191,14 +191,14 @@ def find_unregistered_references(
     """Return a warning for each key that is not registered in code, regardless of entries added by staff."""
     usable, archived = set(stored.usable), set(stored.archived)
     return [
-        MissingReference(field, key, missing_message(field, key, archived))
+        MissingReference(field, key, missing_reference_message(field, key, archived))
         for field, keys in references.items()
         for key in keys
         if find_code_entry(FIELD_KINDS[field], key) is None and not (field == "agents" and key in usable)
     ]
 
 
-def missing_message(field: str, key: str, archived_agents: Collection[str] = ()) -> str:
+def missing_reference_message(field: str, key: str, archived_agents: Collection[str] = ()) -> str:
     """Return the sentence of a warning about a reference."""
     if field == "agents" and key in archived_agents:
         return f"The agent '{key}' is archived."

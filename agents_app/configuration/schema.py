@@ -20,7 +20,7 @@ from pydantic import ValidationError as PydanticValidationError
 
 from agentcms.ids import describe_ambiguity
 from agentcms.wire.names import to_python, to_wire
-from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_faults
+from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.background_tasks import BACKGROUND_TAGS, BackgroundTasks
 from agents_app.configuration.fields.choices import Conditional, Knowledge, McpClients, Memory, ModelChoice, Scorers
 from agents_app.configuration.fields.programs import COMMAND_NOT_ALLOWED
@@ -219,7 +219,7 @@ def validate_fields(model: type[BaseModel], body: Any) -> JSONObject:
     if not isinstance(body, dict):
         raise ConfigError([Issue("", "Send a JSON object.")])
     named = {name: body[to_wire(name)] for name in model.model_fields if to_wire(name) in body}
-    issues = [Issue(*fault) for name, value in named.items() for fault in find_faults(value, to_wire(name))]
+    issues = [Issue(*fault) for name, value in named.items() for fault in find_json_faults(value, to_wire(name))]
     if issues:  # such values could crash the model's validators
         raise ConfigError(issues)
     try:

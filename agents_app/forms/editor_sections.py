@@ -23,7 +23,14 @@ from agents_app.forms.model_fields import MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.objects.field import StructuredValue, stored_value
 from agents_app.forms.objects.members import InputError, is_line
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
-from agents_app.forms.tools.background import MODES, USES, TaskToolRow, compose_background, mode_for_all, tool_rows
+from agents_app.forms.tools.background import (
+    MODES,
+    USES,
+    TaskToolRow,
+    background_tool_rows,
+    compose_background,
+    mode_for_all,
+)
 from agents_app.forms.tools.knowledge import BaseRow, base_rows, compose_knowledge
 from agents_app.forms.tools.mcp import ServerRows, compose_selection, server_rows
 from agents_app.forms.variants.inputs import VariantInputs
@@ -148,7 +155,7 @@ class EditorSections(forms.Form):
         keys += [f"agent-{key}" for key in self.selected_keys("agents")]
         keys += [tool.key for server in self.mcp_servers for tool in server.tools if tool.is_selected]
         errors = self["background_inputs"].errors.as_data()
-        return tool_rows(self.background_value[0], keys, self.data if self.is_bound else {}, errors)
+        return background_tool_rows(self.background_value[0], keys, self.data if self.is_bound else {}, errors)
 
     @property
     def background_value(self) -> tuple[Any, list[InputError]]:

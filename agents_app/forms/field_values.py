@@ -7,7 +7,7 @@ from typing import Any
 
 from agents_app.forms.fields import ScorersField
 from agents_app.forms.memory.inputs import kind_of, texts_of
-from agents_app.forms.objects.members import format_value
+from agents_app.forms.objects.members import format_input_value
 
 # The wire names of model settings with a form field of their own.
 MODEL_SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
@@ -19,14 +19,14 @@ def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
     model = dict(base["model"] or {})
     values = {"provider": model.pop("provider", ""), "model_name": model.pop("name", "")}
     for name, wire in MODEL_SETTINGS.items():
-        if (text := format_value("number", model.get(wire))) is not None:
+        if (text := format_input_value("number", model.get(wire))) is not None:
             values[name] = text
             del model[wire]
     durable = base["durable"]
     if durable is not None:
         values["durable_mode"] = "no" if durable is False else "yes"
     if isinstance(durable, dict):
-        values["durable_steps"] = format_value("number", durable["maxSteps"])
+        values["durable_steps"] = format_input_value("number", durable["maxSteps"])
     memory = base["memory"]
     values |= {"memory_kind": kind_of(memory), "memory": memory if isinstance(memory, str) else None}
     return {**base, **values, "model_rest": model, "memory_options": texts_of(memory)}

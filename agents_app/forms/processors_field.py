@@ -21,7 +21,7 @@ from django.core.exceptions import ValidationError
 
 from agents_app.configuration.references import processor_key
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.objects.field import ObjectInputs, get_list, is_json_view
+from agents_app.forms.objects.field import ObjectInputs, get_submitted_list, is_json_view
 from agents_app.forms.objects.members import Member, is_plain_name, label_errors
 from agents_app.forms.ordering import sort_by_position
 from agents_app.registry import Entry, Kind, registry
@@ -141,9 +141,9 @@ class ProcessorsWidget(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         if is_json_view(data, name):
             return data.get(name)
-        rows = [ProcessorRow.from_data(data, name, item) for item in get_list(data, f"{name}-item")]
+        rows = [ProcessorRow.from_data(data, name, item) for item in get_submitted_list(data, f"{name}-item")]
         rows = sort_by_position(rows, [data.get(f"{name}-{row.row}-position") for row in rows])
-        added = enumerate(filter(None, get_list(data, f"{name}-add")))
+        added = enumerate(filter(None, get_submitted_list(data, f"{name}-add")))
         return ProcessorInputs([*rows, *(ProcessorRow.new(key, f"added{index}") for index, key in added)])
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:

@@ -20,10 +20,10 @@ from django.core.exceptions import ValidationError
 from agentcms.wire.canonical import json_equal
 from agents_app.configuration.variables import JSON_TYPES
 from agents_app.forms.fields import StrictJSONField
-from agents_app.forms.objects.field import get_list, is_json_view
+from agents_app.forms.objects.field import get_submitted_list, is_json_view
 from agents_app.forms.objects.members import (
     InputError,
-    format_value,
+    format_input_value,
     is_plain_name,
     normalize_lines,
     parse_json,
@@ -50,7 +50,7 @@ class VariableRow(NamedTuple):
         schema = schema if isinstance(schema, dict) else {}
         kind = schema.get("type", "")
         default = schema.get("default", "")
-        text = format_value("text" if kind in TEXT_TYPES else "json", default) if default != "" else ""
+        text = format_input_value("text" if kind in TEXT_TYPES else "json", default) if default != "" else ""
         return cls(name, kind, schema.get("description", ""), text or "", "yes" if is_required else "no")
 
     def compose(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class VariableInputs:
 
     @classmethod
     def from_data(cls, data: Any, name: str) -> VariableInputs:
-        columns = (get_list(data, f"{name}-row-{column}") for column in COLUMNS)
+        columns = (get_submitted_list(data, f"{name}-row-{column}") for column in COLUMNS)
         rows = [VariableRow(*map(normalize_lines, texts)) for texts in zip(*columns, strict=False)]
         return cls([row for row in rows if row.name], data.get(f"{name}-typed") == "yes", name)
 

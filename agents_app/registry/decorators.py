@@ -15,7 +15,7 @@ from agents_app.configuration.background_tasks import background_choice
 from agents_app.configuration.schema import validate_config
 from agents_app.registry.entries import ApprovalPredicate, Entry, Kind, registry
 
-Target = TypeVar("Target", bound=Callable[..., Any])
+Registered = TypeVar("Registered", bound=Callable[..., Any])
 
 
 class ApprovalRules(TypedDict, total=False):
@@ -38,7 +38,7 @@ def tool(
     ordered: bool = False,
     id: str = "",
     **approval: Unpack[ApprovalRules],
-) -> Callable[[Target], Target]:
+) -> Callable[[Registered], Registered]:
     """Register a function as a tool. The JSON Schema of its arguments comes from its signature.
 
     A durable run repeats the call that its process was executing when it stopped, unless the tool is `at_most_once`.
@@ -94,19 +94,23 @@ def _approval_duration(expires: timedelta | float | None) -> timedelta | None:
     return duration
 
 
-def workflow(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
+def workflow(
+    key: str = "", *, title: str = "", description: str = "", id: str = ""
+) -> Callable[[Registered], Registered]:
     """Register a function or a Celery task as a workflow."""
     return _callable_registrar(Kind.WORKFLOW, key, title, description, id)
 
 
-def scorer(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
+def scorer(
+    key: str = "", *, title: str = "", description: str = "", id: str = ""
+) -> Callable[[Registered], Registered]:
     """Register a function that scores an answer between 0 and 1."""
     return _callable_registrar(Kind.SCORER, key, title, description, id)
 
 
 def processor(
     key: str = "", *, title: str = "", description: str = "", id: str = "", tool_results: bool = False
-) -> Callable[[Target], Target]:
+) -> Callable[[Registered], Registered]:
     """Register a function that checks or changes messages before or after the model call.
 
     With `tool_results`, an input processor also gets each text in the results of tools.
@@ -141,8 +145,8 @@ class EntryFlags(TypedDict, total=False):
 
 def _callable_registrar(
     kind: Kind, key: str, title: str, description: str, id: str, **flags: Unpack[EntryFlags]
-) -> Callable[[Target], Target]:
-    def register(target: Target) -> Target:
+) -> Callable[[Registered], Registered]:
+    def register(target: Registered) -> Registered:
         name = target.__name__
         registered: Any = target
         function = registered.run if is_task(registered) else registered

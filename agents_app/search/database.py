@@ -32,7 +32,7 @@ SQLITE_TRIGGERS = (
 )
 
 
-def install(using: str, **kwargs: Any) -> None:
+def install_search_index(using: str, **kwargs: Any) -> None:
     """Create missing objects after every migration. SQLite loses the triggers of a table that it rebuilds."""
     connection = connections[using]
     tables = connection.introspection.table_names()
@@ -47,7 +47,7 @@ def install(using: str, **kwargs: Any) -> None:
             cursor.execute(statement)
 
 
-def is_installed() -> bool:
+def is_search_index_installed() -> bool:
     """Return whether the triggers exist that update the full-text index on SQLite."""
     if connection.vendor == "postgresql":
         return True
@@ -58,7 +58,7 @@ def is_installed() -> bool:
 
 def reinstall() -> None:
     """Create missing objects and rebuild the full-text index, which may have missed writes."""
-    install("default")
+    install_search_index("default")
     with connection.cursor() as cursor:
         cursor.execute(SQLITE_REBUILD)
 

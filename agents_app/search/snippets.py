@@ -36,10 +36,10 @@ def highlight(text: str, pattern: re.Pattern[str] | None) -> list[SnippetPart]:
 def build_snippet(text: str, pattern: re.Pattern[str] | None) -> Sequence[SnippetPart]:
     """Return an excerpt of a long text around its first match, with all matches marked. Empty without a match."""
     match = pattern.search(text) if pattern else None
-    return highlight(excerpt(text, match.start(), match.end()), pattern) if match else []
+    return highlight(search_excerpt(text, match.start(), match.end()), pattern) if match else []
 
 
-def excerpt(text: str, start: int, end: int) -> str:
+def search_excerpt(text: str, start: int, end: int) -> str:
     """Return a part of a text with some whole words before and after it, on one line."""
     before, after = text[:start][-SNIPPET_CONTEXT:], text[end:][:SNIPPET_CONTEXT]
     if start > SNIPPET_CONTEXT:

@@ -37,16 +37,18 @@ def filter_fields(listing: AgentListState, owners: Sequence[str]) -> list[Filter
     filters, agents = listing.filters, listing.agents.order_by()
     owner = ANY_OWNER if filters.owner is None else filters.owner
     return [
-        build_field("model", "Model", filters.model, model_choices(agents)),
-        build_field("tool", "Tool", filters.tool, sorted((tool_title(key), key) for key in used_tools(agents))),
-        build_field("tag", "Tag", "", ((tag, tag) for tag in used_tags(agents) if tag not in filters.tags)),
-        build_field("owner", "Team", owner, ((key or SHARED_LABEL, key) for key in owners), ANY_OWNER),
-        build_field("author", "Author", filters.author, ((name, name) for name in authors_of(agents))),
-        build_field("updated", "Updated", filters.updated, ((label, key) for key, label in UPDATED_LABELS.items())),
+        build_filter_field("model", "Model", filters.model, model_choices(agents)),
+        build_filter_field("tool", "Tool", filters.tool, sorted((tool_title(key), key) for key in used_tools(agents))),
+        build_filter_field("tag", "Tag", "", ((tag, tag) for tag in used_tags(agents) if tag not in filters.tags)),
+        build_filter_field("owner", "Team", owner, ((key or SHARED_LABEL, key) for key in owners), ANY_OWNER),
+        build_filter_field("author", "Author", filters.author, ((name, name) for name in authors_of(agents))),
+        build_filter_field(
+            "updated", "Updated", filters.updated, ((label, key) for key, label in UPDATED_LABELS.items())
+        ),
     ]
 
 
-def build_field(
+def build_filter_field(
     name: str, label: str, selected: str, choices: Iterable[tuple[str, str]], any_value: str = ""
 ) -> FilterField:
     """Return a field with the choice of any value, and the selected value even if no agent has it."""

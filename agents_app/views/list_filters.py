@@ -135,7 +135,7 @@ class AgentListState(ListState):
 
     def url(self, **changes: str | Sequence[str] | None) -> str:
         """Return the query string with the changes applied, at the first page; None removes a parameter."""
-        return build_url({**self.current_params, **changes})
+        return build_list_url({**self.current_params, **changes})
 
     @cached_property
     def current_params(self) -> Params:
@@ -170,13 +170,13 @@ class AgentListState(ListState):
     @property
     def clear_url(self) -> str:
         """The URL without filters, with the same tab and sorting."""
-        return build_url({name: self.current_params[name] for name in ("status", "sort", "panel")})
+        return build_list_url({name: self.current_params[name] for name in ("status", "sort", "panel")})
 
     @property
     def hidden_params(self) -> list[tuple[str, str]]:
         """The parameters that no field of the search form has."""
         names = {"status", "sort", "tag"} if self.panel_is_open else self.current_params.keys() - {"q"}
-        query = QueryDict(build_url({name: self.current_params[name] for name in sorted(names)})[1:])
+        query = QueryDict(build_list_url({name: self.current_params[name] for name in sorted(names)})[1:])
         panel = [("panel", OPEN_PANEL)] if self.panel_is_open else []
         return panel + [(name, value) for name, values in query.lists() for value in values]
 
@@ -257,7 +257,7 @@ def parse_day(text: str) -> date | None:
     return day if day is not None and day.year in FILTER_YEARS else None
 
 
-def build_url(params: Params) -> str:
+def build_list_url(params: Params) -> str:
     query = QueryDict(mutable=True)
     for name, value in params.items():
         if value is not None:

@@ -66,12 +66,14 @@ def build_rows(agents: AgentQuerySet, ids: Sequence[str], search: str) -> list[A
     ordered = [by_id[pk] for pk in ids if pk in by_id]
     drafts, warnings, authors = find_drafts(ordered), find_warnings(ordered), last_changed_by(ordered)
     return [
-        build_row(agent, agent_status(agent, warnings[agent.pk], drafts.get(agent.pk)), authors[agent.pk], search)
+        build_agent_row(
+            agent, agent_status(agent, warnings[agent.pk], drafts.get(agent.pk)), authors[agent.pk], search
+        )
         for agent in ordered
     ]
 
 
-def build_row(agent: Any, status: AgentStatus, author: str, search: str) -> AgentListRow:
+def build_agent_row(agent: Any, status: AgentStatus, author: str, search: str) -> AgentListRow:
     """Return the row of an agent with the annotation `tags_json`."""
     pattern = word_pattern(search)
     matching_id = highlight(agent.pk, pattern)

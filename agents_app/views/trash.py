@@ -50,7 +50,7 @@ def restore(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
     if not form.is_valid():
         if not form.is_bound and Agent.objects.filter(pk=deleted.agent_key).exists():
             form.fields["id"].help_text = f"Another agent has the ID {deleted.agent_key}. Choose another one."
-        return render_restore_dialog(request, deleted, form)
+        return render_trash_restore_dialog(request, deleted, form)
     try:
         with transaction.atomic():
             agent = trash.restore_locked(
@@ -58,15 +58,15 @@ def restore(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
             )
     except trash.RestoreRefused as error:
         form.add_error("id", str(error))
-        return render_restore_dialog(request, deleted, form)
+        return render_trash_restore_dialog(request, deleted, form)
     except CircularReference as error:
         form.add_error("id", f"{error.summary} Restore it under another ID, or change the other agent first.")
-        return render_restore_dialog(request, deleted, form)
+        return render_trash_restore_dialog(request, deleted, form)
     messages.success(request, f"{agent.name} was restored.")
     return redirect_page(request, reverse("agents:edit", args=[agent.pk]))
 
 
-def render_restore_dialog(request: HttpRequest, deleted: DeletedAgent, form: Form) -> HttpResponse:
+def render_trash_restore_dialog(request: HttpRequest, deleted: DeletedAgent, form: Form) -> HttpResponse:
     button = {"label": "Restore", "kind": "primary"}
     return render_trash_dialog(
         request, deleted, form, f"Restore {deleted.name}?", "agents/_restore_deleted.html", button, Role.PUBLISHER

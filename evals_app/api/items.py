@@ -72,7 +72,7 @@ class ItemBatchView(JSONView):
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)
-        bodies = get_list(request, "items")
+        bodies = get_body_list(request, "items")
         with checking_names(request, {}, inside=[*islice(unknown_in_items(bodies), MAX_UNKNOWN_NAMES)]) as names:
             columns = parse_items(bodies)
         versions = add_items(dataset, columns)
@@ -81,7 +81,7 @@ class ItemBatchView(JSONView):
 
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
-        ids = [parse_uuid(text) if isinstance(text, str) else None for text in get_list(request, "itemIds")]
+        ids = [parse_uuid(text) if isinstance(text, str) else None for text in get_body_list(request, "itemIds")]
         count = delete_items(dataset, [item_id for item_id in ids if item_id])
         return json_response({"success": True, "deletedCount": count})
 
@@ -95,7 +95,7 @@ def unknown_in_items(bodies: Sequence[Any]) -> Iterator[UnknownName]:
             yield from unknown_in_item(body, path)
 
 
-def get_list(request: Request, name: str) -> list[Any]:
+def get_body_list(request: Request, name: str) -> list[Any]:
     """Return a list of the body. Raise BadRequest."""
     value = json_object_body(request).get(name)
     if not isinstance(value, list):

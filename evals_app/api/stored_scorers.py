@@ -24,7 +24,7 @@ from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer
 from evals_app.scorers import records
 from evals_app.scorers.schema import ChangeMessage, ScorerBody, parse_scorer, parse_scorer_change
-from evals_app.scorers.settings import find_unknown_settings
+from evals_app.scorers.settings import find_unknown_scorer_settings
 from evals_app.scorers.table import scorer_table
 
 # In a response with a scorer, which a caller may send back as it was read.
@@ -73,7 +73,7 @@ def reject_other_identity(row: Scorer, fields: JSONObject) -> None:
 
 def unknown_in_scorer(body: JSONObject, kind: str = "") -> list[UnknownName]:
     """Return the names in the settings and in the score range of a body that nothing reads. `kind` is that so far."""
-    return [*find_unknown_below(ScorerBody, body), *find_unknown_settings(body.get("type", kind), body)]
+    return [*find_unknown_below(ScorerBody, body), *find_unknown_scorer_settings(body.get("type", kind), body)]
 
 
 def role_to_change(publishes: bool) -> Role:
@@ -159,11 +159,13 @@ class ScorerVersionView(JSONView):
     """A version of a scorer: read and delete."""
 
     def get(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
-        return json_response(scorer_version_body(records.get_version(get_scorer(request, scorer_id), version_id)))
+        return json_response(
+            scorer_version_body(records.get_scorer_version(get_scorer(request, scorer_id), version_id))
+        )
 
     def delete(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.PUBLISHER)
-        records.delete_version(row, records.get_version(row, version_id))
+        records.delete_version(row, records.get_scorer_version(row, version_id))
         return json_response({"success": True, "message": f"Version {version_id} deleted"})
 
 
@@ -171,7 +173,7 @@ class ScorerActivateView(JSONView):
     """The publishing of a version."""
 
     def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
-        version = records.get_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
+        version = records.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
         records.activate_version(scorer_id, version)
         message = f"Version {version.version_number} is live"
         return json_response({"success": True, "message": message, "activeVersionId": version.pk})
@@ -181,8 +183,8 @@ class ScorerRestoreView(JSONView):
     """A new version with the configuration of an earlier one."""
 
     def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
-        version = records.get_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
-        restored = records.restore_version(scorer_id, version, request.user.get_username())
+        version = records.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
+        restored = records.add_restored_version(scorer_id, version, request.user.get_username())
         return json_response(scorer_version_body(restored), 201)
 
 
@@ -194,7 +196,7 @@ class ScorerCompareView(JSONView):
         with QueryParams(request) as query:
             first, second = query.text("from", ""), query.text("to", "")
             unknown = query.check_unknown_names()
-        old, new = records.get_version(row, first or ""), records.get_version(row, second or "")
+        old, new = records.get_scorer_version(row, first or ""), records.get_scorer_version(row, second or "")
         names = sorted({*old.snapshot, *new.snapshot})
         diffs = [
             {"field": name, "previousValue": old.snapshot.get(name), "currentValue": new.snapshot.get(name)}

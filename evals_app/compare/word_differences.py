@@ -44,7 +44,7 @@ def mark_answers(before: str, after: str) -> tuple[list[WordSpan], list[WordSpan
     return _unmarked(old), _unmarked(new)
 
 
-def excerpt(spans: Sequence[WordSpan]) -> list[WordSpan]:
+def excerpt_around_marks(spans: Sequence[WordSpan]) -> list[WordSpan]:
     """Return the beginnings of the parts of a long text around its marks, or nothing if the text is short.
 
     Without marks it is the beginning of the text. The reader opens the rest.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from evals_app.experiments.memory import delete_threads
+from evals_app.experiments.memory import delete_threads_of_experiment
 from evals_app.experiments.stopping import stop_runs
 from evals_app.models import Dataset, Experiment
 
@@ -34,4 +34,4 @@ def delete_with_experiments(dataset: Dataset) -> None:
 def stop_and_forget(experiment: Experiment) -> None:
     """Stop the open runs of a deleted experiment, and delete its threads."""
     stop_runs(experiment)
-    delete_threads(experiment)
+    delete_threads_of_experiment(experiment)

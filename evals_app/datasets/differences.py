@@ -54,10 +54,10 @@ def describe_change(row: ItemVersion, before: ItemVersion | None) -> ItemDiffere
     kind = "Deleted" if row.is_deleted else "Added" if is_new else "Changed"
     old = {} if before is None or before.is_deleted else before.content
     new = {} if row.is_deleted else row.content
-    return ItemDifference(row, kind, [field_difference(name, old, new) for name in changed_fields(old, new)])
+    return ItemDifference(row, kind, [field_difference(name, old, new) for name in changed_item_fields(old, new)])
 
 
-def changed_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def changed_item_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     names = [name for name in FIELD_LABELS if not json_equal(old.get(name), new.get(name))]
     if old and new:
         return names

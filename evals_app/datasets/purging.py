@@ -16,7 +16,7 @@ from access_app.caller import Caller
 from agents_app.configuration.schema import JSONObject
 from agents_app.editing.change_context import current_change
 from evals_app.datasets.changes import ItemsChange
-from evals_app.experiments.memory import delete_threads, delete_threads_of_result, shares_thread
+from evals_app.experiments.memory import delete_threads_of_experiment, delete_threads_of_result, shares_thread
 from evals_app.models import Dataset, DatasetItem, Experiment, ExperimentResult, ItemVersion
 from runs_app.engine import run_ends
 from runs_app.models import AgentRun
@@ -92,7 +92,7 @@ def purge_results(item_id: UUID) -> None:
     experiments = {result.experiment_id: result.experiment for result in results}
     for experiment in experiments.values():
         if experiment.is_finished and shares_thread(experiment.memory):
-            delete_threads(experiment)
+            delete_threads_of_experiment(experiment)
     delete_runs([*experiments.values()], [result.run_key for result in results])
 
 
@@ -122,6 +122,6 @@ def delete_runs(experiments: list[Experiment], keys: list[UUID | None]) -> None:
     others = linked.exclude(run_key__in=[key for key in keys if key]).values("run_key")
     for run in runs.exclude(pk__in=others).only("pk", "status"):
         if run.status in AgentRun.UNFINISHED_STATUSES:
-            run_ends.cancel(run.pk)
+            run_ends.cancel_run(run.pk)
         else:
             run.delete()

@@ -9,7 +9,7 @@ from agentcms.wire.unknown_names import find_unknown_below, find_unknown_names
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.datasets.changes import MAX_ITEMS, validator_of
 from evals_app.datasets.schema import ItemBody, parse_item
-from evals_app.exchange.columns import Columns, resolve_columns
+from evals_app.exchange.columns import ColumnTargets, resolve_columns
 from evals_app.exchange.formats import ITEM_FIELDS, READ_ONLY_FIELDS, FileFormat
 from evals_app.exchange.reading import FileRow, UnreadableFile, read_header, read_rows
 from evals_app.models import Dataset
@@ -34,7 +34,7 @@ class RowFault(Exception):
 class ItemFile:
     """A file of items for a dataset. `source` is that of items which name none, or None."""
 
-    def __init__(self, file: IO[bytes], file_format: str, columns: Columns | None, name: str = "") -> None:
+    def __init__(self, file: IO[bytes], file_format: str, columns: ColumnTargets | None, name: str = "") -> None:
         self.file = file
         self.format = file_format
         self.columns = columns
@@ -43,7 +43,7 @@ class ItemFile:
 
     def read(self) -> Iterator[tuple[int, JSONObject | RowFault]]:
         """Yield the columns of each item with its line, or what is wrong there."""
-        columns: Columns | None = None
+        columns: ColumnTargets | None = None
         try:
             if self.format == FileFormat.CSV:
                 columns = resolve_columns(read_header(self.file), self.columns)

@@ -21,12 +21,12 @@ SUGGESTIONS = {
     **dict.fromkeys(("answer", "expected", "expectedoutput", "expectedanswer", "output", "truth"), "groundTruth"),
 }
 
-Columns = dict[str, str | None]  # the name of a column and its target; None leaves the column out
+ColumnTargets = dict[str, str | None]  # the name of a column and its target; None leaves the column out
 
 
-def suggest_columns(header: Sequence[str]) -> Columns:
+def suggest_columns(header: Sequence[str]) -> ColumnTargets:
     """Return a target for each column whose name says it, each target once."""
-    columns: Columns = {}
+    columns: ColumnTargets = {}
     for name in header:
         target = target_of_name(name) or SUGGESTIONS.get(re.sub(r"[\s_-]", "", name).lower())
         columns[name] = None if target in columns.values() else target
@@ -41,13 +41,13 @@ def target_of_name(name: str) -> str | None:
     return name if dot and key and field in OBJECT_FIELDS else None
 
 
-def resolve_columns(header: Sequence[str], columns: Mapping[str, Any] | None) -> Columns:
+def resolve_columns(header: Sequence[str], columns: Mapping[str, Any] | None) -> ColumnTargets:
     """Return the target of each column of a file. Raise ConfigError for a mapping that makes no items.
 
     Without a mapping, the names of columns are their targets.
     """
     issues = list(_header_issues(header))
-    resolved: Columns = {}
+    resolved: ColumnTargets = {}
     for name in header:
         target = columns.get(name) if columns is not None else name
         if target is not None and (not isinstance(target, str) or target_of_name(target) is None):

@@ -19,7 +19,7 @@ from agents_app.editing.change_context import Source, change
 from evals_app.datasets.changes import BATCH, ItemsChange, dataset_not_found
 from evals_app.datasets.schema import SCHEMA_FIELDS, ItemTooLarge
 from evals_app.exchange.checking import ItemFile, RowFault, check_items
-from evals_app.exchange.columns import Columns
+from evals_app.exchange.columns import ColumnTargets
 from evals_app.models import Dataset
 from jobs_app import limits
 from jobs_app.kinds import register_title
@@ -72,7 +72,7 @@ def keep_upload(user: Caller, dataset: Dataset, options: JSONObject, upload: Sto
     return job
 
 
-def start_mapped_import(user: Caller, dataset: Dataset, uploaded: Job, columns: Columns | None) -> Job | None:
+def start_mapped_import(user: Caller, dataset: Dataset, uploaded: Job, columns: ColumnTargets | None) -> Job | None:
     """Start the import of a kept file. Return None if it was imported or deleted. Raises TooManyJobs."""
     options = {"format": uploaded.parameters["format"], "name": uploaded.parameters["name"], "keep": True}
     with transaction.atomic():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agents_app.configuration.schema import ConfigError
 from evals_app.exchange.cells import value_to_json
-from evals_app.exchange.columns import Columns, resolve_columns, suggest_columns, target_of_name
+from evals_app.exchange.columns import ColumnTargets, resolve_columns, suggest_columns, target_of_name
 from evals_app.exchange.formats import ITEM_FIELDS, OBJECT_FIELDS, FileFormat
 from evals_app.exchange.reading import UnreadableFile, first_values, read_header
 from jobs_app.models import JobFile
@@ -48,7 +48,7 @@ class Preview:
     is_mapped: bool = False  # its columns need a mapping
 
 
-def build_preview(file: JobFile, file_format: str, chosen: Columns | None) -> Preview:
+def build_preview(file: JobFile, file_format: str, chosen: ColumnTargets | None) -> Preview:
     """Return the preview of a stored file. `chosen` is the mapping so far, or None for a suggestion."""
     try:
         with file.open() as content:
@@ -89,9 +89,9 @@ def column_of(number: int, name: str, target: str | None) -> PreviewColumn:
     return PreviewColumn(name, f"column-{number}", target or "", choices)
 
 
-def parse_columns(header: list[str], chosen: Mapping[str, str]) -> tuple[Columns, str]:
+def parse_columns(header: list[str], chosen: Mapping[str, str]) -> tuple[ColumnTargets, str]:
     """Return the mapping that a form has chosen, with what is wrong with it or a blank text."""
-    columns: Columns = {}
+    columns: ColumnTargets = {}
     for number, name in enumerate(header):
         target = chosen.get(f"column-{number}", "")
         columns[name] = target if target_of_name(target) else None

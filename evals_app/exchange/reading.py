@@ -16,7 +16,7 @@ from django.conf import settings
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.validation import TOO_DEEP_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
-from evals_app.exchange.columns import Columns, row_to_body
+from evals_app.exchange.columns import ColumnTargets, row_to_body
 from evals_app.exchange.formats import FileFormat
 
 DELIMITERS = (",", ";", "\t")
@@ -52,7 +52,7 @@ def max_row_size() -> int:
     return 2 * settings.RUN_MAX_INPUT + CHUNK_SIZE
 
 
-def read_rows(file: IO[bytes], file_format: str, columns: Columns | None = None) -> Iterator[FileRow]:
+def read_rows(file: IO[bytes], file_format: str, columns: ColumnTargets | None = None) -> Iterator[FileRow]:
     """Yield the rows of a file. Raise UnreadableFile. `columns` are those of a CSV file."""
     file.seek(0)
     if file_format == FileFormat.CSV:
@@ -86,7 +86,7 @@ def read_csv(file: IO[bytes]) -> Iterator[tuple[int, dict[str, str]]]:
             yield line, {**dict(zip(header, record, strict=False)), **extra}
 
 
-def _read_cells(cells: dict[str, str], columns: Columns) -> JSONObject:
+def _read_cells(cells: dict[str, str], columns: ColumnTargets) -> JSONObject:
     if EXTRA_CELLS in cells:
         raise ConfigError([Issue("", "The row has more cells than the first line has columns.")])
     return row_to_body(cells, columns)

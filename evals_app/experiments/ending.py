@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agentcms.errors import ApiError
 from agents_app.plural import pluralize
-from evals_app.experiments.memory import delete_threads, shares_thread
+from evals_app.experiments.memory import delete_threads_of_experiment, shares_thread
 from evals_app.experiments.results import store_stopped
 from evals_app.experiments.spending import Spent
 from evals_app.experiments.summary import count_results, earlier_spending, summarize_experiment, verdict_of
@@ -116,7 +116,7 @@ def delete_purged_thread(experiment: Experiment) -> None:
     """Delete the thread that all items used if one of them was purged meanwhile, as the thread has its texts."""
     purged = experiment.results.filter(item__purged_at__isnull=False)
     if shares_thread(experiment.memory) and purged.exists():
-        delete_threads(experiment)
+        delete_threads_of_experiment(experiment)
 
 
 @transaction.atomic

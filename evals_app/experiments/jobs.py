@@ -33,7 +33,7 @@ UNEXPECTED_MESSAGE = (
     "The experiment stopped after an unexpected error ({error}), which the log of the server has. Results stay. "
     "Retry the failed items."
 )
-slots = JobSlots(lambda: settings.EXPERIMENTS_PER_WORKER)
+experiment_slots = JobSlots(lambda: settings.EXPERIMENTS_PER_WORKER)
 OUTAGES = (RedisError, BrokerError, ConnectionError, TimeoutError)  # of Valkey and the broker
 
 
@@ -52,7 +52,7 @@ def walk_job(job: Job) -> Any:
         return {"done": 0}
     if experiment.cancel_requested_at is not None:  # it ends at once
         return walk_slice(job, experiment)
-    return slots.run(job, partial(walk_slice, experiment=experiment))
+    return experiment_slots.run(job, partial(walk_slice, experiment=experiment))
 
 
 def walk_slice(job: Job, experiment: Experiment) -> dict[str, int]:

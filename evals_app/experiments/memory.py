@@ -90,6 +90,6 @@ def delete_threads_of_result(result: ExperimentResult) -> None:
     deleting.delete_threads([*threads.values_list("pk", flat=True)])
 
 
-def delete_threads(experiment: Experiment) -> None:
+def delete_threads_of_experiment(experiment: Experiment) -> None:
     """Delete the threads that an experiment made."""
     deleting.delete_threads([*Thread.objects.filter(experiment_id=experiment.pk).values_list("pk", flat=True)])

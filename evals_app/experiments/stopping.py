@@ -67,7 +67,7 @@ def stop_runs(experiment: Experiment) -> None:
     for run in AgentRun.objects.unfinished().filter(
         experiment_id=experiment.pk, parent=None, cancel_requested_at=None
     ):
-        run_ends.cancel(run.pk)
+        run_ends.cancel_run(run.pk)
 
 
 def store_ended_results(experiment: Experiment, scoring: ScoringLoop) -> None:
@@ -104,6 +104,6 @@ def store_if_ended(result: ExperimentResult, scoring: ScoringLoop) -> None:
 def end_stuck_run(run: AgentRun) -> None:
     """End an unfinished run whose process died, and one that waits for a person."""
     if run.status == AgentRun.Status.SUSPENDED:
-        run_ends.cancel(run.pk)
+        run_ends.cancel_run(run.pk)
     elif run.lease_until is not None and run.lease_until < timezone.now() and not run.is_durable:
         run_ends.end_lost_run(run.pk)

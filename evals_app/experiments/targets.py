@@ -21,7 +21,7 @@ from versions_app.models import AgentVersion
 
 
 @dataclass(frozen=True)
-class Target:
+class AgentTarget:
     """An agent at a version, with the versions of its sub-agents now."""
 
     agent: ResolvedAgent
@@ -30,7 +30,7 @@ class Target:
     sub_agents: JSONObject = field(default_factory=dict)
 
 
-def find_agent_target(user: Caller, target_id: str, version: str = "") -> Target:
+def find_agent_target(user: Caller, target_id: str, version: str = "") -> AgentTarget:
     """Return an agent at a version: its ID or number, `draft`, or live by default. Raise ApiError."""
     state = version or "live"
     try:
@@ -43,7 +43,7 @@ def find_agent_target(user: Caller, target_id: str, version: str = "") -> Target
             agent = stored_agents.get(target_id, user=user, version_number=int(state.removeprefix("v")))
     except (Agent.DoesNotExist, AgentVersion.DoesNotExist, ValueError, OverflowError):
         raise target_not_found(f"{target_id} {version}".strip()) from None
-    return Target(agent, version_state_of(version), snapshot_hash(agent), sub_agent_versions(agent))
+    return AgentTarget(agent, version_state_of(version), snapshot_hash(agent), sub_agent_versions(agent))
 
 
 def no_answer_reason(agent: ResolvedAgent) -> str:
@@ -78,14 +78,14 @@ def sub_agent_versions(agent: ResolvedAgent) -> JSONObject:
     """Return the live versions of the sub-agents at all depths, by the ID of each."""
     versions: JSONObject = {}
     keys, owner_id = agent.configuration.get("agents") or [], agent.owner_id
-    while level := {key: version for key, version in live_versions(keys, owner_id).items() if key not in versions}:
+    while level := {key: version for key, version in live_version_ids(keys, owner_id).items() if key not in versions}:
         versions |= level
         references = AgentVersion.objects.filter(pk__in=level.values()).values_list("references", flat=True)
         keys = [key for row in references for key in row.get("agents") or []]
     return versions
 
 
-def live_versions(keys: list[str], owner_id: str) -> JSONObject:
+def live_version_ids(keys: list[str], owner_id: str) -> JSONObject:
     """Return the live versions of stored agents that agents of an owner may use, by the ID of each."""
     rows = Agent.objects.with_ids(keys).of_usable_owners(owner_id)
     return {key: str(version) for key, version in rows.values_list("pk", "active_version_id") if version}

@@ -82,7 +82,7 @@ class ScorerForm(forms.Form):
     change_message = forms.CharField(required=False, max_length=500, label="Describe this change")
 
     def __init__(self, data: Any = None, *, row: Scorer | None = None, owners: list[str] | None = None) -> None:
-        super().__init__(data, initial=initial_values(row))
+        super().__init__(data, initial=scorer_initial_values(row))
         for name in ("lowest", "highest", "pass_threshold"):
             self.fields[name].widget.attrs["inputmode"] = "decimal"
         if row is not None:
@@ -139,7 +139,7 @@ class ScorerForm(forms.Form):
             self.add_error(field if field in self.fields else None, text)
 
 
-def initial_values(row: Scorer | None) -> JSONObject:
+def scorer_initial_values(row: Scorer | None) -> JSONObject:
     snapshot = row.head.snapshot if row is not None and row.head is not None else {}
     model, limits = snapshot.get("model") or {}, snapshot.get("scoreRange") or {}
     names = {"pass_threshold": "passThreshold", "output_schema": "outputSchema", "settings": "presetConfig"}

@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents_app.models import Agent
 from agents_app.plural import pluralize
 from evals_app.experiments.scoring import scorer_title
-from evals_app.experiments.targets import live_versions
+from evals_app.experiments.targets import live_version_ids
 from evals_app.models import Experiment, ReleaseGate
 from versions_app.models import AgentVersion
 
@@ -58,7 +58,7 @@ class Evidence:
         )
         self.experiments = list(rows.order_by("-completed_at", "-pk")) if gates else []
         tested = {key for row in self.experiments for key in row.sub_agent_versions}
-        self.live_sub_agents = live_versions([*tested], agent.owner_id) if tested else {}
+        self.live_sub_agents = live_version_ids([*tested], agent.owner_id) if tested else {}
 
     def find(self, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
         """Return the last experiment over the dataset of a gate with a configuration and the scorer, or None."""

@@ -100,7 +100,7 @@ def save_pointers(row: Scorer) -> None:
     transaction.on_commit(scorer_table.invalidate)
 
 
-def get_version(row: Scorer, version_id: str) -> ScorerVersion:
+def get_scorer_version(row: Scorer, version_id: str) -> ScorerVersion:
     """Return a version by its ID or number. Raise NotFound."""
     key = parse_uuid(version_id)
     versions = (
@@ -125,7 +125,7 @@ def activate_version(scorer_id: str, version: ScorerVersion) -> Scorer:
     return row
 
 
-def restore_version(scorer_id: str, version: ScorerVersion, author: str) -> ScorerVersion:
+def add_restored_version(scorer_id: str, version: ScorerVersion, author: str) -> ScorerVersion:
     """Add a version with the configuration of an earlier one, and publish it."""
     with transaction.atomic():
         row = lock_scorer(scorer_id)

@@ -126,13 +126,13 @@ def common_issues(snapshot: JSONObject) -> list[Issue]:
         issues.append(Issue("scoreRange", "The maximum must be above the minimum."))
     schema = snapshot.get("outputSchema")
     if schema:
-        issues += schema_issues("outputSchema", schema)
+        issues += invalid_schema_issues("outputSchema", schema)
         if "score" not in (schema.get("properties") or {}):
             issues.append(Issue("outputSchema", "Add a property `score` of type number."))
     return issues
 
 
-def schema_issues(field: str, schema: Any) -> list[Issue]:
+def invalid_schema_issues(field: str, schema: Any) -> list[Issue]:
     try:
         reject_unusable_schema(schema)
     except ValueError as error:
@@ -161,7 +161,7 @@ def check_issues(config: JSONObject) -> list[Issue]:
     if required and config.get(required) is None:
         return [Issue(field, f"The check '{name}' needs this.")]
     if required == "schema":
-        return schema_issues(field, config["schema"])
+        return invalid_schema_issues(field, config["schema"])
     if required == "pattern":
         try:
             compile_pattern(config["pattern"])
@@ -192,7 +192,7 @@ def pipeline_issues(snapshot: JSONObject, config: JSONObject) -> list[Issue]:
         elif "prompt" in step and not snapshot.get("model"):
             issues.append(Issue("model", "A pipeline with a prompt needs a model."))
         elif step.get("outputSchema"):
-            issues += schema_issues(f"{field}.outputSchema", step["outputSchema"])
+            issues += invalid_schema_issues(f"{field}.outputSchema", step["outputSchema"])
     dropped = (config.get("prepareRun") or {}).get("drop") or []
     if unknown := sorted({*dropped} - {*DROPPABLE}):
         message = f"Unknown fields: {', '.join(unknown)}. Choose from {', '.join(DROPPABLE)}."

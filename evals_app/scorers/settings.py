@@ -96,7 +96,7 @@ def settings_issues(kind: str, config: JSONObject) -> list[Issue]:
     return []
 
 
-def find_unknown_settings(kind: object, body: Mapping[str, Any]) -> list[UnknownName]:
+def find_unknown_scorer_settings(kind: object, body: Mapping[str, Any]) -> list[UnknownName]:
     """Return the names in the settings of a scorer that nothing reads. Judges have no settings there."""
     config = body.get("presetConfig")
     if not isinstance(config, dict) or not isinstance(kind, str):

@@ -18,9 +18,9 @@ from agentcms.ids import parse_uuid
 from evals_app.compare.interval_plots import build_interval_plots
 from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
-from evals_app.compare.word_differences import excerpt, mark_answers
+from evals_app.compare.word_differences import excerpt_around_marks, mark_answers
 from evals_app.models import Comparison, Experiment, ExperimentResult
-from evals_app.views.figures import MINUS, difference_text, duration_text, range_text
+from evals_app.views.figures import MINUS, duration_text, interval_text, score_difference_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
 from evals_app.views.result_filters import chosen_items
 from runs_app.models import RunEvent
@@ -37,7 +37,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 
     `a` is the baseline, unless `order=time` asks for the older one.
     """
-    pair = get_pair(request)
+    pair = get_experiment_pair(request)
     if request.GET.get("order") == "time":
         pair.sort(key=lambda experiment: experiment.created_at)
     baseline, candidate = pair
@@ -66,7 +66,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 @login_required
 def compare_again(request: HttpRequest) -> HttpResponse:
     """Compute the statistics of two experiments again after a failure."""
-    baseline, candidate = get_pair(request)
+    baseline, candidate = get_experiment_pair(request)
     try:
         find_comparison(baseline, candidate, request.user, again=True)
     except ApiError as error:
@@ -74,7 +74,7 @@ def compare_again(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('evals:compare')}?a={baseline.pk}&b={candidate.pk}")
 
 
-def get_pair(request: HttpRequest) -> list[Experiment]:
+def get_experiment_pair(request: HttpRequest) -> list[Experiment]:
     """Return the experiments `a` and `b` of the query. Raise Http404 for one that the user may not see."""
     ids = [parse_uuid(request.GET.get(name, "")) for name in ("a", "b")]
     return [get_page_experiment(request, experiment_id) for experiment_id in ids]
@@ -89,8 +89,8 @@ def compared_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list
         {
             "name": names.get(key, {}).get("name") or key,
             "entry": entry,
-            "difference": difference_text(entry["difference"]),
-            "range": range_text(entry["low"], entry["high"]),
+            "difference": score_difference_text(entry["difference"]),
+            "range": interval_text(entry["low"], entry["high"]),
             "plot": plot,
         }
         for (key, entry), plot in zip(scorers.items(), plots, strict=True)
@@ -134,7 +134,7 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
         before = pair[0][0]
         sides = compared_sides(pair, calls)
         texts = {"input": text_of_json(before.effective_input), "truth": text_of_json(before.effective_ground_truth)}
-        rows.append({"change": difference_text(entry["change"]), "sides": sides, **texts})
+        rows.append({"change": score_difference_text(entry["change"]), "sides": sides, **texts})
     return rows
 
 
@@ -146,7 +146,7 @@ def compared_sides(pair: list[list[ExperimentResult]], calls: dict[UUID | None, 
             "label": label,
             **describe_attempts(results),
             "spans": spans,
-            "excerpt": excerpt(spans),
+            "excerpt": excerpt_around_marks(spans),
             "calls": calls.get(results[0].run_id, []),
         }
         for label, results, spans in zip(("Before", "After"), pair, mark_answers(before, after), strict=True)

@@ -14,7 +14,7 @@ def duration_text(milliseconds: float | None) -> str:
     return "" if milliseconds is None else format_duration(timedelta(milliseconds=milliseconds))
 
 
-def difference_text(difference: float | None) -> str:
+def score_difference_text(difference: float | None) -> str:
     """Return the difference of two scores with its sign, or a blank text without one."""
     if difference is None:
         return ""
@@ -22,6 +22,6 @@ def difference_text(difference: float | None) -> str:
     return f"{'+' if rounded > 0 else MINUS if rounded < 0 else ''}{abs(rounded):.2f}"
 
 
-def range_text(low: float | None, high: float | None) -> str:
+def interval_text(low: float | None, high: float | None) -> str:
     """Return an interval of differences, or a blank text without one."""
-    return "" if low is None or high is None else f"{difference_text(low)} to {difference_text(high)}"
+    return "" if low is None or high is None else f"{score_difference_text(low)} to {score_difference_text(high)}"

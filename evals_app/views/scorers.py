@@ -187,7 +187,7 @@ def compare_scorer_versions(request: HttpRequest, scorer_id: str) -> HttpRespons
     """Show the fields in which two versions of a scorer differ."""
     row = get_page_scorer(request, scorer_id)
     try:
-        old, new = (records.get_version(row, request.GET.get(name, "")) for name in ("from", "to"))
+        old, new = (records.get_scorer_version(row, request.GET.get(name, "")) for name in ("from", "to"))
     except NotFound:
         messages.error(request, "Choose two versions of this scorer.")
         return redirect("evals:scorer", row.pk)
@@ -213,6 +213,6 @@ def restore_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     """Create a version with the configuration of an earlier one, and publish it."""
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
     version = get_object_or_404(row.versions, version_number=number)
-    restored = records.restore_version(row.pk, version, request.user.get_username())
+    restored = records.add_restored_version(row.pk, version, request.user.get_username())
     messages.success(request, f"v{restored.version_number} is live, restored from v{number}.")
     return redirect("evals:scorer", row.pk)

@@ -67,7 +67,7 @@ def create_hnsw_index(index: KnowledgeIndex) -> bool:
     dimensions = len(bytes(data)) if data is not None else 0
     if not 0 < dimensions <= MAX_HNSW_DIMENSIONS:
         return False
-    drop_index(index_name(index.pk))  # that of a killed job is not valid
+    drop_index_named(index_name(index.pk))  # that of a killed job is not valid
     name, table = index_name(index.pk), Chunk._meta.db_table
     with memory_for(count_chunks(index), dimensions), connection.cursor() as cursor:
         cursor.execute(
@@ -108,11 +108,11 @@ def drop_orphans() -> int:
         names = {row[0] for row in cursor.fetchall()}
     orphans = names - {index_name(index_id) for index_id in KnowledgeIndex.objects.values_list("pk", flat=True)}
     for name in orphans:
-        drop_index(name)
+        drop_index_named(name)
     return len(orphans)
 
 
-def drop_index(name: str) -> None:
+def drop_index_named(name: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"DROP INDEX {concurrently()}IF EXISTS {name}")
 

@@ -12,11 +12,11 @@ from django.db import transaction
 from access_app.caller import Caller
 from agentcms.outbound.addresses import validate_url
 from agentcms.wire.canonical import json_equal
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.fetching import reject_large
 from knowledge_app.documents.media_types import MARKDOWN, media_type_of
-from knowledge_app.indexing.jobs import enqueue_indexing
+from knowledge_app.indexing.jobs import enqueue_document_indexing
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.models.document import MAX_NAME_LENGTH
 from knowledge_app.quotas import require_document_quota
@@ -110,7 +110,7 @@ def _store(
         document.metadata = document.metadata if metadata is None else metadata
         document.status, document.error, document.done_chunks = Document.Status.QUEUED, "", 0
         document.save()
-        enqueue_indexing(document, user)
+        enqueue_document_indexing(document, user)
     return document
 
 
@@ -143,7 +143,7 @@ def reject_invalid_metadata(metadata: Any) -> None:
     """Raise DocumentError for metadata that cannot be stored or is too long."""
     if not isinstance(metadata, dict):
         raise DocumentError('The metadata must be an object, such as {"product": "router"}.')
-    if faults := [*find_faults(metadata, "metadata")]:
+    if faults := [*find_json_faults(metadata, "metadata")]:
         raise DocumentError(f"{faults[0].field}: {faults[0].message}")
     if len(str(metadata)) > MAX_METADATA_LENGTH:
         raise DocumentError(f"The metadata has more than {MAX_METADATA_LENGTH:,} characters.")

@@ -27,7 +27,7 @@ class Superseded(Exception):
 
 # Locks what a job writes, inside a transaction. Raises Superseded if the job may not write it any more.
 Fence = Callable[[], None]
-Progress = Callable[[int, int], None]  # chunks that are embedded, and all of them
+ReportProgress = Callable[[int, int], None]  # chunks that are embedded, and all of them
 
 
 def source_hash(document: Document, index: KnowledgeIndex) -> str:
@@ -45,7 +45,7 @@ def is_document_indexed(document: Document, index: KnowledgeIndex) -> bool:
 class DocumentFill:
     """The work of making the chunks of one document in one index. It continues where a killed job stopped."""
 
-    def __init__(self, document: Document, index: KnowledgeIndex, fence: Fence, progress: Progress) -> None:
+    def __init__(self, document: Document, index: KnowledgeIndex, fence: Fence, progress: ReportProgress) -> None:
         self.document, self.index = document, index
         self.fence, self.progress = fence, progress
         self.rows = Chunk.objects.filter(index=index, document=document)

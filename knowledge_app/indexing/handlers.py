@@ -27,7 +27,7 @@ from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
 
 log = logging.getLogger(__name__)
 
-slots = JobSlots(lambda: settings.KNOWLEDGE_JOBS_PER_WORKER)
+indexing_slots = JobSlots(lambda: settings.KNOWLEDGE_JOBS_PER_WORKER)
 SUPERSEDED_RESULT = {"skipped": True}
 UNEXPECTED_MESSAGE = "An unexpected error stopped the indexing. The operator of the server finds it in the log."
 
@@ -37,7 +37,7 @@ def run_indexing(job: Job) -> Any:
     """Index one document, unless it was deleted or a newer job has it."""
     documents = Document.objects.filter(pk=job.parameters["document"])
     owner_id = documents.values_list("base__owner_id", flat=True).first()
-    return slots.run(job, index_document_of_job, owner_id or "")
+    return indexing_slots.run(job, index_document_of_job, owner_id or "")
 
 
 def index_document_of_job(job: Job) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def run_reindexing(job: Job) -> Any:
     If the settings changed, all of it goes into another index, which then replaces the live one.
     """
     owner_id = KnowledgeBase.objects.filter(pk=job.parameters["base"]).values_list("owner_id", flat=True).first()
-    return slots.run(job, reindex_base_of_job, owner_id or "")
+    return indexing_slots.run(job, reindex_base_of_job, owner_id or "")
 
 
 def reindex_base_of_job(job: Job) -> dict[str, Any]:

@@ -12,7 +12,7 @@ INDEX_DOCUMENT = "index_document"
 REINDEX_BASE = "reindex_knowledge"
 
 
-def enqueue_indexing(document: Document, user: Caller | None = None) -> Job:
+def enqueue_document_indexing(document: Document, user: Caller | None = None) -> Job:
     """Index a document in a job. Call it in the transaction that stores the document.
 
     A job of the document that waits will index what is stored now. One that runs stops: only the job whose ID the

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db import connection, transaction
 
 from agentcms.db.raw_rows import iterate_raw_rows
-from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity, uses_pgvector
+from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity_of_distance, uses_pgvector
 from agentcms.vectors.quantize import scores
 from agentcms.wire.metadata_filter import Filter
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
@@ -44,14 +44,16 @@ def find_nearest(
         matches = nearest_by_hnsw(rows, vector, top_k)
         if len(matches) == top_k:  # a filter may leave so little that the index does not find it
             return matches
-    return nearest_in_database(rows, vector, top_k)
+    return nearest_chunks_in_database(rows, vector, top_k)
 
 
-def nearest_in_database(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> list[Match]:
+def nearest_chunks_in_database(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> list[Match]:
     """Return the nearest chunks. PostgreSQL compares all of them."""
     comparable = rows.annotate(length=ByteLength("data")).filter(length=vector.size)
     ordered = comparable.annotate(distance=CosineDistance(vector[None])).order_by("distance", "pk")
-    return [Match(similarity(distance), pk) for pk, distance in ordered.values_list("pk", "distance")[:top_k]]
+    return [
+        Match(similarity_of_distance(distance), pk) for pk, distance in ordered.values_list("pk", "distance")[:top_k]
+    ]
 
 
 def nearest_by_hnsw(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> list[Match]:
@@ -61,7 +63,7 @@ def nearest_by_hnsw(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> list[M
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
         cursor.execute(f"SET LOCAL hnsw.ef_search = {CANDIDATES_OF_HNSW}")
-        return [Match(similarity(distance), pk) for pk, distance in ordered[:top_k]]
+        return [Match(similarity_of_distance(distance), pk) for pk, distance in ordered[:top_k]]
 
 
 def best_of_batches(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> Iterator[Match]:

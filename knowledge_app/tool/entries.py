@@ -22,17 +22,17 @@ def knowledge_entries() -> Mapping[str, Entry]:
     """Return the tools of all bases by the key of the base."""
     table = base_table.get()
     return _entries.get_or_create(
-        table.revision, lambda: {key: build_entry(base) for key, base in table.records.items()}
+        table.revision, lambda: {key: build_knowledge_entry(base) for key, base in table.records.items()}
     )
 
 
-def build_entry(base: BaseSummary) -> Entry:
+def build_knowledge_entry(base: BaseSummary) -> Entry:
     return Entry(
         Kind.KNOWLEDGE,
         base.key,
         base.name,
         tool_description(base),
-        schema=tool_schema(base),
+        schema=search_argument_schema(base),
         names=base.filterable,
         source="staff",
         make=make_tool,
@@ -46,7 +46,7 @@ def tool_description(base: BaseSummary) -> str:
     return f"{text} {base.description}".strip()
 
 
-def tool_schema(base: BaseSummary) -> dict[str, Any]:
+def search_argument_schema(base: BaseSummary) -> dict[str, Any]:
     """Return the JSON Schema of the arguments. Without filterable keys there is no filter."""
     properties: dict[str, Any] = {
         "query": {

@@ -20,7 +20,7 @@ class BaseSummary:
     revision: str
 
 
-def load_bases() -> dict[str, BaseSummary]:
+def load_knowledge_bases() -> dict[str, BaseSummary]:
     columns = ("key", "name", "description", "owner_id", "filterable", "updated_at")
     return {
         key: BaseSummary(key, name, text, owner, tuple(keys), f"{key} {updated.isoformat()}")
@@ -28,4 +28,4 @@ def load_bases() -> dict[str, BaseSummary]:
     }
 
 
-base_table = CachedTable(load_bases, lambda base: base.revision)
+base_table = CachedTable(load_knowledge_bases, lambda base: base.revision)

@@ -17,7 +17,7 @@ from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from jobs_app.models import Job
 from memory_app.models import Resource
 from memory_app.realms import describe_realm
-from runs_app.privacy.jobs import start_export, start_forgetting
+from runs_app.privacy.jobs import start_forgetting, start_resource_export
 
 
 @admin.register(Resource)
@@ -49,7 +49,7 @@ class ResourceAdmin(ReadOnlyAdmin):
     @admin.action(description="Export all data of the selected resources")
     def export_data(self, request: HttpRequest, resources: QuerySet[Resource]) -> None:
         for resource in resources:
-            job = start_export(request.user, str(resource.realm), str(resource.key))
+            job = start_resource_export(request.user, str(resource.realm), str(resource.key))
             LogEntry.objects.log_actions(request.user.pk or 0, [resource], CHANGE, "Exported.", single_object=True)
             messages.info(request, export_message(resource, job))
 

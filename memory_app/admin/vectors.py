@@ -11,7 +11,7 @@ from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin
 from memory_app.models import Vector
-from memory_app.recall.indexing import enqueue_indexing
+from memory_app.recall.indexing import enqueue_message_indexing
 
 MAX_THREADS = 1000  # of one action
 
@@ -53,6 +53,6 @@ class VectorAdmin(ReadOnlyAdmin):
         for thread_id, embedder in pairs:
             with transaction.atomic():
                 Vector.objects.filter(thread=thread_id, embedder=embedder).delete()
-                enqueue_indexing(thread_id, embedder)
+                enqueue_message_indexing(thread_id, embedder)
         noun = "conversation is" if len(pairs) == 1 else "conversations are"
         messages.success(request, f"{len(pairs)} {noun} indexed again. The jobs show the progress.")

@@ -143,7 +143,7 @@ class SaveMessagesView(JSONView):
         if not isinstance(items, list) or not 0 < len(items) <= MAX_SAVED:
             message = f"Send a list of 1 to {MAX_SAVED:,} messages."
             raise BadRequest("request body", [("messages", message)])
-        parsed = parse_messages(items)
+        parsed = parse_message_rows(items)
         saved: list[WireMessage] = []
         author = Author(request.user.pk, request.user.get_username())
         with transaction.atomic():
@@ -159,7 +159,7 @@ class SaveMessagesView(JSONView):
         return json_response({"messages": saved})
 
 
-def parse_messages(items: list[Any]) -> list[list[NewMessage]]:
+def parse_message_rows(items: list[Any]) -> list[list[NewMessage]]:
     """Return the rows of each message. Raise BadRequest with the issues of all."""
     issues: list[Issue] = []
     parsed: list[list[NewMessage]] = []

@@ -101,7 +101,7 @@ class ThreadView(JSONView):
     def delete(self, request: Request, thread_id: str) -> HttpResponse:
         thread = changed_thread(request, thread_id)
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
-            run_ends.cancel(run.pk)
+            run_ends.cancel_run(run.pk)
         delete_threads([thread.pk])
         return json_response({"result": "Thread deleted"})
 

@@ -49,13 +49,13 @@ class WorkingMemoryView(JSONView):
             "workingMemoryTemplate": template,
             "threadExists": place.thread is not None,
         }
-        return with_etag(json_response(body), memory)
+        return with_revision_etag(json_response(body), memory)
 
     def post(self, request: Request, thread_id: str) -> HttpResponse:
         caller = caller_of(request)
         caller.require_write()
         body = json_object_body(request)
-        text = read_text(body)
+        text = read_memory_text(body)
         with BodyFields(body) as fields:
             resource = fields.resource() or resource_of_query(request)
         if caller.is_bound:
@@ -69,7 +69,7 @@ class WorkingMemoryView(JSONView):
             raise PreconditionFailed(values.MOVED_MESSAGE, etag_of(outcome.memory))
         if outcome.issues:
             raise BadRequest("request body", [(issue.field, issue.message) for issue in outcome.issues])
-        return with_etag(json_response({"success": True}), outcome.memory)
+        return with_revision_etag(json_response({"success": True}), outcome.memory)
 
 
 def find_requested_memory(request: Request, key: str) -> RequestedMemory:
@@ -128,7 +128,7 @@ def template_of(options: WorkingMemoryOptions) -> Any:
     return options.json_schema if options.json_schema is not None else options.template or ""
 
 
-def read_text(body: dict[str, Any]) -> str | None:
+def read_memory_text(body: dict[str, Any]) -> str | None:
     """Return the text of a body. None and a blank text clear the memory. Raise BadRequest."""
     text = body.get("workingMemory")
     if "workingMemory" not in body or not (text is None or isinstance(text, str)):
@@ -140,7 +140,7 @@ def etag_of(memory: WorkingMemory) -> str:
     return f'"w{memory.revision}"'
 
 
-def with_etag(response: HttpResponse, memory: WorkingMemory) -> HttpResponse:
+def with_revision_etag(response: HttpResponse, memory: WorkingMemory) -> HttpResponse:
     response.headers["ETag"] = etag_of(memory)
     response.headers["Cache-Control"] = "private, no-cache"
     return response

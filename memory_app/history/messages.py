@@ -23,7 +23,7 @@ from memory_app.models import Message, Thread
 from memory_app.observational.jobs import enqueue_observing
 from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import discard_observations
-from memory_app.recall.indexing import enqueue_indexing
+from memory_app.recall.indexing import enqueue_message_indexing
 
 MAX_MESSAGES = 100_000  # of a thread
 BATCH_SIZE = 500
@@ -71,7 +71,7 @@ def append_messages(
     rows = []
     for number, message in enumerate(messages, first):
         heads.append(heads[-1] if message.is_continued and heads else number)
-        rows.append(build_row(thread, number, heads[-1], message, run_id, author))
+        rows.append(build_message_row(thread, number, heads[-1], message, run_id, author))
     stored = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
     thread.last_number, thread.updated_at = first + len(rows) - 1, timezone.now()
     Thread.objects.filter(pk=thread.pk).update(last_number=thread.last_number, updated_at=thread.updated_at)
@@ -88,7 +88,7 @@ def reject_full_thread(thread: Thread, count: int) -> None:
         raise Conflict(f"A thread has at most {MAX_MESSAGES:,} messages. Begin another one.", "thread_full")
 
 
-def build_row(
+def build_message_row(
     thread: Thread, number: int, head: int, message: NewMessage, run_id: UUID | None, author: Author | None
 ) -> Message:
     role, text, tokens = derive_fields(message.data)
@@ -152,7 +152,7 @@ def save_run_messages(
         if title_from is not None:
             enqueue_title(thread_id, run_id, title_from)
         if embedder:
-            enqueue_indexing(thread_id, embedder)
+            enqueue_message_indexing(thread_id, embedder)
         if limits is not None:
             enqueue_observing(thread_id, limits, run_id)
 

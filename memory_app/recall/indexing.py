@@ -36,7 +36,7 @@ SPOKEN = Q(role__in=(Message.Role.USER, Message.Role.ASSISTANT))
 offer_to_staff("index-messages", "Index missing messages", INDEX_MISSING)
 
 
-def enqueue_indexing(thread_id: int, embedder: str) -> Job:
+def enqueue_message_indexing(thread_id: int, embedder: str) -> Job:
     """Let a worker index the messages of a thread after the commit."""
     return enqueue(INDEX_MESSAGES, {"thread": thread_id, "embedder": embedder})
 
@@ -44,7 +44,7 @@ def enqueue_indexing(thread_id: int, embedder: str) -> Job:
 def index_if_recalled(thread: Thread) -> None:
     """Let a worker index a thread whose messages came from a client, if its agent recalls messages."""
     if (options := recall_of_agent(thread.agent)) is not None:
-        enqueue_indexing(thread.pk, options.embedder)
+        enqueue_message_indexing(thread.pk, options.embedder)
 
 
 @job_handler(INDEX_MESSAGES, "Indexing of messages")

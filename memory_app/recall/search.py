@@ -12,7 +12,7 @@ from django.db.models import F, QuerySet
 
 from agentcms.db.raw_rows import fetch_raw_rows
 from agentcms.vectors import find_embedder
-from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity, uses_pgvector
+from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity_of_distance, uses_pgvector
 from agentcms.vectors.quantize import scores
 from memory_app.models import Message, Vector
 from memory_app.recall.parts import cut_parts
@@ -70,7 +70,9 @@ def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[FoundMes
     if not len(queries):
         return
     seen: set[int] = set()
-    for hit in nearest_in_database(vectors, queries) if uses_pgvector() else nearest_of_newest(vectors, queries):
+    for hit in (
+        nearest_vectors_in_database(vectors, queries) if uses_pgvector() else nearest_of_newest(vectors, queries)
+    ):
         if hit.message_id not in seen:
             seen.add(hit.message_id)
             yield hit
@@ -92,14 +94,16 @@ def nearest_of_newest(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Foun
             yield FoundMessage(message_ids[index], parts[index], float(best[index]))
 
 
-def nearest_in_database(vectors: QuerySet[Vector], queries: Rows) -> Iterator[FoundMessage]:
+def nearest_vectors_in_database(vectors: QuerySet[Vector], queries: Rows) -> Iterator[FoundMessage]:
     """Yield the vectors in the order of their similarity. PostgreSQL compares them."""
     comparable = vectors.annotate(length=ByteLength("data")).filter(length=queries.shape[1])
     ordered = comparable.annotate(distance=CosineDistance(queries)).order_by("distance", "-message_id", "part")
     rows = ordered.values_list("message_id", "part", "distance")
     for start in count(0, ROWS_PER_RANKING):
         page = [*rows[start : start + ROWS_PER_RANKING]]
-        yield from (FoundMessage(message_id, part, similarity(distance)) for message_id, part, distance in page)
+        yield from (
+            FoundMessage(message_id, part, similarity_of_distance(distance)) for message_id, part, distance in page
+        )
         if len(page) < ROWS_PER_RANKING:
             return
 

@@ -38,7 +38,7 @@ class ThreadEntry:
         return f"{len(self.parts)} {self.note} {self.error}".strip()
 
 
-def build_entries(thread: Thread, heads: Collection[int]) -> list[ThreadEntry]:
+def build_message_entries(thread: Thread, heads: Collection[int]) -> list[ThreadEntry]:
     """Return the messages that begin with these rows, in order."""
     rows = [*thread.messages.filter(head_number__in=heads).order_by("number")]
     firsts: dict[int, Message] = {}
@@ -48,7 +48,7 @@ def build_entries(thread: Thread, heads: Collection[int]) -> list[ThreadEntry]:
     agents = agent_names({row.run_id for row in firsts.values() if row.role == Message.Role.ASSISTANT and row.run_id})
     own_agent = thread.agent.name if thread.agent else thread.agent_key  # of messages that no run has written
     return [
-        build_entry(row, message, roles, agents.get(row.run_id, "") if row.run_id else own_agent)
+        build_message_entry(row, message, roles, agents.get(row.run_id, "") if row.run_id else own_agent)
         for row, message in zip(firsts.values(), wire_messages(thread, rows), strict=True)
     ]
 
@@ -59,7 +59,7 @@ def agent_names(run_ids: Collection[UUID]) -> dict[UUID, str]:
     return {run_id: name or key for run_id, key, name in runs}
 
 
-def build_entry(row: Message, message: WireMessage, roles: Mapping[int, str], agent_name: str) -> ThreadEntry:
+def build_message_entry(row: Message, message: WireMessage, roles: Mapping[int, str], agent_name: str) -> ThreadEntry:
     """Return a message with its chips: that its author is an agent, a participant's role, or the kind of a signal."""
     entry = ThreadEntry(row.number, author_name(row), parse_timestamp(message["createdAt"]), build_parts(message))
     if row.role == Message.Role.SIGNAL:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from memory_app.history.signals import waiting_signals
 from memory_app.models import Thread
 from memory_app.views.links import own_realm, thread_url
-from memory_app.views.messages import build_entries
+from memory_app.views.messages import build_message_entries
 from memory_app.views.observations import observed_context
 from memory_app.views.window import find_window
 from memory_app.views.working_rail import rail_context
@@ -49,7 +49,7 @@ def messages_context(request: HttpRequest, thread: Thread, page_number: str | in
         "thread": thread,
         "page": page,
         "query": urlencode({"realm": request.GET["realm"]}) if request.GET.get("realm") else "",
-        "entries": build_entries(thread, [*page]),
+        "entries": build_message_entries(thread, [*page]),
         "active": active_runs(request, thread) if is_newest else [],
         "live_url": thread_url(request, thread, "live") if is_newest else "",
         "state": state,

@@ -113,10 +113,10 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
 def export(request: HttpRequest, key: str) -> FileResponse:
     """Download a thread as JSON lines: the thread, then its messages."""
     thread = get_page_thread(request, key)
-    return file_response(export_lines(thread), "thread.jsonl", "application/x-ndjson")
+    return file_response(thread_lines(thread), "thread.jsonl", "application/x-ndjson")
 
 
-def export_lines(thread: Thread) -> Iterator[bytes]:
+def thread_lines(thread: Thread) -> Iterator[bytes]:
     yield encode_json({"thread": thread_body(thread)}) + b"\n"
     last = 0
     heads = thread.messages.filter(head_number=F("number")).order_by("number").values_list("number", flat=True)
@@ -133,7 +133,7 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
     thread = get_object_or_404(Thread, key=key, realm=own_realm(request))
     if request.method == "POST":
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
-            run_ends.cancel(run.pk)
+            run_ends.cancel_run(run.pk)
         delete_threads([thread.pk])
         messages.success(request, "The thread was deleted.")
         return redirect_page(request, reverse("threads:list"))

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agentcms.wire.json_parser import InvalidJSON, parse
-from agents_app.configuration.json_issues import schema_issues
+from agents_app.configuration.json_issues import issues_by_schema
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import Issue
 from memory_app.models import Resource, Thread, WorkingRevision
@@ -90,7 +90,7 @@ def merge_object(holder: Holder, update: Any, schema: Mapping[str, Any], origin:
         if not isinstance(update, dict):
             return stored, [Issue(FIELD, NOT_JSON_MESSAGE)]
         value = merge(parse_object(stored), update)
-        return encode(value), schema_issues(value, schema, FIELD)
+        return encode(value), issues_by_schema(value, schema, FIELD)
 
     return change_working_memory(holder, origin, merged)
 
@@ -109,7 +109,7 @@ def replace_object(
             return stored, [Issue(fault.field or FIELD, fault.message) for fault in error.faults]
         if not isinstance(value, dict):
             return stored, [Issue(FIELD, NOT_JSON_MESSAGE)]
-        return encode(value), schema_issues(value, schema, FIELD)
+        return encode(value), issues_by_schema(value, schema, FIELD)
 
     return change_working_memory(holder, origin, parsed, expected)
 

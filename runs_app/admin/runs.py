@@ -125,7 +125,7 @@ class RunAdmin(ReadOnlyAdmin):
             title = f"Stop {pluralize(len(unfinished), 'run')}?"
             return confirmation_page(self, request, "runs_app/stop", title, verb="Stop", runs=unfinished)
         for run in unfinished:
-            run_ends.cancel(run.pk)
+            run_ends.cancel_run(run.pk)
         self.message_user(request, f"{pluralize(len(unfinished), 'run')} told to stop.")
         return None
 

@@ -36,7 +36,7 @@ from runs_app.engine.start.run import idempotency_id, start_run
 from runs_app.events import streams
 from runs_app.events.decided_calls import chunks_after_decision, suspension_number
 from runs_app.events.network import NetworkConverter
-from runs_app.events.stream_chunks import Chunk
+from runs_app.events.stream_chunks import StreamChunk
 from runs_app.models import AgentRun
 from runs_app.requests.body import GenerateCall, parse_call
 from runs_app.requests.messages import parse_messages
@@ -58,7 +58,7 @@ class StartedRun(NamedTuple):
 
     run: AgentRun
     after: int = 0
-    first_chunks: Sequence[Chunk] = ()
+    first_chunks: Sequence[StreamChunk] = ()
 
 
 class RunnableAgentsView(JSONView):

@@ -13,7 +13,7 @@ from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.wire.json_parser import InvalidJSON, parse
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.events import streams
-from runs_app.events.stream_chunks import Chunk
+from runs_app.events.stream_chunks import StreamChunk
 from runs_app.frequent_queries import chunks_of_run
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.structured_output import STRUCTURED_OUTPUT
@@ -100,9 +100,9 @@ def response_body(run: AgentRun, messages: list[ResponseBody]) -> ResponseBody:
     return {"id": run.pk, "timestamp": run.finished_at or run.suspended_at, "modelId": name, "messages": messages}
 
 
-def split_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+def split_steps(events: Iterable[StreamChunk]) -> Iterator[list[StreamChunk]]:
     """Yield the chunks of each complete step."""
-    step: list[Chunk] = []
+    step: list[StreamChunk] = []
     for data in events:
         if data["type"] == "step-start":
             step = []
@@ -111,7 +111,7 @@ def split_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
             yield step
 
 
-def step_body(run: AgentRun, chunks: list[Chunk]) -> ResponseBody:
+def step_body(run: AgentRun, chunks: list[StreamChunk]) -> ResponseBody:
     finish: ResponseBody = next((data["payload"] for data in chunks if data["type"] == "step-finish"), {})
     reasoning = joined_text(chunks, "reasoning-delta")
     return {
@@ -125,15 +125,15 @@ def step_body(run: AgentRun, chunks: list[Chunk]) -> ResponseBody:
     }
 
 
-def joined_text(chunks: Iterable[Chunk], kind: str) -> str:
+def joined_text(chunks: Iterable[StreamChunk], kind: str) -> str:
     return "".join(data["payload"]["text"] for data in chunks if data["type"] == kind)
 
 
-def call_chunks(run: AgentRun, chunks: Iterable[Chunk], kind: str) -> list[ResponseBody]:
+def call_chunks(run: AgentRun, chunks: Iterable[StreamChunk], kind: str) -> list[ResponseBody]:
     return [{**data, "runId": run.pk, "from": "AGENT"} for data in chunks if data["type"] == kind]
 
 
-def step_messages(chunks: Iterable[Chunk]) -> Iterator[ResponseBody]:
+def step_messages(chunks: Iterable[StreamChunk]) -> Iterator[ResponseBody]:
     """Yield the model messages of a step. Clients send them back with their next message."""
     parts: list[ResponseBody] = []
     results: list[ResponseBody] = []

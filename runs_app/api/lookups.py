@@ -18,7 +18,7 @@ from agentcms.ids import parse_uuid
 from agents_app.api.lookups import agent_not_found, version_not_found
 from agents_app.models import Agent
 from runs_app.background.streams import follow_until_idle
-from runs_app.events.stream_chunks import Chunk
+from runs_app.events.stream_chunks import StreamChunk
 from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 from runs_app.models import AgentRun, PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
@@ -114,7 +114,7 @@ def stream_response(
     *,
     numbered: bool,
     redacted: bool = False,
-    first_chunks: Sequence[Chunk] = (),
+    first_chunks: Sequence[StreamChunk] = (),
     convert: ChunkConverter | None = None,
     max_idle_ms: int | None = None,
 ) -> StreamingHttpResponse:

@@ -14,7 +14,7 @@ from jobs_app.api.representation import job_response
 from memory_app.api.lookups import caller_of
 from memory_app.models import Resource
 from memory_app.realms import MemoryCaller
-from runs_app.privacy.jobs import start_export, start_forgetting
+from runs_app.privacy.jobs import start_forgetting, start_resource_export
 
 BOUND_MESSAGE = "An API key for one resource cannot export or delete its data. Use a key without a resource."
 
@@ -24,7 +24,7 @@ class ResourceExportView(JSONView):
 
     def post(self, request: Request, resource_id: str) -> HttpResponse:
         caller = find_caller(request, resource_id)
-        return job_response(start_export(request.user, caller.realm, resource_id), 202)
+        return job_response(start_resource_export(request.user, caller.realm, resource_id), 202)
 
 
 class ResourceForgetView(JSONView):

@@ -112,5 +112,5 @@ class CancelRunView(JSONView):
         run = get_readable_run(request, run_id)
         if not can_have_role(request.user, Role.EDITOR):  # the role of the API key
             raise RoleRequired(Role.EDITOR, run.owner_id)
-        run_ends.cancel(run.pk)
+        run_ends.cancel_run(run.pk)
         return json_response(run_detail_body(get_readable_run(request, run_id), request.user))

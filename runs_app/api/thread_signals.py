@@ -144,7 +144,7 @@ class AbortView(JSONView):
         run = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("created_at").last()
         is_expected = run is not None and expected in (None, "", str(run.pk))
         if run is not None and is_expected:
-            run_ends.cancel(run.pk)
+            run_ends.cancel_run(run.pk)
         return json_response({"aborted": is_expected})
 
 

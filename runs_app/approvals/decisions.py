@@ -21,8 +21,8 @@ from access_app.role import Role
 from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.names import printable_key
-from agentcms.wire.validation import find_faults
-from agents_app.configuration.json_issues import schema_issues
+from agentcms.wire.validation import find_json_faults
+from agents_app.configuration.json_issues import issues_by_schema
 from agents_app.configuration.schema import Issue
 from runs_app.approvals.approval_signals import approval_decided
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, InvalidDecision, NotSuspended
@@ -141,7 +141,7 @@ def has_expired(call: PendingCall) -> bool:
 
 def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:
     """Return the issues of a decision about an open call."""
-    issues = [Issue(fault.field, fault.message) for fault in find_faults(decision.reason, "reason")]
+    issues = [Issue(fault.field, fault.message) for fault in find_json_faults(decision.reason, "reason")]
     if len(decision.reason) > MAX_DECISION_REASON_LENGTH:
         issues.append(Issue("reason", f"A reason has at most {MAX_DECISION_REASON_LENGTH} characters."))
     expected = {PendingCall.Kind.APPROVAL: Verdict.APPROVE, PendingCall.Kind.SUSPEND: Verdict.RESUME}[
@@ -153,7 +153,7 @@ def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:
     if decision.arguments is not None:
         issues += argument_issues(call, decision)
     if decision.verdict == Verdict.RESUME:
-        issues += schema_issues(decision.resume_data, call.resume_schema, "resumeData")
+        issues += issues_by_schema(decision.resume_data, call.resume_schema, "resumeData")
     elif decision.resume_data is not None:
         issues.append(Issue("resumeData", "Only the decision resume has data. Omit this."))
     return issues
@@ -168,7 +168,7 @@ def argument_issues(call: PendingCall, decision: Decision) -> list[Issue]:
     known = (call.arguments_schema or {}).get("properties")
     unknown = [name for name in decision.arguments if known is not None and name not in known]
     unknown_issues = [Issue(f"arguments.{printable_key(name)}", "The tool has no such argument.") for name in unknown]
-    return unknown_issues or schema_issues(decision.arguments, call.arguments_schema, "arguments")
+    return unknown_issues or issues_by_schema(decision.arguments, call.arguments_schema, "arguments")
 
 
 def store_decision(call: PendingCall, decision: Decision, user: User, via: PendingCall.Via) -> None:

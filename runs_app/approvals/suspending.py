@@ -22,7 +22,7 @@ from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.stream_chunks import started_chunk
 from runs_app.engine import run_ends
 from runs_app.events.decided_calls import waiting_chunk
-from runs_app.events.stream_chunks import SUSPENDED_TYPE, Chunk, build_chunk, event_type
+from runs_app.events.stream_chunks import SUSPENDED_TYPE, StreamChunk, build_chunk, event_type
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent
 from runs_app.resources import digest_of_run
 
@@ -72,13 +72,13 @@ def rule_columns(rules: Mapping[str, Any]) -> dict[str, Any]:
 class WaitingCalls(NamedTuple):
     """The chunks of waiting calls, and the IDs of those among them that are calls of runs below."""
 
-    chunks: list[Chunk]
+    chunks: list[StreamChunk]
     below: frozenset[UUID]
 
 
 def report_suspension(calls: Iterable[PendingCall]) -> WaitingCalls:
     """Return the report of the calls for which their run is about to wait, with those of its child runs."""
-    chunks: list[Chunk] = []
+    chunks: list[StreamChunk] = []
     reported: set[UUID] = set()
     for call in calls:
         if call.kind != PendingCall.Kind.CHILD:
@@ -215,7 +215,7 @@ def report_calls(run: AgentRun, waiting: Sequence[ReachableCall]) -> None:
         append_events(run, [*chunks, build_chunk(SUSPENDED_TYPE)])
 
 
-def append_events(run: AgentRun, chunks: Iterable[Chunk]) -> None:
+def append_events(run: AgentRun, chunks: Iterable[StreamChunk]) -> None:
     """Append events to a run that no process executes. The caller has locked the row."""
     number = run.events.aggregate(last=Max("number"))["last"] or 0
     now = database_time(run.pk)

@@ -60,7 +60,7 @@ def cancel_task(task: BackgroundTask, *, is_delivered: bool = True) -> bool:
         parent=task.run_id, parent_call_id=task.call_key[:MAX_PARENT_CALL_ID]
     )
     for child_id in list(children.values_list("pk", flat=True)):
-        run_ends.cancel(child_id)
+        run_ends.cancel_run(child_id)
     return True
 
 

@@ -145,7 +145,7 @@ async def attempt(engine: Engine, task: BackgroundTask) -> TaskOutcome:
     seconds = task.timeout_ms / 1000
     try:
         async with asyncio.timeout(seconds) as clock:
-            return TaskOutcome(TaskStatus.COMPLETED, await call_tool(engine, task))
+            return TaskOutcome(TaskStatus.COMPLETED, await call_task_tool(engine, task))
     except TimeoutError:
         if not clock.expired():
             raise
@@ -167,7 +167,7 @@ def failed(message: str) -> TaskOutcome:
     return TaskOutcome(TaskStatus.FAILED, error=message)
 
 
-async def call_tool(engine: Engine, task: BackgroundTask) -> Any:
+async def call_task_tool(engine: Engine, task: BackgroundTask) -> Any:
     """Return the result of the tool of a task."""
     run = await run_db(load_run, task.run_id)
     built: BuiltAgent = await run_db(ResolvedAgent.from_run(run).build)

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from runs_app.background.stream_chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
-from runs_app.events.stream_chunks import Chunk, encode_chunk
+from runs_app.events.stream_chunks import StreamChunk, encode_chunk
 from runs_app.events.streams import HEARTBEAT, KEEP_ALIVE, Batch, StreamSlot, follow_events, stopping
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery
 from runs_app.models.background_task import BackgroundTaskQuerySet, TaskStatus
@@ -34,7 +34,7 @@ class TaskObserver:
     # Status, the time since which it waits, and progress.
     seen: dict[UUID, tuple[str, datetime | None, str]] = field(default_factory=dict)
 
-    def changes(self, task: BackgroundTask) -> Iterator[Chunk]:
+    def changes(self, task: BackgroundTask) -> Iterator[StreamChunk]:
         """Yield the chunks of what has happened to a task since it was seen last."""
         before, waited_since, progress_before = self.seen.get(task.pk, (TaskStatus.PENDING.value, None, ""))
         progress = repr(task.progress or "")
@@ -52,7 +52,7 @@ class TaskObserver:
             yield end_chunk(task)
 
 
-def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[Chunk]]:
+def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[StreamChunk]]:
     """Yield the chunks of tasks from now on, first of those that run. An empty list is a heartbeat."""
     observer, since, sent_at = TaskObserver(), timezone.now(), time.monotonic()
     ends_at = sent_at + TASK_STREAM_SECONDS
@@ -164,5 +164,5 @@ def follow_run_with_tasks(run_id: UUID, after: int, watch: IdleWatch) -> Iterato
             yield tasks
 
 
-def is_task_end(chunk: Chunk) -> bool:
+def is_task_end(chunk: StreamChunk) -> bool:
     return chunk["type"] in {"background-task-completed", "background-task-failed", "background-task-cancelled"}

@@ -26,7 +26,7 @@ from agents_app.configuration.references import (
     FIELD_KINDS,
     MissingReference,
     find_entry,
-    missing_message,
+    missing_reference_message,
     processor_key,
 )
 from agents_app.configuration.variables import find_placeholders
@@ -41,7 +41,7 @@ from runs_app.engine.journaled import Journaled
 from runs_app.memory.capabilities import memory_capabilities
 from runs_app.memory.registered import registered_memory
 from runs_app.providers.model_settings import parse_settings
-from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_provider
+from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_model_provider
 from runs_app.providers.table import DEMO_DIALECT
 from runs_app.requests.options import parse_default_options
 from runs_app.response_cache.capability import ResponseCache
@@ -123,7 +123,7 @@ class AgentBuilder:
             retries={"tools": settings.RUN_MAX_STEPS, "output": 1},
         )
         self.check_scorers()
-        is_demo = get_provider(choice).dialect == DEMO_DIALECT
+        is_demo = get_model_provider(choice).dialect == DEMO_DIALECT
         origins = {tool.name: tool.metadata["origin"] for tool in tools if tool.metadata and "origin" in tool.metadata}
         tools_by_name = {tool.name: tool for tool in tools}
         return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice), origins, tools_by_name)
@@ -141,7 +141,7 @@ class AgentBuilder:
         return run_instructions
 
     def model_settings(self, choice: Mapping[str, Any]) -> ModelSettings:
-        parsed, ignored = parse_settings(choice, get_provider(choice))
+        parsed, ignored = parse_settings(choice, get_model_provider(choice))
         for name in ignored:
             self.warn("model", name, SETTING_IGNORED_MESSAGE.format(name=name))
         return cast(ModelSettings, parsed)
@@ -200,7 +200,7 @@ class AgentBuilder:
         yield Turns()
         if processors := self.processors("outputProcessors"):
             yield OutputProcessors(processors)
-        dialect = get_provider(self.configuration["model"]).dialect
+        dialect = get_model_provider(self.configuration["model"]).dialect
         yield StepPolicy(requires_finish_reason=dialect in DIALECTS_WITH_FINISH_REASON)
         yield BackgroundOverrides()
         yield Journaled()
@@ -234,7 +234,7 @@ class AgentBuilder:
             message = f"The argument {name} of '{PROCESSOR_KEY}' is ignored: its value is invalid."
             self.warn("inputProcessors", PROCESSOR_KEY, message)
         model = self.configuration["model"]
-        provider = get_provider(model)
+        provider = get_model_provider(model)
         if not (provider.dialect == DEMO_DIALECT and model.get("delay")):
             requires_finish_reason = provider.dialect in DIALECTS_WITH_FINISH_REASON
             yield ResponseCache(options, model_identity(provider, model), requires_finish_reason)
@@ -267,7 +267,7 @@ class AgentBuilder:
                 self.warn_missing(field, key)
 
     def warn_missing(self, field: str, key: str) -> None:
-        self.warn(field, key, missing_message(field, key, self.archived_agents))
+        self.warn(field, key, missing_reference_message(field, key, self.archived_agents))
 
     def warn(self, field: str, key: str, message: str) -> None:
         log.warning("Agent '%s': %s", self.configuration.get("name", ""), message)

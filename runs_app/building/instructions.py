@@ -42,7 +42,7 @@ def fill_instructions(configuration: Mapping[str, Any], context: Mapping[str, An
     for place in find_placeholders(template):
         key = (place.path, place.default)
         if key not in texts:
-            texts[key] = value_text(place.path, place.default, defaults, context)
+            texts[key] = variable_text(place.path, place.default, defaults, context)
         text = texts[key]
         if text is None:
             missing[place.path] = None
@@ -70,7 +70,9 @@ def reject_invalid_values(declared: Mapping[str, Variable], context: Mapping[str
         raise ConfigError(issues)
 
 
-def value_text(path: str, default: str | None, defaults: Mapping[str, Any], context: Mapping[str, Any]) -> str | None:
+def variable_text(
+    path: str, default: str | None, defaults: Mapping[str, Any], context: Mapping[str, Any]
+) -> str | None:
     """Return the text for a placeholder, or None if there is none. `defaults` are those of the declarations."""
     value = find_value(context, path)
     if value is None and default is not None:
@@ -106,7 +108,7 @@ def missing_warnings(paths: list[str]) -> list[MissingReference]:
         MissingReference(
             "instructions",
             printable_key(path),
-            missing_message(printable_key(path)),
+            missing_variable_message(printable_key(path)),
         )
         for path in paths[:MAX_WARNINGS]
     ]
@@ -115,7 +117,7 @@ def missing_warnings(paths: list[str]) -> list[MissingReference]:
     return warnings
 
 
-def missing_message(path: str) -> str:
+def missing_variable_message(path: str) -> str:
     return f"The variable {path} has no value and no default, so {{{{{path}}}}} stays in the instructions."
 
 

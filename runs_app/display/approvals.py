@@ -15,7 +15,7 @@ from access_app.caller import Caller
 from access_app.role import Role, RoleRequired
 from runs_app.display.answer import input_messages
 from runs_app.display.formats import format_duration
-from runs_app.display.transcript import TextPart, ToolCallPart, Transcript, format_value
+from runs_app.display.transcript import TextPart, ToolCallPart, Transcript, value_as_text
 from runs_app.models import AgentRun, PendingCall, RunEvent
 from runs_app.models.run_configuration import preload_configurations
 
@@ -160,7 +160,7 @@ class PendingCallView:
 def describe_arguments(arguments: Any, edited: Any = None) -> list[Argument]:
     """Return arguments with their texts, in their order."""
     if not isinstance(arguments, dict):
-        return [Argument("value", format_value(arguments), is_code=True)] if arguments is not None else []
+        return [Argument("value", value_as_text(arguments), is_code=True)] if arguments is not None else []
     if not isinstance(edited, dict):
         return [describe_argument(name, value) for name, value in arguments.items()]
     names = dict.fromkeys([*arguments, *edited])
@@ -180,7 +180,7 @@ def argument_text(value: Any) -> str:
     """Return a value as text, for people: `yes` and not `true`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "(not set)" if value is None else format_value(value) or "(empty)"
+    return "(not set)" if value is None else value_as_text(value) or "(empty)"
 
 
 def build_approval_views(calls: Iterable[PendingCall], user: Caller) -> list[PendingCallView]:

@@ -37,7 +37,7 @@ def build_memory(run: AgentRun, user: Caller) -> RunMemory | None:
     scope, revision = str(working.get("scope", "")), working.get("revision")
     observed: dict[str, Any] = stored.get("observations") or {}
     return RunMemory(
-        thread_url(run),
+        url_of_run_thread(run),
         stored.get("messages"),
         scope,
         revision,
@@ -55,7 +55,7 @@ def find_observations(run: AgentRun, ids: Sequence[int], user: Caller) -> str:
     return "\n".join(rows.values_list("text", flat=True))
 
 
-def thread_url(run: AgentRun) -> str:
+def url_of_run_thread(run: AgentRun) -> str:
     """Return the URL of the page of the thread of a run, or a blank text."""
     if run.thread is None or run.thread.realm is None:
         return ""

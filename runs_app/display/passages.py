@@ -28,12 +28,12 @@ def read_passages(result: str) -> list[PassageRow]:
     try:
         value = parse(result.encode())
         base_key = str(value["knowledgeBase"])
-        return [read_row(base_key, row) for row in value["results"]]
+        return [read_passage(base_key, row) for row in value["results"]]
     except (ValueError, KeyError, TypeError, AttributeError):
         return []
 
 
-def read_row(base_key: str, row: dict[str, Any]) -> PassageRow:
+def read_passage(base_key: str, row: dict[str, Any]) -> PassageRow:
     lines = [line for line in str(row["text"]).splitlines() if not is_boundary(line)]
     texts = (str(row["document"]), str(row.get("documentId", "")), str(row["place"]))
     return PassageRow(base_key, *texts, float(row["score"]), "\n".join(lines))

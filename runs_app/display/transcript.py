@@ -143,7 +143,7 @@ class Transcript:
 
     def start_call(self, payload: dict[str, Any], at: datetime) -> None:
         call = ToolCallPart(str(payload.get("toolCallId", "")), str(payload.get("toolName", "")), started_at=at)
-        call.arguments = format_value(payload.get("args"))
+        call.arguments = value_as_text(payload.get("args"))
         self.calls[call.id] = call
         self.parts.append(call)
 
@@ -151,10 +151,10 @@ class Transcript:
         call = self.calls.get(str(payload.get("toolCallId", "")))
         if call is None:
             return
-        call.result = format_value(payload.get("error") if "error" in payload else payload.get("result"))
+        call.result = value_as_text(payload.get("error") if "error" in payload else payload.get("result"))
         call.state, call.ended_at = "failed" if has_failed else "done", at
         if "args" in payload:  # a person has changed them
-            call.arguments, call.is_edited = format_value(payload["args"]), True
+            call.arguments, call.is_edited = value_as_text(payload["args"]), True
 
     @property
     def visible_parts(self) -> list[AnswerPart]:
@@ -162,7 +162,7 @@ class Transcript:
         return [part for part in self.parts if isinstance(part, ToolCallPart) or part.text]
 
 
-def format_value(value: Any) -> str:
+def value_as_text(value: Any) -> str:
     """Return a value as text: texts unchanged, other values as indented JSON."""
     if value is None or value == {}:
         return ""

@@ -116,7 +116,7 @@ def build_series(report: UsageReport) -> list[Series]:
     return series
 
 
-def build_charts(report: UsageReport, series: Sequence[Series]) -> list[Chart]:
+def build_usage_charts(report: UsageReport, series: Sequence[Series]) -> list[Chart]:
     return [build_chart(metric, report, series) for metric in METRICS]
 
 

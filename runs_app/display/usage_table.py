@@ -25,7 +25,7 @@ class UsageRow(NamedTuple):
     score: str
 
 
-def build_row(version: int, figures: UsageFigures, day: date | None = None) -> UsageRow:
+def build_usage_row(version: int, figures: UsageFigures, day: date | None = None) -> UsageRow:
     score = mean_score(figures)
     return UsageRow(
         version=version_label(version),
@@ -42,10 +42,10 @@ def build_row(version: int, figures: UsageFigures, day: date | None = None) -> U
 
 def total_rows(report: UsageReport) -> Sequence[UsageRow]:
     """Return one row per version, newest first."""
-    return [build_row(version, figures) for version, figures in report.totals.items()]
+    return [build_usage_row(version, figures) for version, figures in report.totals.items()]
 
 
 def day_rows(report: UsageReport) -> Sequence[UsageRow]:
     """Return one row per day and version, newest first."""
     keys = sorted(report.usage, reverse=True)
-    return [build_row(version, report.usage[day, version], day) for day, version in keys]
+    return [build_usage_row(version, report.usage[day, version], day) for day, version in keys]

@@ -36,7 +36,7 @@ def report_worker() -> None:
     """
     running = engine.get_engine()
     if running.can_execute and not running.is_stopping:
-        workers.write_heartbeat()
+        workers.record_worker()
 
 
 def shut_down_worker() -> None:

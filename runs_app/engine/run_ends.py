@@ -113,7 +113,7 @@ def end_suspended(run: AgentRun) -> None:
     record_end(run, status=AgentRun.Status.CANCELLED, error="")
 
 
-def cancel(run_id: UUID) -> None:
+def cancel_run(run_id: UUID) -> None:
     """Cancel a run that waits, or ask its process to cancel it. A finished run stays unchanged."""
     leased = AgentRun.objects.leased().filter(pk=run_id)
     leased.filter(cancel_requested_at__isnull=True).update(cancel_requested_at=timezone.now())
@@ -125,7 +125,7 @@ def cancel_children(run_id: UUID) -> None:
     """Cancel the unfinished child runs of a run that has failed or was cancelled, but not those of its tasks."""
     children = AgentRun.objects.unfinished().filter(~is_child_of_task(), parent=run_id)
     for child_id in list(children.values_list("pk", flat=True)):
-        cancel(child_id)
+        cancel_run(child_id)
 
 
 def cancel_abandoned_children() -> None:
@@ -138,7 +138,7 @@ def cancel_abandoned_children() -> None:
     for runs in (waiting, executed):
         abandoned = runs.filter(~is_child_of_task(), parent__finished_at__isnull=False)
         for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS]):
-            cancel(child_id)
+            cancel_run(child_id)
 
 
 def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) -> None:

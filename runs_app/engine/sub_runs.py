@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 from django.db import InterfaceError, OperationalError
 
 from agentcms.ids import derive_uuid
-from agents_app.configuration.references import missing_message
+from agents_app.configuration.references import missing_reference_message
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
@@ -162,9 +162,9 @@ def sub_agent_errors(key: str) -> Iterator[None]:
     try:
         yield
     except Agent.DoesNotExist:
-        raise SubAgentError(missing_message("agents", key)) from None
+        raise SubAgentError(missing_reference_message("agents", key)) from None
     except AgentArchived:
-        raise SubAgentError(missing_message("agents", key, [key])) from None
+        raise SubAgentError(missing_reference_message("agents", key, [key])) from None
     except ConfigError as error:  # it needs variables that the call does not have
         reasons = " ".join(f"{issue.field}: {issue.message}" for issue in error.issues)
         raise SubAgentError(f"The agent '{key}' cannot be called. {reasons}") from None

@@ -18,7 +18,7 @@ LOOK_INTERVAL = 1.0  # seconds in which a process does not read the heartbeat ag
 _written_at = float("-inf")
 
 
-def write_heartbeat() -> None:
+def record_worker() -> None:
     """Record that a worker executes durable runs, unless this process has just done so."""
     global _written_at
     if time.monotonic() - _written_at >= HEARTBEAT_INTERVAL:

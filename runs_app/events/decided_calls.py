@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Max
 
 from runs_app.approvals.lookup import CallTree, child_run_id, waiting_calls_below
-from runs_app.events.stream_chunks import SUSPENDED_TYPE, Chunk, build_chunk
+from runs_app.events.stream_chunks import SUSPENDED_TYPE, StreamChunk, build_chunk
 from runs_app.models import AgentRun, PendingCall, RunEvent
 
 # What `resumeStream` of the published client sends for a call that waits for approval.
@@ -19,7 +19,7 @@ APPROVAL_RESUME_SCHEMA: dict[str, Any] = {
 }
 
 
-def waiting_chunk(call: PendingCall, shown_id: str) -> Chunk:
+def waiting_chunk(call: PendingCall, shown_id: str) -> StreamChunk:
     """Return the chunk of a call that waits for a person. `shown_id` is its ID in the events of a run."""
     payload = {"toolCallId": shown_id, "toolName": call.tool, "args": call.arguments}
     if call.kind == PendingCall.Kind.APPROVAL:
@@ -41,7 +41,7 @@ def suspension_number(run: AgentRun, call: PendingCall) -> int:
     return events.order_by("-number").values_list("number", flat=True).first() or 0
 
 
-def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[Chunk]:
+def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[StreamChunk]:
     """Return the chunks with which a stream begins that answers the decision about a call.
 
     Clients expect the chunk of a call before its result, so those of the decided calls are repeated. If the run waits

@@ -15,7 +15,7 @@ from django.db.models import Max, Min
 
 from runs_app.background.stream_chunks import STARTED_TYPE, dispatch_chunks
 from runs_app.events.recorder import Recorder
-from runs_app.events.stream_chunks import Chunk, build_chunk
+from runs_app.events.stream_chunks import StreamChunk, build_chunk
 from runs_app.models import RunEvent
 
 CALL_TYPES = (RunEvent.Type.TOOL_CALL, RunEvent.Type.TOOL_RESULT)
@@ -59,12 +59,12 @@ def load_written_events(run_id: UUID, last_number: int) -> WrittenEvents:
 class DurableRecorder(Recorder):
     """Converter of the events of a durable run into chunks."""
 
-    def __init__(self, write: Callable[[Chunk], None], message_id: str, written: WrittenEvents) -> None:
+    def __init__(self, write: Callable[[StreamChunk], None], message_id: str, written: WrittenEvents) -> None:
         super().__init__(self.add_once, message_id)
         self.write = write
         self.written = written
 
-    def add_once(self, chunk: Chunk) -> None:
+    def add_once(self, chunk: StreamChunk) -> None:
         """Write a chunk unless an earlier process, or the step of a call, has written it."""
         identity = chunk_identity(chunk)
         if identity is not None and self.written.counts[identity] > 0:
@@ -107,7 +107,7 @@ class DurableRecorder(Recorder):
         self.written.step_count += steps
 
 
-def chunk_identity(chunk: Chunk) -> ChunkIdentity | None:
+def chunk_identity(chunk: StreamChunk) -> ChunkIdentity | None:
     """Return the identity of a chunk that a run writes once, or None for a piece of an answer."""
     kind = chunk["type"]
     if kind in CALL_TYPES:

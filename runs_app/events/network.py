@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from runs_app.events.stream_chunks import FINAL_TYPES, Chunk
+from runs_app.events.stream_chunks import FINAL_TYPES, StreamChunk
 from runs_app.models import AgentRun
 
 FROM_NETWORK = "NETWORK"
@@ -30,7 +30,7 @@ class NetworkConverter:
         self.texts: list[str] = []  # of the current step
         self.calls: dict[str, tuple[str, str]] = {}  # the kind and the name of the target of each call, by its ID
 
-    def convert(self, chunk: Chunk) -> Iterator[Chunk]:
+    def convert(self, chunk: StreamChunk) -> Iterator[StreamChunk]:
         """Yield the chunks of a network for one event. Events that networks do not have are left out."""
         kind, payload = chunk["type"], chunk["payload"]
         if kind == "start":
@@ -48,7 +48,7 @@ class NetworkConverter:
         elif kind in FINAL_TYPES:
             yield from self.end(kind, payload)
 
-    def convert_text(self, kind: str, payload: Payload) -> Iterator[Chunk]:
+    def convert_text(self, kind: str, payload: Payload) -> Iterator[StreamChunk]:
         """Yield the chunks of the text of a step, and remember it."""
         if kind == "text-delta":
             self.texts.append(payload["text"])
@@ -59,7 +59,7 @@ class NetworkConverter:
             self.texts.clear()
             self.iteration += kind == "step-start"
 
-    def build(self, kind: str, **payload: Any) -> Chunk:
+    def build(self, kind: str, **payload: Any) -> StreamChunk:
         return {"type": kind, "from": FROM_NETWORK, "payload": {**payload, "runId": str(self.run.pk)}}
 
     @property
@@ -79,7 +79,7 @@ class NetworkConverter:
         own_id = call_id.partition("/")[0]
         return self.calls.get(call_id) or self.calls.get(own_id) or target_of(tool_name)
 
-    def call_start(self, payload: Payload) -> Chunk:
+    def call_start(self, payload: Payload) -> StreamChunk:
         kind, name = self.calls[payload["toolCallId"]] = target_of(payload["toolName"])
         if kind == "tool":
             call = {key: payload[key] for key in ("toolName", "toolCallId", "args")}
@@ -89,13 +89,13 @@ class NetworkConverter:
         details = {**self.routing(kind, name), "prompt": prompt, "result": "", "selectionReason": ""}
         return self.build(f"{kind}-execution-start", **identity(kind, name), args={**arguments, **details})
 
-    def call_end(self, payload: Payload) -> Chunk:
+    def call_end(self, payload: Payload) -> StreamChunk:
         kind, name = self.target(payload["toolCallId"], payload["toolName"])
         call = {key: payload[key] for key in ("toolCallId", "toolName", "result")}
         ended = {**self.routing(kind, name), **call, "isComplete": False, "isError": payload.get("isError", False)}
         return self.build(f"{kind}-execution-end", **identity(kind, name), **ended, usage={})
 
-    def waiting(self, payload: Payload, event: str) -> Chunk:
+    def waiting(self, payload: Payload, event: str) -> StreamChunk:
         """Return the chunk of a call that waits for a person, in a sub-agent or workflow or as an own tool."""
         kind, name = self.target(payload["toolCallId"], payload["toolName"])
         if (kind, event) == ("workflow", "approval"):  # networks have no such chunk
@@ -103,7 +103,7 @@ class NetworkConverter:
         details = {**identity(kind, name), **payload, "selectionReason": "", "usage": {}}
         return self.build(f"{kind}-execution-{event}", **details)
 
-    def step_finish(self, *, is_complete: bool) -> Chunk:
+    def step_finish(self, *, is_complete: bool) -> StreamChunk:
         return self.build(
             "network-execution-event-step-finish",
             task=self.task,
@@ -112,7 +112,7 @@ class NetworkConverter:
             iteration=self.iteration,
         )
 
-    def end(self, kind: str, payload: Payload) -> Iterator[Chunk]:
+    def end(self, kind: str, payload: Payload) -> Iterator[StreamChunk]:
         """Yield the last chunks. Clients read the result from the very last one."""
         usage = payload.get("usage") or {}
         ended = {

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from runs_app.events.stream_chunks import Chunk
+from runs_app.events.stream_chunks import StreamChunk
 from runs_app.models import RunStep
 
 
@@ -36,7 +36,7 @@ class PendingRun:
     ends_only: bool = False  # whether the request that started the run waits for its end only
     steps: dict[str, RunStep] = field(default_factory=dict)  # the latest state of each step by key
     step_futures: list[Future[bool]] = field(default_factory=list)  # of those who wait for these steps
-    chunks: list[tuple[Chunk, datetime]] = field(default_factory=list)
+    chunks: list[tuple[StreamChunk, datetime]] = field(default_factory=list)
     in_flight: int = 0  # number of leading chunks that the thread is writing; these must not change
     end: dict[str, Any] | None = None  # the columns of the end, once the run has ended or is handed over
     written: Future[bool] = field(default_factory=uncancellable_future)
@@ -49,7 +49,7 @@ class WriteSnapshot:
     """The chunks, the steps and the end of a run that one transaction writes."""
 
     number: int
-    chunks: list[tuple[Chunk, datetime]]
+    chunks: list[tuple[StreamChunk, datetime]]
     end: dict[str, Any] | None
     fence: int = 0
     steps: tuple[RunStep, ...] = ()

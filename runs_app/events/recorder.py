@@ -26,7 +26,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 
 from runs_app.approvals.deferred_requests import client_calls
 from runs_app.background.stream_chunks import dispatch_chunks
-from runs_app.events.stream_chunks import Chunk, build_chunk, truncate_value
+from runs_app.events.stream_chunks import StreamChunk, build_chunk, truncate_value
 from runs_app.exceptions import RunError
 
 # Finish reasons of pydantic-ai → finish reasons of the wire.
@@ -41,7 +41,7 @@ MAX_CHARACTERS_PER_TOKEN = 8
 class Recorder:
     """Converter of the events of one run into chunks."""
 
-    def __init__(self, add: Callable[[Chunk], None], message_id: str) -> None:
+    def __init__(self, add: Callable[[StreamChunk], None], message_id: str) -> None:
         self.add = add
         self.message_id = message_id
         self.steps = 0
@@ -99,7 +99,7 @@ class Recorder:
         for data in self._chunks(event):
             self.add(data)
 
-    def _chunks(self, event: Any) -> Iterator[Chunk]:
+    def _chunks(self, event: Any) -> Iterator[StreamChunk]:
         match event:
             case PartStartEvent(part=TextPart(content=text)):
                 yield build_chunk("text-start", id=self._id(event))
@@ -125,7 +125,7 @@ class Recorder:
             case DeferredToolRequestsEvent(requests=requests):
                 self.set_deferred(is_of_client=bool(client_calls(requests)))
 
-    def result_chunk(self, call_id: str, name: str, content: Any, is_error: bool) -> Chunk:
+    def result_chunk(self, call_id: str, name: str, content: Any, is_error: bool) -> StreamChunk:
         """Return the chunk of a result. It has the arguments if they differ from those of the call's own chunk."""
         payload = {"toolCallId": call_id, "toolName": name, "result": truncate_value(content), "isError": is_error}
         if call_id in self.changed_arguments:
@@ -138,7 +138,7 @@ class Recorder:
     def _id(self, event: Any) -> str:
         return f"{self.steps}-{event.index}"
 
-    def _delta(self, kind: str, event: Any, text: str) -> Iterator[Chunk]:
+    def _delta(self, kind: str, event: Any, text: str) -> Iterator[StreamChunk]:
         self.character_count += len(text)
         if self.character_count > MAX_CHARACTERS_PER_TOKEN * settings.RUN_MAX_TOKENS:
             raise RunError("The model produced too much text and was stopped.", "endless")
@@ -148,7 +148,7 @@ class Recorder:
             yield build_chunk(f"{kind}-delta", id=self._id(event), text=text)
 
 
-def tool_call_chunk(event: FunctionToolCallEvent, origin: Mapping[str, str] | None = None) -> Chunk:
+def tool_call_chunk(event: FunctionToolCallEvent, origin: Mapping[str, str] | None = None) -> StreamChunk:
     """Return the chunk of a call. `origin` says where a tool from outside comes from."""
     part = event.part
     # A model may write arguments that are not a JSON object. They are recorded unchanged.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from runs_app.events.stream_chunks import Chunk
+from runs_app.events.stream_chunks import StreamChunk
 
 REDACTED_ERROR = "The run failed. Ask a member of the team for the reason."
 # The text of the answer, with the start and the end of the run. The other chunks show how the agent works.
 ANSWER_TYPES = ("start", "text-start", "text-delta", "text-end", "step-discarded", "finish", "error", "abort")
 
 
-def redact_chunk(chunk: Chunk) -> Chunk | None:
+def redact_chunk(chunk: StreamChunk) -> StreamChunk | None:
     """Return a chunk without the model, warnings and reasons, or None if nothing remains."""
     if chunk["type"] not in ANSWER_TYPES:
         return None

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from pydantic_core import to_jsonable_python
 
-from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER, find_faults
+from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER, find_json_faults
 from runs_app.models import RunEvent
 
-Chunk = dict[str, Any]
+StreamChunk = dict[str, Any]
 
 MAX_VALUE_LENGTH = 200_000  # characters of one tool result in an event; the model receives the whole result
 DELTA_TYPES = ("text-delta", "reasoning-delta")  # consecutive deltas of one text become one event
@@ -21,7 +21,7 @@ FINAL_TYPES = ("finish", "error", "abort")  # the last chunk of a run has one of
 SUSPENDED_TYPE = "suspended"  # the last chunk before a run waits for people
 
 
-def build_chunk(kind: str, /, **payload: Any) -> Chunk:
+def build_chunk(kind: str, /, **payload: Any) -> StreamChunk:
     return {"type": kind, "payload": to_storable_json(payload)}
 
 
@@ -32,7 +32,7 @@ def event_type(kind: str) -> str:
     return kind if kind in RunEvent.Type.values else RunEvent.Type.CHUNK
 
 
-def append_delta(last: Chunk, following: Chunk) -> bool:
+def append_delta(last: StreamChunk, following: StreamChunk) -> bool:
     """Append a delta to the previous chunk. Return False if they do not belong to the same text."""
     kind, payload, delta = following["type"], last["payload"], following["payload"]
     if kind not in DELTA_TYPES or last["type"] != kind or payload["id"] != delta["id"]:
@@ -41,7 +41,7 @@ def append_delta(last: Chunk, following: Chunk) -> bool:
     return True
 
 
-def encode_chunk(run_id: UUID | str, data: Chunk) -> bytes:
+def encode_chunk(run_id: UUID | str, data: StreamChunk) -> bytes:
     """Return a chunk as JSON in ASCII. Some clients decode partial data and would cut a multi-byte character."""
     run_id = data.get("runId", run_id)  # a stream may have chunks of several runs
     content = "data" if data["type"].startswith("data-") else "payload"  # as the published protocol names it
@@ -52,7 +52,7 @@ def encode_chunk(run_id: UUID | str, data: Chunk) -> bytes:
 def to_storable_json(value: Any, *, fallback: Callable[[Any], str] = str) -> Any:
     """Return a value of any type as JSON that both databases can store. `fallback` makes texts of other types."""
     plain = to_jsonable_python(value, fallback=fallback, bytes_mode="base64")
-    return plain if next(iter(find_faults(plain)), None) is None else _make_storable(plain)
+    return plain if next(iter(find_json_faults(plain)), None) is None else _make_storable(plain)
 
 
 def truncate_value(value: Any) -> Any:

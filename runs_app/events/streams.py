@@ -22,12 +22,12 @@ from runs_app.approvals.lookup import waits_for_people
 from runs_app.engine import run_ends
 from runs_app.events.notifications import notifier
 from runs_app.events.redaction import redact_chunk
-from runs_app.events.stream_chunks import FINAL_TYPES, SUSPENDED_TYPE, Chunk, build_chunk, encode_chunk
+from runs_app.events.stream_chunks import FINAL_TYPES, SUSPENDED_TYPE, StreamChunk, build_chunk, encode_chunk
 from runs_app.frequent_queries import MAX_EVENTS_PER_READ, events_after, run_with_id
 from runs_app.models import AgentRun
 
-Batch = list[tuple[int, Chunk]]
-ChunkConverter = Callable[[Chunk], Iterable[Chunk]]
+Batch = list[tuple[int, StreamChunk]]
+ChunkConverter = Callable[[StreamChunk], Iterable[StreamChunk]]
 
 HEARTBEAT = 15.0  # seconds; proxies close idle connections, and a write detects a reader that has left
 EVENT_POLL_INTERVAL = 5.0  # seconds between reads without a notification; the executing process may have died
@@ -81,7 +81,7 @@ def read_events_after(run_id: UUID, number: int) -> Batch:
     return events_after(run_id=run_id, number=number)
 
 
-def deleted_chunk(run_id: UUID) -> Chunk:
+def deleted_chunk(run_id: UUID) -> StreamChunk:
     """Return the last chunk of a run that was deleted with its agent. No row stores it."""
     return build_chunk("error", error={"name": "Error", "message": f"Run {run_id} was deleted with its agent."})
 
@@ -154,7 +154,7 @@ class StreamSlots:
             self.count_by_user += Counter()  # removes users without streams
 
 
-slots = StreamSlots()
+stream_slots = StreamSlots()
 
 
 class StreamSlot:
@@ -162,7 +162,7 @@ class StreamSlot:
 
     def __init__(self, user: Caller) -> None:
         self.user_id = user.pk
-        slots.acquire(self.user_id)
+        stream_slots.acquire(self.user_id)
         self.is_released = False
 
     def __enter__(self) -> StreamSlot:
@@ -174,7 +174,7 @@ class StreamSlot:
     def release(self) -> None:
         if not self.is_released:
             self.is_released = True
-            slots.release(self.user_id)
+            stream_slots.release(self.user_id)
 
 
 class EventStream:
@@ -194,7 +194,7 @@ class EventStream:
         *,
         numbered: bool,
         redacted: bool = False,
-        first_chunks: Sequence[Chunk] = (),
+        first_chunks: Sequence[StreamChunk] = (),
         convert: ChunkConverter | None = None,
         batches: Iterator[Batch] | None = None,
     ) -> None:
@@ -232,7 +232,7 @@ class EventStream:
         if piece or not is_sent:
             yield piece or KEEP_ALIVE
 
-    def _block(self, number: int | None, data: Chunk) -> bytes:
+    def _block(self, number: int | None, data: StreamChunk) -> bytes:
         if self.redacted:
             answer = redact_chunk(data)
             if answer is None:

@@ -18,7 +18,7 @@ from memory_app.realms import MemoryCaller, still_has_access
 from runs_app.events import streams
 from runs_app.events.notifications import notifier, thread_channel
 from runs_app.events.redaction import redact_chunk
-from runs_app.events.stream_chunks import Chunk, encode_chunk
+from runs_app.events.stream_chunks import StreamChunk, encode_chunk
 from runs_app.models import AgentRun
 
 THREAD_HEARTBEAT = 25.0  # seconds
@@ -39,7 +39,7 @@ class FollowedRun:
             self.after = batch[-1][0]
         return [block for _, chunk in batch if (block := self.block(chunk))], is_last
 
-    def block(self, chunk: Chunk) -> bytes:
+    def block(self, chunk: StreamChunk) -> bytes:
         visible = redact_chunk(chunk) if self.is_redacted else chunk
         return b"data: %s\n\n" % encode_chunk(self.id, visible) if visible is not None else b""
 

@@ -30,7 +30,7 @@ from runs_app.events.pending_runs import (
     uncancellable_future,
 )
 from runs_app.events.saving import save_snapshots
-from runs_app.events.stream_chunks import DELTA_TYPES, Chunk, append_delta
+from runs_app.events.stream_chunks import DELTA_TYPES, StreamChunk, append_delta
 from runs_app.frequent_queries import cancel_requested_ids
 from runs_app.models import AgentRun, RunStep
 from runs_app.models.run import DURABLE_LEASE_DURATION
@@ -96,7 +96,7 @@ class EventWriter:
         run = self.runs.get(run_id)
         return run is not None and run.end is None
 
-    def add(self, run_id: UUID, data: Chunk) -> None:
+    def add(self, run_id: UUID, data: StreamChunk) -> None:
         """Write a chunk with the next commit."""
         with self.changed:
             run = self.runs.get(run_id)

@@ -12,13 +12,13 @@ from memory_app.models import Observation
 from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import ObservationActivation
 from memory_app.observational.observations_for_run import OpenWindow
-from runs_app.events.stream_chunks import Chunk, build_chunk
+from runs_app.events.stream_chunks import StreamChunk, build_chunk
 
 STATUS = "data-om-status"
 ACTIVATION = "data-om-activation"
 
 
-def status_chunk(window: OpenWindow, limits: ObservationLimits) -> Chunk:
+def status_chunk(window: OpenWindow, limits: ObservationLimits) -> StreamChunk:
     """Return the state of the window of a run before its first request."""
     reflection = window.log.reflection
     active = {
@@ -59,13 +59,13 @@ def covered_by(reflection: Observation | None, rows: Sequence[Observation]) -> l
     return [row for row in rows if reflection is not None and row.last <= reflection.last]
 
 
-def activation_chunks(window: OpenWindow) -> Iterator[Chunk]:
+def activation_chunks(window: OpenWindow) -> Iterator[StreamChunk]:
     """Yield what was activated before the first request of a run."""
     for activation in window.activations:
         yield activation_chunk(activation, window)
 
 
-def activation_chunk(activation: ObservationActivation, window: OpenWindow) -> Chunk:
+def activation_chunk(activation: ObservationActivation, window: OpenWindow) -> StreamChunk:
     return build_chunk(
         ACTIVATION,
         cycleId=f"{activation.rows[0].pk}-activation",
@@ -81,7 +81,7 @@ def activation_chunk(activation: ObservationActivation, window: OpenWindow) -> C
     )
 
 
-def observation_chunk(outcome: str, tokens: int, **fields: Any) -> Chunk:
+def observation_chunk(outcome: str, tokens: int, **fields: Any) -> StreamChunk:
     """Return the start or the end of observing by the run itself. `outcome` is start, end or failed."""
     time = {"start": "startedAt", "end": "completedAt", "failed": "failedAt"}[outcome]
     count = {"start": "tokensToObserve", "end": "tokensObserved", "failed": "tokensAttempted"}[outcome]

@@ -16,10 +16,12 @@ from memory_app.models.thread import joined_threads
 from memory_app.realms import owner_realm, served_owner, user_realm
 
 if TYPE_CHECKING:
-    pass
+    from runs_app.models import AgentRun
 
 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):
+    model: type[AgentRun]
+
     def for_user(self, user: Caller) -> Self:
         """Filter to the runs that a user may read: their own, and those of owners for which they may publish.
 

@@ -129,7 +129,7 @@ def to_json(value: Any) -> Any:
     return b64encode(value).decode() if isinstance(value, bytes | memoryview) else value
 
 
-def export_lines(realm: str, key: str) -> Iterator[str]:
+def resource_lines(realm: str, key: str) -> Iterator[str]:
     """Yield all data of a resource as JSON lines."""
     resources = Resource.objects.filter(realm=realm, key=key)
     yield from RESOURCE.lines(resources)

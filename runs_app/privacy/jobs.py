@@ -13,7 +13,7 @@ from jobs_app import limits
 from jobs_app.files import file_storage, save_file, temporary_file
 from jobs_app.models import Job
 from jobs_app.runner import enqueue_unless_queued, job_handler
-from runs_app.privacy.export import export_lines
+from runs_app.privacy.export import resource_lines
 from runs_app.privacy.personal_data import EXPORT_RESOURCE, FORGET
 
 LINES_PER_REPORT = 500
@@ -21,7 +21,7 @@ LINES_PER_REPORT = 500
 limits.limit_per_user(EXPORT_RESOURCE)
 
 
-def start_export(user: Caller, realm: str, resource: str) -> Job:
+def start_resource_export(user: Caller, realm: str, resource: str) -> Job:
     """Start an export of all data of a resource. Raise TooManyJobs and FileQuotaExceeded."""
     with transaction.atomic():
         limits.lock_jobs_of(user)
@@ -43,7 +43,7 @@ def export_resource(job: Job) -> dict[str, Any]:
         return {}
     size = count = 0
     with temporary_file(f"{job.pk}.jsonl") as file:
-        for count, text in enumerate(export_lines(job.parameters["realm"], job.parameters["resource"]), 1):
+        for count, text in enumerate(resource_lines(job.parameters["realm"], job.parameters["resource"]), 1):
             size += file.write(f"{text}\n".encode())
             if size > settings.JOB_FILES_PER_USER - limits.used_bytes(user):
                 raise limits.FileQuotaExceeded

@@ -67,7 +67,7 @@ def forget_resource_job(job: Job) -> dict[str, int]:
     # From now on, requests add no threads and no runs to it.
     Resource.objects.filter(realm=realm, key=key).update(forgetting_since=timezone.now())
     for run in runs_of(realm, key).unfinished():
-        run_ends.cancel(run.pk)
+        run_ends.cancel_run(run.pk)
     digest = resource_digest(realm, key)
     delete_exports(realm, key)
     resource_forgotten.send(Resource, digest=digest)
@@ -76,7 +76,7 @@ def forget_resource_job(job: Job) -> dict[str, int]:
     while not is_gone:
         for name, rows in rows_of_resource(realm, key):
             while keys := [*rows.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:
-                counts[name] += delete_batch(rows.model, keys, digest)
+                counts[name] += delete_with_children(rows.model, keys, digest)
                 job.report_progress(done=sum(counts.values()), cursor=counts)
         is_gone = delete_resource(realm, key, digest)
     note_forgotten(digest, job.parameters.get("by", ""))
@@ -97,7 +97,7 @@ def rows_of_resource(realm: str, key: str) -> Iterator[tuple[str, Any]]:
     yield "threads", in_any(Thread, Thread.objects.filter(realm=realm, resource_key=key), of_resource)
 
 
-def delete_batch(model: type[Model], keys: Sequence[Any], digest: str) -> int:
+def delete_with_children(model: type[Model], keys: Sequence[Any], digest: str) -> int:
     """Delete rows, and return their number with that of child runs or of child threads."""
     if model is AgentRun:
         announce_deletion(keys)

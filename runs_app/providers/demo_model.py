@@ -62,7 +62,7 @@ def demo_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
         if info.output_tools:
             yield {0: build_call(info.output_tools[0], 0, "; ".join(results) or answer_as_judge(prompt) or prompt)}
             return
-        for word in split_words(answer_text(name, prompts, results, info.instructions or "")):
+        for word in split_after_spaces(answer_text(name, prompts, results, info.instructions or "")):
             yield word
             await asyncio.sleep(wait)
 
@@ -156,6 +156,6 @@ def first_line(text: str, max_length: int = MAX_QUOTE_LENGTH) -> str:
     return line if len(line) <= max_length else f"{line[: max_length - 1]}…"
 
 
-def split_words(text: str) -> list[str]:
+def split_after_spaces(text: str) -> list[str]:
     """Split a text after each space."""
     return text.replace(" ", " \0").split("\0")

@@ -146,7 +146,7 @@ def known_setting_names() -> set[str]:
 
 
 @find_members
-def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]:
+def find_unknown_model_settings(body: Mapping[str, Any]) -> list[UnknownName]:
     """Return the names in the model and the default options of an agent that nothing reads.
 
     A setting of one provider may be allowed by staff, so it counts as known here; a run warns if it is ignored.

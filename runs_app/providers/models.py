@@ -37,7 +37,7 @@ PLACEHOLDER_KEY = "none"  # the clients require a key, although self-hosted serv
 
 def build_model(choice: Mapping[str, Any]) -> Model:
     """Build the model that an agent names. Raise AgentBuildError if it is unknown or not available."""
-    provider = get_provider(choice)
+    provider = get_model_provider(choice)
     name = str(choice["name"])
     if provider.dialect == DEMO_DIALECT:
         return build_demo_model(name, choice)
@@ -48,7 +48,7 @@ def build_model(choice: Mapping[str, Any]) -> Model:
     return MODEL_FACTORIES[provider.dialect](provider, name)
 
 
-def get_provider(choice: Mapping[str, Any]) -> Provider:
+def get_model_provider(choice: Mapping[str, Any]) -> Provider:
     """Return the provider of a model choice. Raise AgentBuildError if it is unknown or not available."""
     key, name = choice.get("provider"), choice.get("name")
     if not key or not name:

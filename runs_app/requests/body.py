@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.names import join_path, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_faults
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from runs_app.requests.memory import MEMORY_NAMES, MemoryCall, find_widening, parse_memory, parse_memory_call
 from runs_app.requests.messages import parse_messages
@@ -156,7 +156,7 @@ def parse_client_tools(value: Any) -> list[dict[str, Any]]:
         raise ConfigError(
             [Issue("clientTools", f"This must be an object of at most {MAX_CLIENT_TOOLS} tools by name.")]
         )
-    issues = [Issue(*fault) for fault in find_faults(value, "clientTools")]
+    issues = [Issue(*fault) for fault in find_json_faults(value, "clientTools")]
     if issues:  # the checks below require valid JSON
         raise ConfigError(issues)
     tools = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_faults
+from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 
 MessagePart = dict[str, Any]
@@ -29,7 +29,7 @@ UNSUPPORTED_PART_ERROR = "Only texts, tool calls and tool results are supported,
 
 def parse_messages(value: Any, path: str = "messages") -> list[InputMessage]:
     """Return the conversation in the stored form. Raise ConfigError with wire paths."""
-    issues = [Issue(*fault) for fault in find_faults(value, path)]
+    issues = [Issue(*fault) for fault in find_json_faults(value, path)]
     if issues:  # the checks below require valid JSON
         raise ConfigError(issues)
     items = value if isinstance(value, list) else [value]

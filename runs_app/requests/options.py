@@ -38,7 +38,7 @@ PROVIDER_SETTING_MESSAGE = "Settings of one provider belong to the model of the 
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Penalty = Annotated[float, Field(ge=-2, le=2)]
-Count = Annotated[int, Field(ge=1)]
+PositiveCount = Annotated[int, Field(ge=1)]
 ShortText = Annotated[str, Field(min_length=1, max_length=256)]
 
 
@@ -65,9 +65,9 @@ class ModelOptions(BaseModel):
 
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Fraction | None = None
-    top_k: Count | None = None
-    max_tokens: Count | None = None
-    max_output_tokens: Count | None = None  # newer name of max_tokens
+    top_k: PositiveCount | None = None
+    max_tokens: PositiveCount | None = None
+    max_output_tokens: PositiveCount | None = None  # newer name of max_tokens
     stop_sequences: Annotated[list[ShortText], Field(max_length=16)] | None = None
     seed: int | None = None
     presence_penalty: Penalty | None = None
@@ -77,7 +77,7 @@ class ModelOptions(BaseModel):
 class CallOptions(ModelOptions):
     """Options of a call in addition to the messages."""
 
-    max_steps: Count | None = None
+    max_steps: PositiveCount | None = None
     durable: Durable = None
     tool_choice: Annotated[Any, AfterValidator(_tool_choice)] = None
     require_tool_approval: Annotated[Any, AfterValidator(_tool_approval)] = None

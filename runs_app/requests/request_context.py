@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName
-from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_faults
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.configuration.variables import is_reserved
 
@@ -74,7 +74,7 @@ def _parse_member(name: str, value: Any, issues: list[Issue]) -> RequestContext:
     if not isinstance(value, dict):
         issues.append(Issue(name, NOT_AN_OBJECT_MESSAGE))
         return {}
-    if faults := [Issue(*fault) for fault in find_faults(value, name)]:
+    if faults := [Issue(*fault) for fault in find_json_faults(value, name)]:
         issues += faults
         return {}
     if len(json.dumps(value, ensure_ascii=False).encode()) > MAX_CONTEXT_KB * 1024:

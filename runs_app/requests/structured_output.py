@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.requests.tool_schemas import reject_large_schema
 
@@ -26,7 +26,7 @@ def parse_structured_output(value: Any) -> dict[str, Any] | None:
         return None
     if not isinstance(value, dict):
         raise ConfigError([Issue(STRUCTURED_OUTPUT, "This must be an object with a schema.")])
-    if issues := [Issue(*fault) for fault in find_faults(value, STRUCTURED_OUTPUT)]:
+    if issues := [Issue(*fault) for fault in find_json_faults(value, STRUCTURED_OUTPUT)]:
         raise ConfigError(issues)
     issues = [Issue(f"{STRUCTURED_OUTPUT}.{name}", text) for name, text in MODEL_MESSAGES.items() if value.get(name)]
     schema = value.get("schema")

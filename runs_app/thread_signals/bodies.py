@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_faults
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.signal_markup import NAME_MESSAGE, Signal, is_name, validate_signal
 from memory_app.history.wire_messages import MAX_MESSAGE_KB
@@ -72,7 +72,7 @@ def parse_signal(value: Any, path: str) -> Signal:
     """Return a signal. Raise ConfigError with all issues."""
     if not isinstance(value, dict):
         raise ConfigError([Issue(path, "This is required. Send an object.")])
-    if faults := [Issue(*fault) for fault in find_faults(value, path)]:
+    if faults := [Issue(*fault) for fault in find_json_faults(value, path)]:
         raise ConfigError(faults)
     issues: list[Issue] = []
     contents = parse_contents(value.get("contents"), f"{path}.contents", issues)

@@ -43,7 +43,7 @@ class RunInstrumentation(Instrumentation):
 
 def current_settings() -> InstrumentationSettings:
     """Return the settings of the current tracer provider, for spans that may contain texts if the context says so."""
-    return _settings(tracer_provider.get_provider(), tracer_provider.allows_content())
+    return _settings(tracer_provider.get_tracer_provider(), tracer_provider.context_allows_content())
 
 
 @cache

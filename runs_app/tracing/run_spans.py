@@ -32,7 +32,7 @@ async def run_span(run: AgentRun) -> AsyncIterator[Span | None]:
         run_attributes(run),
         traceparent="" if is_resumed else run.traceparent,
         link=run.traceparent if is_resumed else "",
-        with_content=await run_db(allows_content, run.owner_id) if settings.TRACE_CONTENT else False,
+        with_content=await run_db(owner_allows_content, run.owner_id) if settings.TRACE_CONTENT else False,
     ) as span:
         yield span
 
@@ -60,7 +60,7 @@ def record_status(span: Span | None, status: str) -> None:
         span.set_status(StatusCode.ERROR)
 
 
-def allows_content(owner_id: str) -> bool:
+def owner_allows_content(owner_id: str) -> bool:
     """Return whether the spans of an owner may contain texts."""
     return not TraceRule.objects.filter(owner_id=owner_id, allows_content=False).exists()
 

@@ -34,7 +34,7 @@ CONVERSATIONS = [
 def create_past_runs(agent: Agent, users: Sequence[User]) -> int:
     """Create finished runs of the last weeks by the versions that were live then. Return their number."""
     random = Random(14)  # noqa: S311  the same figures at every start
-    versions = list(live_versions(agent))
+    versions = list(live_periods(agent))
     now = timezone.now()
     count = 0
     with transaction.atomic():
@@ -48,7 +48,7 @@ def create_past_runs(agent: Agent, users: Sequence[User]) -> int:
     return count
 
 
-def live_versions(agent: Agent) -> Iterator[tuple[datetime, AgentVersion]]:
+def live_periods(agent: Agent) -> Iterator[tuple[datetime, AgentVersion]]:
     """Yield since when which version was live, newest first."""
     versions = {version.pk: version for version in agent.versions.all()}
     for activation in agent.activations.all():

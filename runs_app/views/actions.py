@@ -13,7 +13,7 @@ from django_htmx.http import trigger_client_event
 
 from agentcms.errors import Unavailable
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import parse_number
+from agentcms.web.list_state import parse_whole_number
 from runs_app.api.lookups import stream_response
 from runs_app.engine import run_ends
 from runs_app.events.streams import StreamSlot, TooManyStreams
@@ -29,7 +29,7 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     last_event = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
         redacted = not run.details_visible_to(request.user)
-        after, slot = parse_number(last_event), StreamSlot(request.user)
+        after, slot = parse_whole_number(last_event), StreamSlot(request.user)
         return stream_response(run.pk, after, slot, numbered=True, redacted=redacted)
     except (TooManyStreams, Unavailable) as error:  # the page retries
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
@@ -40,7 +40,7 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
 def stop(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Request the cancellation of a run. Its stream reports the end."""
     run = get_run(request, run_id)
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
     if not is_htmx(request):
         return redirect("runs:view", run.pk)
     response = HttpResponse(status=204)

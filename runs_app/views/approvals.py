@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import parse_number
+from agentcms.web.list_state import parse_whole_number
 from agents_app.configuration.schema import ConfigError
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, NotSuspended
@@ -56,7 +56,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
 def approval_count(request: HttpRequest) -> HttpResponse:
     """Render the bell of the header, or nothing if it already shows this number."""
     count = count_decidable(request.user)
-    if parse_number(request.GET.get("shown", "")) == count:
+    if parse_whole_number(request.GET.get("shown", "")) == count:
         return HttpResponse(status=204)
     return render(request, "approvals/_bell.html", {"approval_count": count})
 
@@ -86,9 +86,9 @@ def decide_call(request: HttpRequest, call_id: UUID) -> HttpResponse:
     try:
         decided = decide(call, decision, request.user, PendingCall.Via.PAGE)
     except AlreadyDecided as error:
-        return render_conflict(request, call, decided_notice(error.call))
+        return render_decision_conflict(request, call, decided_notice(error.call))
     except (ArgumentsChanged, CallExpired, NotSuspended) as error:
-        return render_conflict(request, call, error.error)
+        return render_decision_conflict(request, call, error.error)
     except ConfigError as error:
         form.add_issues(error.issues)
         mode = "" if view.is_question else "edit"  # a question can still be declined
@@ -148,7 +148,7 @@ def render_call(
     return response
 
 
-def render_conflict(request: HttpRequest, call: PendingCall, notice: str) -> HttpResponse:
+def render_decision_conflict(request: HttpRequest, call: PendingCall, notice: str) -> HttpResponse:
     """Render the current state of a call that was not decided, with the reason. Status 409."""
     call = get_call(request, call.pk)
     response = render_call(request, call, notice=notice, status=409)

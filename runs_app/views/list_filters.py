@@ -17,7 +17,7 @@ from django.http import QueryDict
 from access_app.caller import Caller
 from access_app.permissions import granted_covers, granted_role
 from access_app.role import Role
-from agentcms.web.list_state import Chip, ListState, parse_number
+from agentcms.web.list_state import Chip, ListState, parse_whole_number
 from agents_app.models import Agent
 from runs_app.display.formats import format_cost, format_duration, total_tokens
 from runs_app.models import AgentRun
@@ -69,7 +69,7 @@ class RunListState(ListState):
         self.agent = "" if of_agent else params.get("agent", "").replace("\0", "")
         state = str(params.get("status"))
         self.state = state if state in AgentRun.Status.values else ""
-        self.version = parse_number(params.get("version", ""))
+        self.version = parse_whole_number(params.get("version", ""))
         self.mine = params.get("by") == "me"
 
     @property

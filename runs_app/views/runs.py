@@ -17,7 +17,7 @@ from django_htmx.http import trigger_client_event
 from access_app.permissions import has_role, require_role
 from access_app.role import Role
 from agentcms.tracing.spans import trace_url
-from agentcms.web.list_state import parse_number
+from agentcms.web.list_state import parse_whole_number
 from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
@@ -127,7 +127,7 @@ def waiting_state(request: HttpRequest, run_id: UUID) -> HttpResponse:
     run = get_run(request, run_id)
     count = len(waiting_calls_below(run)) if run.status == AgentRun.Status.SUSPENDED else 0
     response = HttpResponse(status=204)
-    if parse_number(request.GET.get("calls", "")) != count:
+    if parse_whole_number(request.GET.get("calls", "")) != count:
         trigger_client_event(response, "approval-decided", {"target": "body"})
     return response
 

@@ -37,16 +37,16 @@ def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
     try:
         parse_request_context({"variables": variables})
     except ConfigError as error:
-        return render_result(request, agent, f"Variables: {error.issues[0].message}", is_error=True)
+        return render_saved_inputs(request, agent, f"Variables: {error.issues[0].message}", is_error=True)
     form = SavedInputForm(data)
     inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent)
     if not form.is_valid():
         errors = " ".join(str(field.errors[0]) for field in form if field.errors)
-        return render_result(request, agent, errors, is_error=True)
+        return render_saved_inputs(request, agent, errors, is_error=True)
     name = form.cleaned_data["input_name"]
     if inputs.count() >= MAX_SAVED_INPUTS and not inputs.filter(name=name).exists():
         message = f"You have the maximum of {MAX_SAVED_INPUTS} saved inputs. Remove one first."
-        return render_result(request, agent, message, is_error=True)
+        return render_saved_inputs(request, agent, message, is_error=True)
     user_id = cast(int, request.user.pk)
     _, is_new = SavedInput.objects.update_or_create(
         user_id=user_id,
@@ -54,7 +54,7 @@ def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
         name=name,
         defaults={"text": form.cleaned_data["message"], "variables": variables},
     )
-    return render_result(request, agent, f"Input {name} saved." if is_new else f"Input {name} replaced.")
+    return render_saved_inputs(request, agent, f"Input {name} saved." if is_new else f"Input {name} replaced.")
 
 
 def input_to_save(request: HttpRequest, agent: Agent) -> tuple[dict[str, str], dict[str, str]]:
@@ -96,10 +96,10 @@ def delete_input(request: HttpRequest, agent_id: str, input_id: int) -> HttpResp
     """Delete a saved input of the user. Deleting it twice is no error."""
     agent = get_agent(request, agent_id)
     SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).delete()
-    return render_result(request, agent, "Input removed.")
+    return render_saved_inputs(request, agent, "Input removed.")
 
 
-def render_result(request: HttpRequest, agent: Agent, message: str, *, is_error: bool = False) -> HttpResponse:
+def render_saved_inputs(request: HttpRequest, agent: Agent, message: str, *, is_error: bool = False) -> HttpResponse:
     """Render the saved inputs and the message for htmx, or the page with the submitted values."""
     if is_htmx(request):
         inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent)

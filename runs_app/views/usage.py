@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from access_app.role import Role
 from agents_app.views.access import get_agent, has_role_for, role_requirement
 from agents_app.views.header import AgentTab, header_context
-from runs_app.display.usage_charts import PLOT_HEIGHT, PLOT_WIDTH, build_charts, build_moves, build_series
+from runs_app.display.usage_charts import PLOT_HEIGHT, PLOT_WIDTH, build_moves, build_series, build_usage_charts
 from runs_app.display.usage_table import day_rows, total_rows
 from runs_app.usage.report import UsageReport, build_report
 
@@ -46,7 +46,7 @@ def report_context(report: UsageReport) -> dict[str, Any]:
     return {
         "report": report,
         "series": series,
-        "charts": build_charts(report, series) if report.usage else [],
+        "charts": build_usage_charts(report, series) if report.usage else [],
         "moves": build_moves(report),
         "width": PLOT_WIDTH,
         "height": PLOT_HEIGHT,

@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 
-from runs_app.events.streams import slots
+from runs_app.events.streams import stream_slots
 from tests.factories import AgentFactory, UserFactory, api_key
 from tests.routes import all_routes
 from tests.runs_app.factories import RunFactory
@@ -40,7 +40,7 @@ class FailingDatabase:
 def _places():
     """Release the places of streams that a test opened."""
     yield
-    slots.count_by_user.clear()
+    stream_slots.count_by_user.clear()
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ def test_the_data_of_a_resource_is_deleted_while_the_run_of_a_sub_agent_ends(fam
     answers = run_concurrently(
         [
             lambda: run_ends.cancel_suspended(child.pk),
-            lambda: time.sleep(PAUSE / 3) or personal_data.delete_batch(AgentRun, keys, digest),
+            lambda: time.sleep(PAUSE / 3) or personal_data.delete_with_children(AgentRun, keys, digest),
         ]
     )
 

@@ -134,7 +134,7 @@ def test_a_child_that_waits_for_several_calls_is_named_with_both_ids():
 def test_cancelling_the_run_cancels_the_runs_below(planned):
     run = wait_for_suspension(start(2))
 
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
 
     run.refresh_from_db()
     assert (run.status, run.suspended_at, chunks(run)[-1]["type"]) == ("cancelled", None, "abort")
@@ -166,7 +166,7 @@ def test_a_working_child_whose_parent_ended_without_it_is_cancelled():
 def test_cancelling_a_child_continues_its_parent(planned):
     run = wait_for_suspension(start(1))
 
-    run_ends.cancel(run.children.get().pk)
+    run_ends.cancel_run(run.children.get().pk)
     done = wait_for_end(run)
 
     assert (done.status, done.output) == ("succeeded", "Level 1 done.")

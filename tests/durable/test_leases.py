@@ -151,7 +151,7 @@ def test_a_full_process_takes_a_queued_run_when_a_place_is_free(planned, idle_en
 
 
 def test_a_queued_run_is_cancelled_at_once(queued):
-    run_ends.cancel(queued.pk)
+    run_ends.cancel_run(queued.pk)
 
     queued.refresh_from_db()
     assert (queued.status, [chunk["type"] for chunk in chunks(queued)]) == ("cancelled", ["abort"])

@@ -171,7 +171,7 @@ def test_other_code_hears_that_a_waiting_call_is_cancelled_with_its_run(here, an
     run = wait_for_suspension(start())
     wait_until(lambda: announced, 20, "the request")
 
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
 
     assert announced == [("refund", "open"), ("refund", "cancelled")]
 

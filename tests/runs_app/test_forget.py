@@ -29,8 +29,8 @@ from runs_app.building.workflows import RUN_WORKFLOW
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
 from runs_app.notices.webhook import WEBHOOK_JOB, webhook_payload
 from runs_app.privacy import personal_data
-from runs_app.privacy.export import export_lines
-from runs_app.privacy.jobs import start_export
+from runs_app.privacy.export import resource_lines
+from runs_app.privacy.jobs import start_resource_export
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.memory_app.conftest import add_thread
@@ -129,7 +129,7 @@ def test_an_export_has_all_data_of_a_resource(realm):
 
 
 def test_an_export_has_what_the_caller_sent_and_what_tools_returned(realm):
-    lines = [json.loads(line) for line in export_lines(realm, "alice")]
+    lines = [json.loads(line) for line in resource_lines(realm, "alice")]
     first, child = [line for line in lines if line["type"] == "run"][:2]
     types = {line["type"]: line for line in lines}
     events = [line["data"] for line in lines if line["type"] == "runEvent"]
@@ -151,7 +151,7 @@ def test_calls_that_waited_are_exported_and_deleted_after_their_runs(realm):
     save_suspension_of(run)
     AgentRun.objects.all().delete()
 
-    exported = [json.loads(line) for line in export_lines(realm, "alice")]
+    exported = [json.loads(line) for line in resource_lines(realm, "alice")]
     runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
 
     assert [line["arguments"] for line in exported if line["type"] == "approval"] == [{"order": "after"}]
@@ -178,13 +178,13 @@ def test_the_migration_marks_calls_whose_runs_are_there(realm, monkeypatch):
 def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
     run = RunFactory(resource=Resource.objects.get(key="alice"), suspended=True)
     other = RunFactory(resource=Resource.objects.get(key="bob"), suspended=True)
-    stopped, cancel = [], personal_data.run_ends.cancel
+    stopped, cancel = [], personal_data.run_ends.cancel_run
 
     def cancel_and_note(run_id):
         cancel(run_id)
         stopped.append((run_id, AgentRun.objects.get(pk=run_id).status))
 
-    monkeypatch.setattr(personal_data.run_ends, "cancel", cancel_and_note)
+    monkeypatch.setattr(personal_data.run_ends, "cancel_run", cancel_and_note)
     runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
 
     assert stopped == [(run.pk, "cancelled")]
@@ -245,7 +245,7 @@ def test_exports_and_the_log_name_the_resource_no_longer(realm, django_capture_o
     rows = [*Resource.objects.filter(key="alice"), *Thread.objects.filter(resource_key="alice")]
     for row in rows:
         LogEntry.objects.log_actions(staff.pk, [row], CHANGE, "Opened.", single_object=True)
-    export = runner.run_claimed(str(start_export(staff, realm, "alice").pk))
+    export = runner.run_claimed(str(start_resource_export(staff, realm, "alice").pk))
     path = Path(export.file.open().name)
     assert path.exists()
 
@@ -316,7 +316,7 @@ def test_runs_without_memory_belong_to_the_user_who_asked(realm):
     others = [RunFactory(output="Of somebody else."), RunFactory(requested_by=user, experiment_id=uuid4())]
     remaining = AgentRun.objects.exclude(output=SECRET).count()
 
-    exported = [json.loads(line) for line in export_lines(realm, realm)]
+    exported = [json.loads(line) for line in resource_lines(realm, realm)]
     runner.run_now(personal_data.FORGET, {"realm": realm, "resource": realm})
 
     assert [line["type"] for line in exported].count("run") == 2
@@ -414,7 +414,7 @@ def test_what_acp_agents_have_in_a_conversation_is_exported_and_deleted(realm):
     AcpSession.objects.create(agent=agent, thread=thread, version_number=1, session_id="session-7")
     AcpPrompt.objects.create(run=AgentRun.objects.filter(thread=thread).earliest("pk"), number=1)
 
-    lines = {line["type"]: line for line in map(json.loads, export_lines(realm, "alice"))}
+    lines = {line["type"]: line for line in map(json.loads, resource_lines(realm, "alice"))}
     runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
 
     assert (lines["acpPermission"]["title"], lines["acpPermission"]["agent"]) == (f"Write {SECRET}", "helper")

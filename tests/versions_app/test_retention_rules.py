@@ -41,7 +41,7 @@ def set_age(agent, up_to, days):
         cursor.execute(f"DROP TRIGGER {triggers.TRIGGER_NAME}{on}")
     old = agent.versions.filter(version_number__lte=up_to)
     QuerySet.update(old, created_at=timezone.now() - timedelta(days=days))
-    triggers.install("default")
+    triggers.install_trigger("default")
 
 
 def test_pruning_follows_the_rule_of_each_owner(settings):

@@ -27,11 +27,11 @@ def acp_entries() -> Mapping[str, Entry]:
 
 
 def build_acp_entries(records: Iterable[AcpRecord]) -> dict[str, Entry]:
-    entries = [build_entry(record) for record in records]
+    entries = [build_acp_entry(record) for record in records]
     return {entry.key: entry for entry in entries}
 
 
-def build_entry(record: AcpRecord) -> Entry:
+def build_acp_entry(record: AcpRecord) -> Entry:
     key = f"{ACP_PREFIX}{record.key}"
     return Entry(
         Kind.ACP_AGENT,

@@ -21,7 +21,7 @@ ALWAYS = ("allow_always", "reject_always")
 CANNOT_ASK_MESSAGE = "Nobody can be asked: the run is not durable. The request was rejected."
 DEFAULT_OPTIONS = (("allow", "Allow", "allow_once"), ("reject", "Reject", "reject_once"))
 
-Policy = AcpAgent.Permissions
+PermissionPolicy = AcpAgent.Permissions
 
 
 class PermissionAnswer(NamedTuple):
@@ -100,11 +100,11 @@ class Decisions:
     def answer(self, request: PermissionRequest) -> str | None:
         """Return the ID of the chosen option, blank for none, or None if a person must be asked."""
         reject = request.first_option("reject_once", "reject_always")
-        if self.policy == Policy.FIRST_OPTION:
+        if self.policy == PermissionPolicy.FIRST_OPTION:
             return request.options[0].id if request.options else ""
-        if self.policy == Policy.REJECT:
+        if self.policy == PermissionPolicy.REJECT:
             return reject
-        if self.policy == Policy.ALLOW_READS and request.kind in READ_KINDS:
+        if self.policy == PermissionPolicy.ALLOW_READS and request.kind in READ_KINDS:
             return request.first_option("allow_once", "allow_always")
         if request.mark in self.answers:
             return self.answers.pop(request.mark)
@@ -133,7 +133,7 @@ def write_request(path: str, content: str) -> PermissionRequest:
 # --- Stored decisions
 
 
-def load_answers(run_id: UUID, call_id: str = "") -> dict[str, str]:
+def load_permission_answers(run_id: UUID, call_id: str = "") -> dict[str, str]:
     """Return the chosen options by the mark of the request: of one call of a run, or of all of them."""
     calls = PendingCall.objects.filter(run=run_id, kind=PendingCall.Kind.SUSPEND).exclude(
         state__in=(PendingCall.State.OPEN, PendingCall.State.CANCELLED)

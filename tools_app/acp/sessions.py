@@ -18,7 +18,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from access_app.permissions import SHARED_OWNER
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 from runs_app.engine.thread_pools import run_db
 from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.table import AcpRecord
@@ -149,7 +149,7 @@ def store_session(record: AcpRecord, place: WorkPlace, session_id: str) -> None:
 
     An ID that cannot be stored as it is would not be found again: the agent begins another session later.
     """
-    if len(session_id) > MAX_SESSION_ID_LENGTH or any(find_faults(session_id)):
+    if len(session_id) > MAX_SESSION_ID_LENGTH or any(find_json_faults(session_id)):
         return
     key: dict[str, Any] = {"agent_id": record.pk, "thread_id": place.thread_id, "owner_id": place.owner_id}
     values = {

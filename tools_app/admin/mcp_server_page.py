@@ -33,7 +33,7 @@ class ServerVersionRow(NamedTuple):
     is_current: bool
 
 
-def tool_rows(row: McpServer) -> list[ListedTool]:
+def server_tool_rows(row: McpServer) -> list[ListedTool]:
     """Return the tools of a server, with what changed in each."""
     listed, accepted = row.definitions, row.accepted_definitions
     rows = []
@@ -44,7 +44,7 @@ def tool_rows(row: McpServer) -> list[ListedTool]:
     return rows
 
 
-def version_rows(row: McpServer) -> list[ServerVersionRow]:
+def server_version_rows(row: McpServer) -> list[ServerVersionRow]:
     """Return the newest versions of a server."""
     versions: list[McpServerVersion | None] = [*row.versions.all()[: MAX_VERSIONS + 1]]
     pairs = pairwise([*versions, None] if len(versions) <= MAX_VERSIONS else versions)

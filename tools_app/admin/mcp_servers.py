@@ -22,10 +22,10 @@ from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
-from tools_app.admin.mcp_server_page import tool_rows, usage_context, version_rows
+from tools_app.admin.mcp_server_page import server_tool_rows, server_version_rows, usage_context
 from tools_app.mcp.listing import accept_definition, enqueue_listing
 from tools_app.mcp.table import definitions_of, server_unavailable_reason, switch_server
-from tools_app.mcp.versions import SNAPSHOT_COLUMNS, Restored, get_server_version, restore_version
+from tools_app.mcp.versions import SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
 
 EDITED_COLUMNS = (*SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_headers", "header_names", "updated_at")
@@ -102,7 +102,11 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         row = self.get_object(request, unquote(object_id))
         context: dict[str, Any] = {}
         if row is not None:
-            context = {"tools": tool_rows(row), "versions": version_rows(row), **usage_context(request.user, row)}
+            context = {
+                "tools": server_tool_rows(row),
+                "versions": server_version_rows(row),
+                **usage_context(request.user, row),
+            }
             context["may_change"] = self.has_change_permission(request, row)
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
 
@@ -158,7 +162,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         try:
             with transaction.atomic():
                 row = McpServer.objects.select_for_update().get(pk=pk)
-                restored = restore_version(row, get_server_version(row, request.POST.get("version", "")))
+                restored = restore_server_version(row, get_server_version(row, request.POST.get("version", "")))
                 if row.is_enabled and restored.is_moved:
                     enqueue_listing(row, request.user)
         except ApiError as error:

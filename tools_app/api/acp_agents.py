@@ -30,7 +30,7 @@ from tools_app.api.acp_schemas import (
     read_acp_agent,
     reject_other_id,
 )
-from tools_app.api.representation import etag, version_body
+from tools_app.api.representation import record_etag, version_body
 from tools_app.models import AcpAgent
 from tools_app.programs.environment import MASK
 
@@ -69,8 +69,8 @@ class AcpAgentView(JSONView):
 
     def get(self, request: Request, acp_id: str) -> HttpResponse:
         row = get_acp_agent(request, acp_id)
-        if is_not_modified(request, etag(row)):
-            return json_text_response("", 304, etag(row))
+        if is_not_modified(request, record_etag(row)):
+            return json_text_response("", 304, record_etag(row))
         return acp_agent_response(row)
 
     def patch(self, request: Request, acp_id: str) -> HttpResponse:
@@ -119,9 +119,9 @@ def lock_acp_agent(request: Request, key: str) -> AcpAgent:
     Raise NotFound for all users but superusers, and PreconditionFailed if `If-Match` names another state.
     """
     row = find_or_raise(request, AcpAgent.objects.select_for_update(), key)
-    if not allows_change(request, etag(row)):
+    if not allows_change(request, record_etag(row)):
         message = f"The ACP agent '{row.title}' was changed at {format_timestamp(row.updated_at)}. Read it again."
-        raise PreconditionFailed(message, etag(row))
+        raise PreconditionFailed(message, record_etag(row))
     return row
 
 
@@ -134,7 +134,7 @@ def find_or_raise(request: Request, rows: QuerySet[AcpAgent], key: str) -> AcpAg
 
 
 def acp_agent_response(row: AcpAgent, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
-    return with_etag(json_response(acp_agent_body(row) | warning_payloads(unknown), status), etag(row))
+    return with_etag(json_response(acp_agent_body(row) | warning_payloads(unknown), status), record_etag(row))
 
 
 def acp_agent_body(row: AcpAgent) -> dict[str, object]:

@@ -19,7 +19,7 @@ from tools_app.api.lookups import get_server, lock_changeable_server
 from tools_app.api.representation import version_body
 from tools_app.api.responses import client_response
 from tools_app.mcp.listing import enqueue_listing
-from tools_app.mcp.versions import get_server_version, restore_version
+from tools_app.mcp.versions import get_server_version, restore_server_version
 
 
 class ClientVersionsView(JSONView):
@@ -52,7 +52,7 @@ class ClientRestoreView(JSONView):
             row = lock_changeable_server(request, server_id)
             version = get_server_version(row, number)
             try:
-                restored = restore_version(row, version)
+                restored = restore_server_version(row, version)
             except ValidationError as error:
                 message = f"This version cannot be restored: {' '.join(error.messages)}"
                 raise Unprocessable(message, "not_restorable") from None

@@ -10,7 +10,7 @@ from agentcms.api.etags import allows_change
 from agentcms.errors import NotFound, PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.required_role import note_required_role
-from tools_app.api.representation import etag
+from tools_app.api.representation import record_etag
 from tools_app.mcp.accepted_definitions import Definition
 from tools_app.models import McpServer
 
@@ -44,9 +44,9 @@ def lock_changeable_server(request: Request, key: str) -> McpServer:
     if row is None:
         raise server_not_found(key)
     require_manager(request, row)
-    if not allows_change(request, etag(row)):
+    if not allows_change(request, record_etag(row)):
         message = f"The MCP server '{row.title}' was changed at {format_timestamp(row.updated_at)}. Read it again."
-        raise PreconditionFailed(message, etag(row))
+        raise PreconditionFailed(message, record_etag(row))
     return row
 
 
@@ -58,7 +58,7 @@ def require_manager(request: Request, row: McpServer) -> None:
     note_required_role(Role.MANAGER, row.owner_id)
 
 
-def require_editor(request: Request, row: McpServer) -> None:
+def require_tool_caller(request: Request, row: McpServer) -> None:
     """Raise RoleRequired unless the user may call the tools of a server: editors of its team, or of any if shared."""
     user = request.user
     if row.owner_id == SHARED_OWNER:

@@ -10,7 +10,7 @@ from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVers
 from tools_app.programs.environment import MASK
 
 
-def etag(row: McpServer | AcpAgent) -> str:
+def record_etag(row: McpServer | AcpAgent) -> str:
     """Return the ETag of a record, which changes with its configuration, and with the list of its tools."""
     return f'"{row.pk}.{row.updated_at:%Y%m%d%H%M%S%f}"'
 

@@ -20,7 +20,7 @@ from jobs_app.api.representation import job_response
 from runs_app.engine.start.concurrency_limits import reject_limit_of_user
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.events.streams import StreamSlot
-from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_editor
+from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_tool_caller
 from tools_app.api.representation import client_body, directory_entry, tool_body
 from tools_app.mcp.accepted_definitions import Definition
 from tools_app.mcp.errors import LARGE_MESSAGE, McpError
@@ -87,7 +87,7 @@ class ExecuteView(JSONView):
 
     def post(self, request: Request, server_id: str, tool_id: str) -> HttpResponse:
         row = get_server(request, server_id)
-        require_editor(request, row)
+        require_tool_caller(request, row)
         definition = get_definition(row, tool_id)
         arguments = json_object_body(request).get("data")
         if not isinstance(arguments, dict | None):
@@ -109,13 +109,13 @@ def reject_call(row: McpServer, definition: Definition) -> None:
 
 def execute(server: Server, name: str, arguments: dict[str, Any], caller: CallerNames) -> Any:
     """Call a tool. Raise ApiError if the server failed, or if its result is too large."""
-    from tools_app.mcp.calls import call_tool  # imports pydantic-ai, which is heavy
+    from tools_app.mcp.calls import call_mcp_tool  # imports pydantic-ai, which is heavy
     from tools_app.mcp.sessions import session_pool
 
     async def call() -> Any:
         try:
             async with asyncio.timeout(settings.RUN_TOOL_TIMEOUT):
-                return to_storable_json(await call_tool(server, name, arguments, caller))
+                return to_storable_json(await call_mcp_tool(server, name, arguments, caller))
         finally:
             await session_pool().close_all()
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical, json_equal, sha256_hex
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 from tools_app.reported_text import printable
 
 MAX_TOOLS = 500  # of one server
@@ -166,7 +166,7 @@ def _find_reason(name: str, tool: Mapping[str, Any], known: Mapping[str, Definit
     if len(tool.get("description") or "") > MAX_DESCRIPTION_LENGTH:
         return f"its description is longer than {MAX_DESCRIPTION_LENGTH:,} characters."
     schema = tool.get("inputSchema")
-    if not isinstance(schema, dict) or next(iter(find_faults(dict(tool), "")), None):
+    if not isinstance(schema, dict) or next(iter(find_json_faults(dict(tool), "")), None):
         return "its definition cannot be stored as JSON."
     if len(canonical(schema)) > MAX_SCHEMA_LENGTH:
         return f"its schema is larger than {MAX_SCHEMA_LENGTH // 1024} kB."

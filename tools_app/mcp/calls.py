@@ -63,7 +63,7 @@ LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 
 
-async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], caller: CallerNames) -> Any:
+async def call_mcp_tool(server: Server, name: str, arguments: Mapping[str, Any], caller: CallerNames) -> Any:
     """Call a tool and return its result as JSON values. Raise McpError, whose message is for users and models."""
     reject_unavailable(server)
     started, outcome, refusal = time.monotonic(), "failed", watch_refusals()

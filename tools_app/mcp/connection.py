@@ -152,7 +152,7 @@ def new_toolset(
 
 
 def message_timeout(server: Server) -> int:
-    """Return the seconds for one message: the first of a connection, or a call, which `call_tool` also limits."""
+    """Return the seconds for one message: the first of a connection, or a call, which `call_mcp_tool` also limits."""
     return max(server.connect_timeout, server.call_timeout)
 
 

@@ -24,7 +24,7 @@ LIST_TOOLS = "list_mcp_tools"
 SECONDS_BETWEEN_LISTINGS = 60  # that calls of unknown tools start
 LISTINGS_PER_WORKER = 2  # at once: servers that do not answer must not occupy all threads
 
-slots = JobSlots(lambda: LISTINGS_PER_WORKER)
+listing_slots = JobSlots(lambda: LISTINGS_PER_WORKER)
 
 
 class ListingFailed(Unprocessable):
@@ -35,7 +35,7 @@ class ListingFailed(Unprocessable):
 def run_listing(job: Job) -> Any:
     """List the tools of one server, or of all enabled ones. Report each server that failed."""
     server = McpServer.objects.filter(key=job.parameters.get("server"))
-    return slots.run(job, list_tools_of_job, server.values_list("owner_id", flat=True).first() or "")
+    return listing_slots.run(job, list_tools_of_job, server.values_list("owner_id", flat=True).first() or "")
 
 
 def list_tools_of_job(job: Job) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from agents_app.registry import Entry
 from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
-from tools_app.mcp.calls import call_tool
+from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import enqueue_listing_soon
@@ -36,7 +36,7 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
                 f"The tool '{name}' changed on the MCP server '{server.title}' and has to be accepted first."
             )
         try:
-            return await call_tool(server, name, arguments, header_names_of(context.deps))
+            return await call_mcp_tool(server, name, arguments, header_names_of(context.deps))
         except UnknownTool:
             await run_db(enqueue_listing_soon, server_key)
             raise

@@ -43,7 +43,7 @@ def get_server_version(server: McpServer, number: int | str) -> McpServerVersion
     return version
 
 
-def restore_version(server: McpServer, version: McpServerVersion) -> Restored:
+def restore_server_version(server: McpServer, version: McpServerVersion) -> Restored:
     """Give a locked server the configuration of an earlier version, as a new version.
 
     Stored headers stay unless the address changes: they were entered for another one. Raise ValidationError by field

@@ -29,7 +29,7 @@ from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
 from runs_app.privacy.personal_data import EXPORT_RESOURCE
 from versions_app.api.uploads import MAX_FILE_NAME_LENGTH, declared_length, receive_body
-from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_export
+from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_agent_export
 from versions_app.exchange.import_job import StoredUpload, start_import
 from versions_app.exchange.records import ACTIONS
 from versions_app.exchange.report import record_payload
@@ -45,7 +45,7 @@ class ExportView(JSONView):
     def post(self, request: Request) -> HttpResponse:
         names = check_names(request, json_object_body(request))
         note_required_role(None)
-        job = start_export(request.user)
+        job = start_agent_export(request.user)
         return json_response(job_payload(job) | warning_payloads(names.unknown), 200 if job.is_finished else 202)
 
 

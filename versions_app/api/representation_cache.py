@@ -97,7 +97,7 @@ def get_page(agent_id: str, order_by: Sequence[str], window: slice) -> list[Vers
     return [VersionKey(*row) for row in version_keys(*order_by, agent_id=agent_id, window=window)]
 
 
-def get_pair(
+def get_version_pair(
     user: Caller, agent_id: str, a: UUID, b: UUID, *, with_pointers: bool
 ) -> list[tuple[VersionKey, Pointers]]:
     """Return the versions `a` and `b` of an agent that the user may see, as far as they exist.
@@ -125,7 +125,7 @@ def get_many_json(keys: Sequence[VersionKey], pointers: Pointers) -> list[str]:
     return [with_pointers(texts[key.id], key.id, pointers) for key in keys if key.id in texts]
 
 
-def find_comparison(before: VersionKey, after: VersionKey, pointers: Pointers) -> str | None:
+def find_comparison_json(before: VersionKey, after: VersionKey, pointers: Pointers) -> str | None:
     """Return the JSON text of the differences between two versions, or None if one was deleted meanwhile."""
     ids = (before.id, after.id)  # the content of a version never changes
     if (text := _comparison_texts.get(ids)) is None:

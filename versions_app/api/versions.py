@@ -152,7 +152,7 @@ class CompareVersionsView(JSONView):
                 if not value:
                     query.add_fault(name, "Give a version ID, live or head.")
         (before, after), pointers = get_version_keys(request, agent_id, *map(str, names), words=("live", "head"))
-        text = representation_cache.find_comparison(before, after, pointers)
+        text = representation_cache.find_comparison_json(before, after, pointers)
         if text is None:  # deleted after the first query
             raise version_not_found(agent_id, f"{names[0]} or {names[1]}")
         return json_text_response(text)
@@ -188,7 +188,9 @@ def find_version_keys(request: Request, agent_id: str, names: Sequence[str], wor
     """Return the existing versions by ID, and live and head by the given pointer names."""
     a, b = [parse_uuid(name) or NO_VERSION_ID for name in (*names, "")][:2]
     versions: VersionsByName = {}
-    for key, pointers in representation_cache.get_pair(request.user, agent_id, a, b, with_pointers=bool(words)):
+    for key, pointers in representation_cache.get_version_pair(
+        request.user, agent_id, a, b, with_pointers=bool(words)
+    ):
         versions[str(key.id)] = (key, pointers)
         versions |= {word: versions[str(key.id)] for word in words if key.id == getattr(pointers, f"{word}_id")}
     return versions

@@ -120,10 +120,10 @@ def build_sections(
 ) -> list[Section]:
     """Return a section for each field that differs. Folds whose keys are in `unfolded` are open."""
     numbers, options = count(1), CompareOptions(side_by_side, unfolded, id_prefix)
-    return [build_section(diff, numbers, options) for diff in visible_differences(before, after)]
+    return [build_diff_section(diff, numbers, options) for diff in visible_differences(before, after)]
 
 
-def build_section(diff: FieldDiff, numbers: Iterator[int], options: CompareOptions) -> Section:
+def build_diff_section(diff: FieldDiff, numbers: Iterator[int], options: CompareOptions) -> Section:
     section = Section(diff.field, FIELD_LABELS[diff.field], "json", summarize_field(diff), id_prefix=options.id_prefix)
     if diff.field in TEXT_FIELDS:
         section.kind = "text"

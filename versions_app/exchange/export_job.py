@@ -43,7 +43,7 @@ class ExportedFile(NamedTuple):
 # --- Starting
 
 
-def start_export(user: Caller, agent_ids: Iterable[str] | None = None) -> Job:
+def start_agent_export(user: Caller, agent_ids: Iterable[str] | None = None) -> Job:
     """Start an export of these agents, or of all that the user sees.
 
     Return the last export instead if nothing changed since, or if it has not started. Raises TooManyJobs and
@@ -129,7 +129,7 @@ def write_export(job: Job, agents: AgentQuerySet, file: IO[bytes], max_size: int
     """Write the records and report progress. Raises FileQuotaExceeded if the file becomes larger than `max_size`."""
     digest, fingerprint, number, size = hashlib.sha256(), hashlib.sha256(), 0, 0
     owner_ids: set[str] = set()
-    for key, record in export_lines(agents):
+    for key, record in agent_lines(agents):
         line = f"{record}\n".encode()
         fingerprint.update(fingerprint_part(key))
         owner_ids.add(key[KEY_COLUMNS.index("owner_id")])
@@ -144,7 +144,7 @@ def write_export(job: Job, agents: AgentQuerySet, file: IO[bytes], max_size: int
     return ExportedFile(number, size, digest.hexdigest(), fingerprint.hexdigest(), sorted(owner_ids))
 
 
-def export_lines(agents: AgentQuerySet) -> Iterator[tuple[Sequence[Any], str]]:
+def agent_lines(agents: AgentQuerySet) -> Iterator[tuple[Sequence[Any], str]]:
     """Yield the KEY_COLUMNS of each agent, and the agent as a line of canonical JSON."""
     texts = F("active_version__snapshot_text"), F("head_version__snapshot_text")
     hashes = F("active_version__snapshot_hash"), F("head_version__snapshot_hash")

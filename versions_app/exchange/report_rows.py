@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from access_app.permissions import SHARED_OWNER
-from agents_app.configuration.references import missing_message
+from agents_app.configuration.references import missing_reference_message
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
 from jobs_app.models import Job, ReportRow
@@ -99,7 +99,7 @@ def drop_from_row(row: ReportRow, stored: dict[str, str], archived: dict[str, st
     for warning in row.content.pop("warnings"):
         key, is_agent = warning["key"], is_agent_warning(warning)
         if is_agent and key in archived and archived[key] in usable:
-            remaining.append({**warning, "message": missing_message("agents", key, archived)})
+            remaining.append({**warning, "message": missing_reference_message("agents", key, archived)})
         elif not (is_agent and key in stored and stored[key] in usable):
             remaining.append(warning)
     if remaining:

@@ -45,7 +45,7 @@ class Curve(NamedTuple):
     last: str
 
 
-def build_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> dict[str, Any]:
+def build_history_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> dict[str, Any]:
     """Return the template context of all charts."""
     now = timezone.now()
     moves = [*agent.activations.values_list("to_version_number", "created_at")[: MAX_PERIODS + 1]][::-1]

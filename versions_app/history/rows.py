@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents_app.models import Agent
 from versions_app.history.folding import Saves
-from versions_app.history.timeline import TimelineEntry, build_entries
+from versions_app.history.timeline import TimelineEntry, build_timeline
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def build_history_rows(agent: Agent, page: Sequence[Saves], opened: Collection[i
     bases = {saves[0].number: saves[-1].based_on for saves in page if saves[0].number not in opened}
     numbers = [save.number for saves in visible.values() for save in saves]
     versions = agent.versions.filter(version_number__in=numbers).defer("snapshot_text")
-    entries = {entry.number: entry for entry in build_entries(agent, versions, bases)}
+    entries = {entry.number: entry for entry in build_timeline(agent, versions, bases)}
     rows = []
     for saves in page:
         # Without those that were deleted since the page of saves was read.

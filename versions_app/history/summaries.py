@@ -19,7 +19,7 @@ def add_summaries(versions: Sequence[AgentVersion]) -> None:
     Takes at most two queries: one for the bases that are not among the versions, one for snapshots.
     """
     snapshots = {(version.agent_id, version.version_number): snapshot_id(version) for version in versions}
-    snapshots |= load_bases(versions, snapshots.keys())
+    snapshots |= load_base_versions(versions, snapshots.keys())
     pairs = {version.pk: pair for version in versions if (pair := pair_with_base(version, snapshots))}
     changes = find_changes(pairs.values())
     for version in versions:
@@ -36,7 +36,9 @@ def pair_with_base(version: AgentVersion, snapshots: Mapping[AgentAndNumber, Sna
     return VersionPair(base, snapshot_id(version)) if base else None
 
 
-def load_bases(versions: Sequence[AgentVersion], loaded: Set[AgentAndNumber]) -> dict[AgentAndNumber, SnapshotId]:
+def load_base_versions(
+    versions: Sequence[AgentVersion], loaded: Set[AgentAndNumber]
+) -> dict[AgentAndNumber, SnapshotId]:
     """Return the base versions that still exist, without the loaded ones."""
     keys = {(version.agent_id, version.based_on) for version in versions if version.based_on is not None} - loaded
     if not keys:

@@ -47,7 +47,7 @@ class TimelineEntry:
         return self.version.based_on is not None and self.version.based_on != self.number - 1
 
 
-def build_entries(
+def build_timeline(
     agent: Agent, versions: Iterable[AgentVersion], bases: Mapping[int, int | None] | None = None
 ) -> Sequence[TimelineEntry]:
     """Return the entries of versions, whose snapshots need not be loaded.
@@ -64,7 +64,7 @@ def build_entries(
     for version in versions:
         pair = pairs.get(version.version_number)
         differences = changes.get(pair) if pair else None
-        entries.append(build_entry(agent, version, bases[version.version_number], differences, known))
+        entries.append(build_timeline_entry(agent, version, bases[version.version_number], differences, known))
     return entries
 
 
@@ -84,7 +84,7 @@ def pairs_with_bases(
     }
 
 
-def build_entry(
+def build_timeline_entry(
     agent: Agent,
     version: AgentVersion,
     base: int | None,

@@ -85,15 +85,15 @@ def record_faults(state: dict[str, Any], faults: list[Fault]) -> None:
 
 
 def check_trigger(repair: bool) -> list[Fault]:
-    if triggers.is_installed():
+    if triggers.is_trigger_installed():
         return []
     if repair:
-        triggers.install("default")
+        triggers.install_trigger("default")
     return [Fault("trigger", "", "The trigger that protects versions from changes is missing.", repair)]
 
 
 def check_search_triggers(repair: bool) -> list[Fault]:
-    if database.is_installed():
+    if database.is_search_index_installed():
         return []
     if repair:
         database.reinstall()
@@ -118,19 +118,19 @@ def agents_to_check() -> QuerySet[CheckedAgent]:
 
 def check_agent(agent: CheckedAgent, repair: bool) -> list[Fault]:
     """Return the faults of an agent. Recheck it under its lock if there are any."""
-    if not any(find_faults(agent)):
+    if not any(find_agent_faults(agent)):
         return []
     with transaction.atomic():
         row = agents_to_check().select_for_update(of=("self",)).filter(pk=agent.pk).first()
-        faults = list(find_faults(row)) if row else []
+        faults = list(find_agent_faults(row)) if row else []
         if row is None or not faults or not repair:
             return faults
         repair_row(row)
-        remaining = {fault.kind for fault in find_faults(agents_to_check().get(pk=row.pk))}
+        remaining = {fault.kind for fault in find_agent_faults(agents_to_check().get(pk=row.pk))}
         return [replace(fault, repaired=fault.kind not in remaining) for fault in faults]
 
 
-def find_faults(agent: CheckedAgent) -> Iterator[Fault]:
+def find_agent_faults(agent: CheckedAgent) -> Iterator[Fault]:
     """Yield the faults of an annotated agent row."""
     yield from find_pointer_faults(agent, "active", agent.active_version)
     yield from find_pointer_faults(agent, "head", agent.head_version)
@@ -165,7 +165,7 @@ def is_indexed(agent: Agent) -> bool:
         return True
 
 
-def reindex(agent: Agent) -> bool:
+def reindex_agent(agent: Agent) -> bool:
     """Rebuild the index rows of an agent if they are wrong. Return True if they were.
 
     The `index` of the agent may be prefetched.
@@ -195,7 +195,7 @@ def repair_row(row: CheckedAgent) -> None:
         if repaired.active_version and repaired.logged != repaired.active_version_id:
             before = row.versions.filter(pk=repaired.logged).first()
             write_batch.insert_row(build_activation(repaired, before, repaired.active_version, CATCH_UP_MESSAGE))
-    reindex(repaired)
+    reindex_agent(repaired)
 
 
 def owns_version(row: Agent, version: AgentVersion | None) -> bool:

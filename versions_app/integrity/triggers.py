@@ -45,7 +45,7 @@ SQLITE_STATEMENTS = (  # SQLite runs one statement at a time and cannot replace 
 )
 
 
-def install(using: str, **kwargs: Any) -> None:
+def install_trigger(using: str, **kwargs: Any) -> None:
     """Install the trigger. Called after every migration, because SQLite drops it when it rebuilds the table."""
     connection = connections[using]
     if TABLE not in connection.introspection.table_names():  # all migrations were reversed
@@ -55,7 +55,7 @@ def install(using: str, **kwargs: Any) -> None:
             cursor.execute(statement)
 
 
-def is_installed(using: str = "default") -> bool:
+def is_trigger_installed(using: str = "default") -> bool:
     """Return True if the trigger exists."""
     connection = connections[using]
     table, column = ("pg_trigger", "tgname") if connection.vendor == "postgresql" else ("sqlite_master", "name")

@@ -18,7 +18,7 @@ from versions_app.compare.diff import changed_fields
 from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, should_publish
 
 if TYPE_CHECKING:
-    from versions_app.models.version import AgentVersion
+    from versions_app.models import AgentVersion
 
 CREATED_MESSAGE = "Created"
 SNAPSHOT_MESSAGE = "Saved by hand"

@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods
 
-from agentcms.web.list_state import parse_number
+from agentcms.web.list_state import parse_whole_number
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent
@@ -161,7 +161,7 @@ def redirect_to_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
 
     A single one is compared with the head, and without a selection, or for the head alone, the defaults are compared.
     """
-    selected = sorted({parse_number(value) for value in request.GET.getlist("version")} - {0})
+    selected = sorted({parse_whole_number(value) for value in request.GET.getlist("version")} - {0})
     url = history_url("compare", agent)
     if selected in ([], [pointer_numbers(agent)[1]]):
         return redirect(url)

@@ -25,7 +25,7 @@ from agents_app.editing.bulk import MAX_AGENTS
 from agents_app.views.access import visible_agents
 from jobs_app.limits import require_free_job, used_bytes
 from jobs_app.models import Job, JobQuerySet
-from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_export
+from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_agent_export
 from versions_app.exchange.import_job import (
     IMPORT,
     StoredUpload,
@@ -75,7 +75,7 @@ def render_job_list(request: HttpRequest, form: UploadForm, status: int = 200, p
     return render(request, "exchange/list.html", context, status=status)
 
 
-def refuse(request: HttpRequest, error: ApiError) -> HttpResponse:
+def refuse_job(request: HttpRequest, error: ApiError) -> HttpResponse:
     """Render the list of jobs with the reason why no further one can start."""
     response = render_job_list(request, UploadForm(), error.status, error.error)
     for name, value in error.headers.items():
@@ -99,9 +99,9 @@ def export(request: HttpRequest) -> HttpResponse:
         return redirect("agents:list")
 
     try:
-        job = start_export(request.user, agent_ids)
+        job = start_agent_export(request.user, agent_ids)
     except ApiError as error:
-        return refuse(request, error)
+        return refuse_job(request, error)
 
     if job.is_finished:
         messages.info(request, "Nothing has changed since this export.")
@@ -142,7 +142,7 @@ def upload(request: HttpRequest) -> HttpResponse:
     try:
         job = start_check(request, form.cleaned_data["file"])
     except ApiError as error:
-        return refuse(request, error)
+        return refuse_job(request, error)
 
     return redirect("exchange:job", job.pk)
 
@@ -170,7 +170,7 @@ def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
     try:
         job = start_checked_import(request.user, checked, options)
     except ApiError as error:
-        return refuse(request, error)
+        return refuse_job(request, error)
     return redirect("exchange:job", job.pk) if job else render_job(request, checked, 409)
 
 

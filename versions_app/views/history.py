@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
-from agentcms.web.list_state import parse_number
+from agentcms.web.list_state import parse_whole_number
 from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.models import Agent
 from agents_app.views.access import can_duplicate, get_agent, sub_agent_names
@@ -20,10 +20,10 @@ from agents_app.views.header import AgentTab, header_context
 from versions_app.api.representation import full_version_json
 from versions_app.compare.sections import Section, build_sections
 from versions_app.forms.history import VersionFilterForm
-from versions_app.history.charts import build_charts
+from versions_app.history.charts import build_history_charts
 from versions_app.history.folding import Saves, fold_saves
 from versions_app.history.rows import build_history_rows
-from versions_app.history.timeline import build_entries, pruned_message, version_summaries
+from versions_app.history.timeline import build_timeline, pruned_message, version_summaries
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import get_version, history_url
 
@@ -52,7 +52,7 @@ def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
         "page": page,
         "rows": build_history_rows(agent, list(page.object_list), opened_rows(request)),
         "pruned_message": pruned_message(agent, len(summaries)),
-        "charts": build_charts(agent, summaries),
+        "charts": build_history_charts(agent, summaries),
     }
     return render(request, "versions/list.html", context)
 
@@ -66,7 +66,7 @@ def rows_of_saves(agent: Agent, summaries: Saves, filters: VersionFilterForm) ->
 
 def opened_rows(request: HttpRequest) -> set[int]:
     """Return the newest version of each row whose saves are shown one by one."""
-    return {parse_number(number) for number in request.GET.getlist("unfold")}
+    return {parse_whole_number(number) for number in request.GET.getlist("unfold")}
 
 
 @require_safe
@@ -74,7 +74,7 @@ def opened_rows(request: HttpRequest) -> set[int]:
 def recent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Render the newest versions, a fragment of the editor."""
     agent = get_agent(request, agent_id)
-    entries = build_entries(agent, agent.versions.defer("snapshot_text")[:MAX_RECENT_VERSIONS])
+    entries = build_timeline(agent, agent.versions.defer("snapshot_text")[:MAX_RECENT_VERSIONS])
     return render(request, "versions/_recent.html", {"agent": agent, "entries": entries})
 
 
@@ -86,7 +86,7 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     version = get_version(agent, number)
     based_on = agent.versions.filter(version_number=version.based_on or 0).first()
     numbers = agent.versions.order_by().values_list("version_number", flat=True)
-    (entry,) = build_entries(agent, [version])
+    (entry,) = build_timeline(agent, [version])
     context = {
         **header_context(request, agent, AgentTab.HISTORY),
         "may_create": can_duplicate(request, agent),
@@ -138,6 +138,6 @@ def live_history(request: HttpRequest, agent_id: str) -> HttpResponse:
         "can_undo": newest is not None and newest.from_version_number in numbers,
         "undo_url": newest and history_url("undo", agent, newest.pk),
         "numbers": numbers,
-        "charts": build_charts(agent, summaries),
+        "charts": build_history_charts(agent, summaries),
     }
     return render(request, "versions/live_history.html", context)

@@ -14,7 +14,7 @@ from django_htmx.http import trigger_client_event
 
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import parse_number
+from agentcms.web.list_state import parse_whole_number
 from agents_app.models import Agent
 from agents_app.views.access import archived_message, missing_role_message, visible_agents
 from versions_app.models import AgentVersion
@@ -36,7 +36,7 @@ def get_version(agent: Agent, number: int) -> AgentVersion:
 def get_versions(agent: Agent, labels: Sequence[str]) -> list[AgentVersion]:
     """Return versions of an agent by number, `live` or `head`, in one query. Raises Http404."""
     pointers = dict(zip(POINTER_NAMES, pointer_numbers(agent), strict=True))
-    numbers = [pointers.get(label) or parse_number(label) for label in labels]
+    numbers = [pointers.get(label) or parse_whole_number(label) for label in labels]
     versions = {version.version_number: version for version in agent.versions.filter(version_number__in=numbers)}
     if not all(number in versions for number in numbers):
         raise Http404

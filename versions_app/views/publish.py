@@ -58,7 +58,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
 
     if not moved:
         return success_response(request, agent, f"v{number} is already live.")
-    return success_response(request, agent, f"v{number} is live.", undo=undo_url(agent), activated=True)
+    return success_response(request, agent, f"v{number} is live.", undo=undo_newest_url(agent), activated=True)
 
 
 def render_activate_dialog(
@@ -91,28 +91,28 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Restore a version: create a copy of it, published or as a draft."""
     if request.method != "POST":
         agent = get_agent_with_versions(request, agent_id)
-        return render_restore_dialog(request, agent, get_version(agent, number), RestoreForm(None, agent))
+        return render_version_restore_dialog(request, agent, get_version(agent, number), RestoreForm(None, agent))
     publish = request.POST.get("publish") == "yes"
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.PUBLISHER if publish else Role.EDITOR)
         version = get_version(agent, number)
         form = RestoreForm(request.POST, agent)
         if form.is_stale or not form.is_valid():
-            return render_dialog_again(request, render_restore_dialog, agent, version, form)
+            return render_dialog_again(request, render_version_restore_dialog, agent, version, form)
 
         try:
             reason = form.cleaned_data["bypass_reason"] if publish else ""
             with change(message=form.cleaned_data["message"], publish=publish, bypass_reason=reason):
                 new_number = version.restore_locked(agent).version_number
         except MoveRefused as error:
-            return render_restore_dialog(request, agent, version, form, error.summary, 409)
+            return render_version_restore_dialog(request, agent, version, form, error.summary, 409)
 
-    undo = undo_url(agent) if publish else history_url("take_back", agent, new_number)
+    undo = undo_newest_url(agent) if publish else history_url("take_back", agent, new_number)
     message = f"v{new_number} is {'live' if publish else 'the draft'}, restored from v{number}."
     return success_response(request, agent, message, undo=undo, activated=publish)
 
 
-def render_restore_dialog(
+def render_version_restore_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: RestoreForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
     live = get_live_version(agent)
@@ -256,10 +256,10 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
     message = f"{activation.undo_summary(version)}."
     if agent.head_version_id == version.pk and activation.to_version_number > version.version_number:
         message += f" v{activation.to_version_number} stays in the history."
-    return success_response(request, agent, message, undo=undo_url(agent), activated=True)
+    return success_response(request, agent, message, undo=undo_newest_url(agent), activated=True)
 
 
-def undo_url(agent: Agent) -> str:
+def undo_newest_url(agent: Agent) -> str:
     """Return the URL that undoes the newest live history entry."""
     newest = agent.activations.values_list("pk", flat=True).first()
     return history_url("undo", agent, newest)

@@ -191,7 +191,7 @@ def mcp_schemas() -> dict[str, JSON]:
         "McpServers": with_optional_warnings(
             object_of(servers=array_of(ref("McpServer")), total_count=INTEGER, next=nullable(STRING))
         ),
-        "McpTool": tool_schema(),
+        "McpTool": tool_object_schema(),
         "McpTools": object_of(tools=array_of(ref("McpTool"))),
         "McpCall": {"type": "object", "properties": {"data": OBJECT}},
         "McpResult": object_of(result=ANY),
@@ -224,7 +224,7 @@ def server_schema() -> JSON:
     return object_of(id=STRING, name=STRING, description=STRING, version_detail=detail)
 
 
-def tool_schema() -> JSON:
+def tool_object_schema() -> JSON:
     return object_of(
         id=STRING,
         name=STRING,

@@ -30,8 +30,8 @@ from agents_app.configuration.memory.values import (
     OBJECT_TAG,
     BufferTokens,
     Flag,
-    LastMessages,
     LongText,
+    MessageCount,
     MessageRange,
     NamedModel,
     ObjectSchema,
@@ -137,7 +137,7 @@ class ObservationalOptions(_Options):
 class MemoryParts(_Options):
     """The member `options` of a memory."""
 
-    last_messages: LastMessages = 10
+    last_messages: MessageCount = 10
     message_history: Annotated[Flag | Annotated[MessageHistory, Tag(OBJECT_TAG)], Discriminator(_kind_of_part)] = True
     read_only: bool = False
     generate_title: Annotated[Flag | Annotated[TitleOptions, Tag(OBJECT_TAG)], Discriminator(_kind_of_part)] = False

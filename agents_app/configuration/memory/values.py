@@ -89,7 +89,7 @@ _BUFFER_SCHEMA = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const":
 NamedModel = Annotated[Any, AfterValidator(_validate_model), WithJsonSchema(_MODEL_SCHEMA)]
 LongText = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
 Scope = Literal["resource", "thread"]
-LastMessages = Annotated[Any, AfterValidator(_validate_last_messages), WithJsonSchema(_COUNT_OR_FALSE)]
+MessageCount = Annotated[Any, AfterValidator(_validate_last_messages), WithJsonSchema(_COUNT_OR_FALSE)]
 MessageRange = Annotated[Any, AfterValidator(_validate_message_range), WithJsonSchema(_RANGE_SCHEMA)]
 ObjectSchema = Annotated[Any, AfterValidator(_validate_schema), WithJsonSchema(_OBJECT_SCHEMA)]
 BufferTokens = Annotated[Any, AfterValidator(_validate_buffer_tokens), WithJsonSchema(_BUFFER_SCHEMA)]

@@ -11,15 +11,15 @@ from django.core.exceptions import ValidationError
 from agents_app.forms.memory.inputs import ALL_INPUTS, GROUPS, PREFIX, texts_of, value_at
 from agents_app.forms.objects.members import InputError
 
-Options = dict[str, Any]
+MemoryObject = dict[str, Any]
 
 
-def compose_memory_options(stored: Any, texts: Mapping[str, str], prefix: str = PREFIX) -> Options:
+def compose_memory_options(stored: Any, texts: Mapping[str, str], prefix: str = PREFIX) -> MemoryObject:
     """Return the memory of these texts. Raise ValidationError with an error for each invalid input.
 
     A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
     """
-    memory: Options = deepcopy(stored) if isinstance(stored, dict) else {}
+    memory: MemoryObject = deepcopy(stored) if isinstance(stored, dict) else {}
     memory.setdefault("options", {})
     stored_texts = texts_of(memory)
     errors: list[ValidationError] = []
@@ -49,7 +49,7 @@ def memory_error(path: str, message: str, prefix: str = PREFIX) -> ValidationErr
     return ValidationError(f"{path}: {message}" if path else message, code="invalid")
 
 
-def set_switch(memory: Options, path: str, text: str, stored_text: str) -> None:
+def set_switch(memory: MemoryObject, path: str, text: str, stored_text: str) -> None:
     """Switch a part of the options on or off, if that changes it."""
     if text == stored_text:
         return
@@ -62,7 +62,7 @@ def set_switch(memory: Options, path: str, text: str, stored_text: str) -> None:
         set_at(memory, path, True)
 
 
-def set_at(memory: Options, path: str, value: Any) -> None:
+def set_at(memory: MemoryObject, path: str, value: Any) -> None:
     """Set the value at a path, or remove it for None. A part that is only switched on becomes an object."""
     *parents, last = path.split(".")
     for name in parents:

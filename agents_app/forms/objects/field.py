@@ -22,11 +22,11 @@ from agents_app.forms.fields import StrictJSONField
 from agents_app.forms.objects.members import (
     InputError,
     Member,
+    format_input_value,
     format_json,
-    format_value,
     is_plain_name,
     normalize_lines,
-    parse_value,
+    parse_input_value,
     texts_at,
 )
 
@@ -40,7 +40,7 @@ ROW_KINDS = {
 }
 
 
-class Row(NamedTuple):
+class OtherMember(NamedTuple):
     """A member without an input of its own: name, kind of its value, and the text of the value."""
 
     name: str
@@ -48,8 +48,8 @@ class Row(NamedTuple):
     text: str
 
     @classmethod
-    def describe(cls, name: str, value: Any) -> Row:
-        texts = ((kind, format_value(kind, value)) for kind in ROW_KINDS)
+    def describe(cls, name: str, value: Any) -> OtherMember:
+        texts = ((kind, format_input_value(kind, value)) for kind in ROW_KINDS)
         return next(cls(name, kind, text) for kind, text in texts if text is not None)
 
 
@@ -70,7 +70,7 @@ class ObjectInputs:
 
     members: Sequence[Member]
     texts: dict[str, str] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[OtherMember] = field(default_factory=list)
     prefix: str = field(default="", compare=False)  # of the names of the inputs
     errors: list[InputError] = field(default_factory=list, compare=False)
 
@@ -86,15 +86,17 @@ class ObjectInputs:
         if not all(map(is_plain_name, rest)):
             return None
         try:
-            return cls(members, texts, [Row.describe(name, item) for name, item in rest.items()])
+            return cls(members, texts, [OtherMember.describe(name, item) for name, item in rest.items()])
         except StopIteration:
             return None
 
     @classmethod
     def from_data(cls, members: Sequence[Member], data: Any, prefix: str) -> ObjectInputs:
         texts = {member.name: normalize_lines(data.get(f"{prefix}-{member.name}") or "") for member in members}
-        columns = (get_list(data, f"{prefix}-row-{column}") for column in ("name", "kind", "value"))
-        rows = [Row(name, kind, normalize_lines(text)) for name, kind, text in zip(*columns, strict=False) if name]
+        columns = (get_submitted_list(data, f"{prefix}-row-{column}") for column in ("name", "kind", "value"))
+        rows = [
+            OtherMember(name, kind, normalize_lines(text)) for name, kind, text in zip(*columns, strict=False) if name
+        ]
         return cls(members, {name: text for name, text in texts.items() if text.strip()}, rows, prefix)
 
     def compose(self) -> dict[str, Any]:
@@ -110,7 +112,7 @@ class ObjectInputs:
                 self.errors.append(InputError(f"{entry.label} is set twice. Remove one of them.", target))
                 continue
             try:
-                value[entry.name] = parse_value(entry.kind, entry.text)
+                value[entry.name] = parse_input_value(entry.kind, entry.text)
             except ValidationError as error:
                 value[entry.name] = None
                 self.errors += InputError.build(entry.label, error, entry.input, entry.position)
@@ -139,7 +141,7 @@ class ObjectInputs:
         ]
 
     @property
-    def rows_with_errors(self) -> list[tuple[Row, str, str]]:
+    def rows_with_errors(self) -> list[tuple[OtherMember, str, str]]:
         """Return the other members, each with the error of its name and that of its value."""
         name, value = f"{self.prefix}-row-name", f"{self.prefix}-row-value"
         return [
@@ -152,11 +154,11 @@ class ObjectInputs:
         return ROW_KINDS
 
     @property
-    def blank(self) -> Row:
-        return Row("", "text", "")
+    def blank(self) -> OtherMember:
+        return OtherMember("", "text", "")
 
 
-def get_list(data: Any, name: str) -> list[str]:
+def get_submitted_list(data: Any, name: str) -> list[str]:
     """Return all values of a name in submitted data, which is a dict in some callers."""
     if hasattr(data, "getlist"):
         return list(data.getlist(name))
@@ -166,7 +168,7 @@ def get_list(data: Any, name: str) -> list[str]:
 
 def is_json_view(data: Any, name: str) -> bool:
     """Return whether a field was submitted as JSON."""
-    views = get_list(data, f"{name}-view")
+    views = get_submitted_list(data, f"{name}-view")
     return views[-1] == "json" if views else name in data
 
 

@@ -83,19 +83,19 @@ FORMATS: Mapping[str, tuple[Callable[[Any], str | None], Callable[[str], Any]]] 
 }
 
 
-def format_value(kind: str, value: Any) -> str | None:
+def format_input_value(kind: str, value: Any) -> str | None:
     """Return the text of a value in an input of this kind, or None if the input would not give the value back."""
     format_text, _ = FORMATS[kind]
     text = format_text(value)
     if text is None or text != normalize_lines(text):
         return None
     try:
-        return text if json_equal(parse_value(kind, text), value) else None
+        return text if json_equal(parse_input_value(kind, text), value) else None
     except ValidationError:
         return None
 
 
-def parse_value(kind: str, text: str) -> Any:
+def parse_input_value(kind: str, text: str) -> Any:
     """Return the value of a text in an input of this kind. Raises ValidationError."""
     _, parse_text = FORMATS[kind]
     return parse_text(text)
@@ -124,13 +124,13 @@ class Member:
 
     def format(self, value: Any) -> str | None:
         """Return the text of a value, or None if the input cannot show it. A blank text would remove the member."""
-        text = format_value(self.kind, value)
+        text = format_input_value(self.kind, value)
         is_choice = not self.choices or any(text == choice for choice, _ in self.choices)
         return text if text and text.strip() and is_choice else None
 
     def parse(self, text: str) -> Any:
         """Return the value of a text. Raises ValidationError."""
-        return parse_value(self.kind, text)
+        return parse_input_value(self.kind, text)
 
 
 class InputError(ValidationError):

@@ -19,7 +19,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
-from agents_app.forms.objects.field import get_list
+from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import InputError, texts_at
 
 MODES = [("", "The tools below"), (EVERY_TOOL, "Every tool"), ("disabled", "No tool")]
@@ -61,12 +61,14 @@ def mode_for_all(value: Any) -> str:
     return EVERY_TOOL if value.get("tools") == EVERY_TOOL else ""
 
 
-def tool_rows(value: Any, keys: Iterable[str], data: Any, errors: list[ValidationError]) -> list[TaskToolRow]:
+def background_tool_rows(
+    value: Any, keys: Iterable[str], data: Any, errors: list[ValidationError]
+) -> list[TaskToolRow]:
     """Return a row for each tool of an agent, and for each that a configured value names.
 
     Rows that `data` sent have its texts and the errors.
     """
-    sent = {key: sent_row(data, key, errors) for key in get_list(data, "background-key")}
+    sent = {key: sent_row(data, key, errors) for key in get_submitted_list(data, "background-key")}
     tools = value.get("tools") if isinstance(value, dict) else None
     choices: Mapping[str, Any] = tools if isinstance(tools, dict) else {}
     return [sent.get(key) or task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
@@ -101,7 +103,7 @@ def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, lis
     tools = stored.get("tools")
     choices: dict[str, Any] = dict(tools) if isinstance(tools, dict) else {}
     errors: list[InputError] = []
-    for key in get_list(data, "background-key"):
+    for key in get_submitted_list(data, "background-key"):
         choice = compose_use(data, key, choices.get(key), errors)
         choices.pop(key, None)
         if choice is not None:
@@ -119,7 +121,7 @@ def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, lis
 
 def background_error(path: str, message: str, data: Any) -> ValidationError:
     """Return the error for an issue at a path of the field: that of an input if the page sent one for the path."""
-    for key in get_list(data, "background-key"):
+    for key in get_submitted_list(data, "background-key"):
         for member, part, label in (("timeoutMs", "timeout", "Seconds"), ("maxRetries", "retries", "Retries")):
             if path == f"tools.{key}.{member}":
                 return InputError(f"{label} of {key}: {message}", f"background-{part}-{key}:0", message)

@@ -25,9 +25,11 @@ def part_differences(entry: Entry) -> Iterator[PartDifference]:
     """Yield the parts in which the definition of a tool differs from the accepted one."""
     options = CompareOptions(side_by_side=False, id_prefix=entry.key)
     for part, before, after in entry.differences:
-        blocks, _ = build_text_blocks(FieldDiff(part, as_text(before), as_text(after)), count(1), options)
+        blocks, _ = build_text_blocks(
+            FieldDiff(part, definition_text(before), definition_text(after)), count(1), options
+        )
         yield PartDifference(PART_LABELS.get(part, part), blocks)
 
 
-def as_text(value: Any) -> str:
+def definition_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
-from agents_app.forms.objects.field import get_list
+from agents_app.forms.objects.field import get_submitted_list
 from agents_app.registry import Entry, Kind, registry
 
 CONDITION_LABELS = {
@@ -111,7 +111,7 @@ def parse_input(text: str) -> Any:
 def compose_knowledge(data: Any, base: Any) -> dict[str, Any] | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = base if isinstance(base, dict) else {}
-    keys = dict.fromkeys(get_list(data, "knowledge-base"))
+    keys = dict.fromkeys(get_submitted_list(data, "knowledge-base"))
     return {key: compose_choice(data, key, stored.get(key) or {}) for key in keys} or None
 
 
@@ -128,7 +128,7 @@ def compose_choice(data: Any, key: str, before: Mapping[str, Any]) -> dict[str, 
 
 def posted_conditions(data: Any, key: str) -> Iterator[Condition]:
     names = (f"knowledge-{part}-{key}" for part in ("key", "operator", "value"))
-    for condition in zip(*(get_list(data, name) for name in names), strict=False):
+    for condition in zip(*(get_submitted_list(data, name) for name in names), strict=False):
         if condition[0]:
             yield Condition(*condition)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_problem, find_same_names, selected_tools
-from agents_app.forms.objects.field import get_list
+from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.tools.definition_difference import PartDifference, part_differences
 from agents_app.registry import Entry, Kind, registry
 
@@ -115,9 +115,9 @@ def tool_row(key: str, entry: Entry | None, selected: SelectedTool | None, owner
 def compose_selection(data: Any, base: Any) -> dict[str, Any] | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = {tool.key: tool for tool in selected_tools(base)}
-    approved, accepted = {*get_list(data, "mcp-approval")}, {*get_list(data, "mcp-accept")}
+    approved, accepted = {*get_submitted_list(data, "mcp-approval")}, {*get_submitted_list(data, "mcp-accept")}
     value: dict[str, Any] = {}
-    for key in dict.fromkeys(get_list(data, "mcp-tool")):
+    for key in dict.fromkeys(get_submitted_list(data, "mcp-tool")):
         server, _, name = key.partition("_")
         known = base.get(server, {}) if isinstance(base, dict) else {}
         if name == ALL_TOOLS:

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agents_app.forms.memory.composing import compose_memory_options
-from agents_app.forms.objects.field import ObjectInputs, get_list
+from agents_app.forms.objects.field import ObjectInputs, get_submitted_list
 from agents_app.forms.objects.members import (
     InputError,
     label_errors,
@@ -27,14 +27,14 @@ EXAMPLES = {"temperature": "0.7", "topP": "0.9", "maxTokens": "1000"}
 def submitted_rows(data: Any) -> list[VariantRow]:
     """Return the variants of a form, without those in which nothing is filled in."""
     rows = [
-        read_row(data, name, row)
+        read_variant_row(data, name, row)
         for name in VARIANT_FIELDS
-        for row in dict.fromkeys(get_list(data, f"variant-{name}"))
+        for row in dict.fromkeys(get_submitted_list(data, f"variant-{name}"))
     ]
     return [row for row in rows if not row.is_blank]
 
 
-def read_row(data: Any, name: str, row: str) -> VariantRow:
+def read_variant_row(data: Any, name: str, row: str) -> VariantRow:
     prefix = f"variant-{name}-{row}"
 
     def text(part: str) -> str:
@@ -46,7 +46,7 @@ def read_row(data: Any, name: str, row: str) -> VariantRow:
         {part: text(part) for part in VALUE_INPUTS[name]},
         text("kind"),
         ObjectInputs.from_data((), data, f"{prefix}-rest"),
-        [key for key in dict.fromkeys(get_list(data, f"{prefix}-keys")) if key],
+        [key for key in dict.fromkeys(get_submitted_list(data, f"{prefix}-keys")) if key],
         ConditionGroup.from_data(data, prefix),
         text("json").strip(),
         text("rules").strip(),

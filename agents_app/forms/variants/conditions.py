@@ -17,7 +17,7 @@ from dataclasses import field as dataclass_field
 from typing import Any, NamedTuple
 
 from agents_app.configuration.conditional import JOINS, MAX_DEPTH, RULE_OPERATORS
-from agents_app.forms.objects.field import get_list
+from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import normalize_line, parse_tags
 from agents_app.forms.tools.knowledge import parse_input
 
@@ -95,9 +95,9 @@ class ConditionGroup:
     def from_data(cls, data: Any, prefix: str, name: str = "", depth: int = 1) -> ConditionGroup:
         """Return what was submitted, without conditions and groups in which nothing is filled in."""
         group = cls(prefix, name, str(data.get(f"{prefix}-join") or "AND"), depth=depth)
-        columns = (get_list(data, f"{prefix}-{column}") for column in ConditionTexts._fields[:2])
+        columns = (get_submitted_list(data, f"{prefix}-{column}") for column in ConditionTexts._fields[:2])
         names: set[str] = set()
-        for field, operator, text in zip(*columns, get_list(data, f"{prefix}-expected"), strict=False):
+        for field, operator, text in zip(*columns, get_submitted_list(data, f"{prefix}-expected"), strict=False):
             inner = operator.removeprefix(GROUP_MARK)
             if inner == operator:
                 group.items += [ConditionTexts(field.strip(), operator, text.strip())] if field.strip() else []

@@ -66,7 +66,7 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
         return render_editor(request, agent, form, status=422)
 
     if outcome.conflict:
-        return render_conflict(request, agent, form, outcome.conflict)
+        return render_edit_conflict(request, agent, form, outcome.conflict)
     if outcome.others:
         return render_question(request, get_agent(request, agent.pk), form, outcome.others)
     return render_saved(request, get_agent(request, agent.pk), outcome.version, form)
@@ -94,7 +94,7 @@ def save_form(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> Sa
         return SaveOutcome(save(row, form.fields_to_save(row)))
 
 
-def render_conflict(request: HttpRequest, agent: Agent, form: ExistingAgentForm, conflict: str) -> HttpResponse:
+def render_edit_conflict(request: HttpRequest, agent: Agent, form: ExistingAgentForm, conflict: str) -> HttpResponse:
     """Render the form with what another user saved ("head") or published ("live") since it was opened."""
     agent = get_agent(request, agent.pk)
     context: dict[str, Any] = {
@@ -174,7 +174,7 @@ def render_question(
 def render_saved(request: HttpRequest, agent: Agent, version: Version | None, form: ExistingAgentForm) -> HttpResponse:
     """Report a save. htmx gets the parts around the fields only, so text typed meanwhile stays."""
     message = save_message(agent, version)
-    undo = undo_url(agent, version) if version and version.id == agent.active_version_id else ""
+    undo = undo_publication_url(agent, version) if version and version.id == agent.active_version_id else ""
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)
         return redirect("agents:edit", agent.pk)
@@ -190,7 +190,7 @@ def render_saved(request: HttpRequest, agent: Agent, version: Version | None, fo
     return trigger_client_event(response, "agent-saved", detail)
 
 
-def undo_url(agent: Agent, version: Version) -> str:
+def undo_publication_url(agent: Agent, version: Version) -> str:
     """Return the URL that undoes the publication of this version, or an empty text if nothing was live before."""
     newest = Activation.objects.filter(agent=agent, to_version_id=version.id, from_version_id__isnull=False).first()
     return reverse("versions:undo", args=[agent.pk, newest.pk]) if newest else ""

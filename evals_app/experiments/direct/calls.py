@@ -43,7 +43,7 @@ class Calls:
 
     def start(self, version: ItemVersion, attempt: int) -> ExperimentResult | None:
         """Insert the row of an item and call its target after the commit. Return None if another process was first."""
-        result = insert_row(self.experiment, version, attempt)
+        result = insert_call(self.experiment, version, attempt)
         if result is not None and result.state == ExperimentResult.State.RUNNING:
             transaction.on_commit(partial(self.submit, result))
         return result
@@ -72,7 +72,7 @@ class Calls:
         self.pool.shutdown(wait=False)
 
 
-def insert_row(experiment: Experiment, version: ItemVersion, attempt: int) -> ExperimentResult | None:
+def insert_call(experiment: Experiment, version: ItemVersion, attempt: int) -> ExperimentResult | None:
     """Insert the row of a call, with its error if it cannot be made. Return None if another process was first."""
     result = ExperimentResult(experiment=experiment, item_version=version, item_id=version.item_id, attempt=attempt)
     try:
@@ -130,7 +130,7 @@ def is_late_call(experiment: Experiment, result: ExperimentResult) -> bool:
 
 def insert_or_take_over(experiment: Experiment, version: ItemVersion, attempt: int) -> ExperimentResult | None:
     """Return the row of a call that this process has to make, or None if another one does so, or it cannot be made."""
-    result = insert_row(experiment, version, attempt)
+    result = insert_call(experiment, version, attempt)
     if result is None:
         rows = experiment.results.select_related("item_version")
         earlier = rows.get(item=version.item_id, attempt=attempt)

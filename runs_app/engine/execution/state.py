@@ -18,7 +18,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journal
 from runs_app.events.durable_recorder import DurableRecorder, WrittenEvents
 from runs_app.events.recorder import Recorder, usage_payload
-from runs_app.events.stream_chunks import Chunk, to_storable_json
+from runs_app.events.stream_chunks import StreamChunk, to_storable_json
 
 if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent
@@ -95,7 +95,7 @@ class RunExecution:
             "warnings": joined_warnings(warnings, deps.warnings),
         }
 
-    def close(self, last: Chunk, **columns: Any) -> Awaitable[bool]:
+    def close(self, last: StreamChunk, **columns: Any) -> Awaitable[bool]:
         """Write the last chunk and the end of the run. The result is False if another process owns the run."""
         figures = {"usage": self.usage, "cost": self.model_run.usage.cost} if self.model_run else {}
         text = to_storable_json(self.recorder.text)

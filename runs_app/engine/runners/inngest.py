@@ -59,7 +59,7 @@ def get_client() -> inngest.Inngest:
     )
 
 
-def build_url() -> URLPattern:
+def build_inngest_url() -> URLPattern:
     """Return the URL that Inngest calls. Only calls with the signature of INNGEST_SIGNING_KEY do anything."""
     client = get_client()
 

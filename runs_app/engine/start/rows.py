@@ -59,7 +59,7 @@ def insert_durable_run(
 
 def queue_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
     """Save a durable run, which some process executes after the commit, even if this one stops."""
-    run = insert_row(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
+    run = insert_run_row(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
     transaction.on_commit(lambda: get_runner().dispatch(run.pk))
     return run
 
@@ -68,10 +68,10 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner
     """Save the row of a run. Raise Unavailable while this process stops."""
     if get_engine().is_stopping:
         raise Unavailable("This server is about to stop. Try again shortly.")
-    return insert_row(agent, user, run_input, owner_id, **columns)
+    return insert_run_row(agent, user, run_input, owner_id, **columns)
 
 
-def insert_row(
+def insert_run_row(
     agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any
 ) -> AgentRun:
     """Insert the row of a run."""

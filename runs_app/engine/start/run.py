@@ -79,7 +79,7 @@ def start_run(
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
-    requester = require_editor(user, agent)
+    requester = require_run_editor(user, agent)
     agent, context = for_caller(agent, user, request_context or {}, facts)
     durability = find_durability(agent, {**(options or {}), **stop_options(stop_when)})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
@@ -88,7 +88,7 @@ def start_run(
     return start_idempotently(agent, requester, run_input, ThreadName.of(thread, resource, memory), key, **columns)
 
 
-def require_editor(user: Caller | None, agent: ResolvedAgent) -> User | None:
+def require_run_editor(user: Caller | None, agent: ResolvedAgent) -> User | None:
     """Return the user of a new run, or None for trusted code. Raise RoleRequired."""
     if user is not None:
         require_role(user, Role.EDITOR, agent.owner_id)

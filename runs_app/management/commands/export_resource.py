@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memory_app.realms import is_realm
-from runs_app.privacy.export import export_lines
+from runs_app.privacy.export import resource_lines
 
 
 class Command(BaseCommand):
@@ -20,5 +20,5 @@ class Command(BaseCommand):
     def handle(self, *args: Any, realm: str, resource: str, **options: Any) -> None:
         if not is_realm(realm):
             raise CommandError("A realm is u and the ID of a user, or o and the name of a team.")
-        for line in export_lines(realm, resource):
+        for line in resource_lines(realm, resource):
             self.stdout.write(line)

@@ -12,7 +12,7 @@ from django.http import QueryDict
 
 from access_app.caller import Caller
 from agentcms.ids import parse_uuid
-from agentcms.web.list_state import parse_number
+from agentcms.web.list_state import parse_whole_number
 from agents_app.configuration import schema
 from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.references import find_entry
@@ -99,7 +99,7 @@ def is_valid_choice(text: str) -> bool:
 
 def parse_version_choice(choice: str) -> int:
     """Return 7 for `v7`, or 0 for a choice without a version number."""
-    return parse_number(choice[1:]) if choice.startswith("v") else 0
+    return parse_whole_number(choice[1:]) if choice.startswith("v") else 0
 
 
 @dataclass
@@ -165,7 +165,7 @@ def build_columns(agent: Agent, user: Caller, params: TryPageParams) -> list[Try
     """Return the columns of the page with their conversations."""
     columns = [build_column(agent, user, choice, params) for choice in params.choices]
     choose_conversations(columns, agent, user, params)
-    load_answers(columns, agent, user, params)
+    load_columns(columns, agent, user, params)
     return columns
 
 
@@ -180,7 +180,7 @@ def choose_conversations(columns: Sequence[TryColumn], agent: Agent, user: Calle
             params.runs[index] = ""
 
 
-def load_answers(columns: Sequence[TryColumn], agent: Agent, user: Caller, params: TryPageParams) -> None:
+def load_columns(columns: Sequence[TryColumn], agent: Agent, user: Caller, params: TryPageParams) -> None:
     """Load the conversations of columns. Runs that the user may not read are removed from `params`."""
     conversations = load_conversations(agent, user, params.runs)
     for column, run_id in zip(columns, params.runs, strict=True):
@@ -233,7 +233,7 @@ def unsaved_configuration(agent: Agent, user: Caller, params: TryPageParams) -> 
     if not params.unsaved:
         raise config_error(NO_UNSAVED_TEXT_MESSAGE)
     values = QueryDict(params.unsaved, mutable=True)
-    base = agent.versions.filter(version_number=parse_number(params.base)).first()
+    base = agent.versions.filter(version_number=parse_whole_number(params.base)).first()
     values["head"] = str(base.pk) if base else ""
     form = ExistingAgentForm.from_request(values, agent, user)
     if not form.is_valid():

@@ -31,12 +31,12 @@ def mark_differences(columns: Sequence[TryColumn]) -> bool:
         missing_elsewhere.update(index for start, end, *_ in blocks for index in range(start, end))
         marked = {index for *_, start, end in blocks for index in range(start, end)}
         set_spans(column.answers[-1], marked)
-        column.difference = difference_text(sum(other_tokens[index].isalnum() for index in marked), first.label)
+        column.difference = marked_words_text(sum(other_tokens[index].isalnum() for index in marked), first.label)
     set_spans(first.answers[-1], missing_elsewhere)
     return True
 
 
-def difference_text(count: int, label: str) -> str:
+def marked_words_text(count: int, label: str) -> str:
     """Return the number of marked words in words, so that the marks are not the only sign."""
     if not count:
         return f"Same words as {label}"

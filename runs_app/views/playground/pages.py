@@ -17,7 +17,7 @@ from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.ids import uuid7
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import parse_number
+from agentcms.web.list_state import parse_whole_number
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
@@ -28,12 +28,7 @@ from runs_app.engine.start.run import start_run
 from runs_app.forms.message import MessageForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.requests.request_context import parse_request_context
-from runs_app.views.playground.columns import (
-    TryColumn,
-    TryPageParams,
-    build_columns,
-    load_answers,
-)
+from runs_app.views.playground.columns import TryColumn, TryPageParams, build_columns, load_columns
 from runs_app.views.playground.facts import fact_values
 from runs_app.views.playground.rendering import (
     continues_conversation,
@@ -59,7 +54,9 @@ def playground(request: HttpRequest, agent_id: str) -> HttpResponse:
     columns = build_columns(agent, request.user, params)
     saved = find_saved_input(request, agent)
     form = MessageForm(initial={"message": saved.text if saved else initial_message(columns)})
-    variables = variables_form(columns, texts_of_values(saved.variables if saved else initial_values(columns)))
+    variables = variables_form(
+        columns, texts_of_values(saved.variables if saved else initial_variable_values(columns))
+    )
     return render_playground(request, agent, params, columns, form, variables)
 
 
@@ -73,7 +70,7 @@ def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
     if action == "add":
         params.add(next_choice(agent, params.choices))
     elif action == "drop":
-        params.drop(parse_number(number) - 1)
+        params.drop(parse_whole_number(number) - 1)
     elif action == "fresh":
         params.start_anew()
     elif action == "mark":
@@ -99,7 +96,7 @@ def run(request: HttpRequest, agent_id: str) -> HttpResponse:
     params.runs = [str(new.pk) if new else old for new, old in zip(started, params.runs, strict=True)]
     if not is_htmx(request):
         return redirect_with_errors(request, agent, params, columns)
-    load_answers(columns, agent, request.user, params)
+    load_columns(columns, agent, request.user, params)
     response = render_playground(request, agent, params, columns, form, variables)
     # The message stays in the field if any column could not start.
     clear = continues_conversation(columns) and not any(column.start_error for column in columns)
@@ -129,7 +126,7 @@ def start_column(
         if column.has_memory:  # the new run would not know the answer
             column.start_error = RUN_IN_PROGRESS_MESSAGE
             return None
-        run_ends.cancel(column.run.pk)  # the new answer replaces it on the page
+        run_ends.cancel_run(column.run.pk)  # the new answer replaces it on the page
     try:
         options = run_options(request, column, variables)
         return start_run(column.agent, user=request.user, messages=text, facts=facts, **options)
@@ -162,11 +159,11 @@ def issue_text(issue: Issue) -> str:
 
 def find_saved_input(request: HttpRequest, agent: Agent) -> SavedInput | None:
     """Return the saved input of the user that the URL names, if any."""
-    input_id = parse_number(request.GET.get("input", ""))
+    input_id = parse_whole_number(request.GET.get("input", ""))
     return SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).first() if input_id else None
 
 
-def initial_values(columns: Sequence[TryColumn]) -> Mapping[str, Any]:
+def initial_variable_values(columns: Sequence[TryColumn]) -> Mapping[str, Any]:
     """Return the values of the variables in the last run of the first column that has one."""
     return next((column.run.request_context for column in columns if column.run), {})
 

@@ -28,7 +28,7 @@ class VariablesForm(forms.Form):
         self.omitted_count = len(variables) - len(self.variables)
         texts = {field_name(name): text for name, text in values.items()}
         super().__init__(texts if is_submitted else None, initial=texts, auto_id="id_%s")
-        self.fields.update({name: build_field(variable) for name, variable in self.variables.items()})
+        self.fields.update({name: build_variable_field(variable) for name, variable in self.variables.items()})
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -38,7 +38,7 @@ class VariablesForm(forms.Form):
         return cleaned
 
 
-def build_field(variable: Variable) -> forms.Field:
+def build_variable_field(variable: Variable) -> forms.Field:
     """Return the form field of a variable: a text, or a choice of the allowed values."""
     default = "" if variable.default is None else to_text(variable.default)
     options: dict[str, Any] = {

@@ -96,7 +96,7 @@ def test_readiness_is_cached(client, with_heartbeat, monkeypatch, django_assert_
 def test_the_scheduler_writes_its_heartbeat(monkeypatch):
     monkeypatch.setattr(scheduler.connection, "close", lambda: None)
 
-    scheduler.write_heartbeat()
+    scheduler.write_scheduler_heartbeat()
 
     assert Heartbeat.age(Heartbeat.BEAT) < timedelta(seconds=5)
 

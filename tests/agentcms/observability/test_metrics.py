@@ -288,7 +288,7 @@ def test_spans_that_a_collector_does_not_take_are_counted(staff, settings, monke
     name, reasons = "agentcms_spans_dropped_total", ("queue_full", "export_failed", "stopped")
     before = {reason: read_metric(staff, name, reason=reason) for reason in reasons}
     settings.TRACES_ENDPOINT = endpoint
-    tracer_provider.get_provider()
+    tracer_provider.get_tracer_provider()
 
     with tracer_provider._processor._batch_processor._export_lock:  # the thread that exports waits
         for _ in range(8):

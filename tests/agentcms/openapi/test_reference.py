@@ -82,9 +82,9 @@ def test_every_route_parameter_and_field_is_described(route):
     fields = [*route.parameters, *(route.body.fields if route.body else [])]
     fields += [field for response in route.responses for field in response.fields]
 
-    assert route.description, "Describe it in agentcms/openapi/descriptions.py"
+    assert route.description, "Describe it in its section of agentcms/openapi"
     missing = [field.path for field in fields if not field.description]
-    assert missing == [], "Describe them in agentcms/openapi/descriptions.py or field_descriptions.py"
+    assert missing == [], "Describe them there or in agentcms/openapi/field_descriptions.py"
     assert [field.path for field in fields if not field.type] == []
 
 

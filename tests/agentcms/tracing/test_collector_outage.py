@@ -47,7 +47,7 @@ def end_spans(number):
 def test_a_full_queue_drops_and_counts_spans(gone_collector, dropped, monkeypatch):
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "5")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "5")
-    tracer_provider.get_provider()
+    tracer_provider.get_tracer_provider()
     with tracer_provider._processor._batch_processor._export_lock:  # the thread that exports waits
         end_spans(8)
 
@@ -55,7 +55,7 @@ def test_a_full_queue_drops_and_counts_spans(gone_collector, dropped, monkeypatc
 
 
 def test_the_queue_holds_2048_spans(gone_collector):
-    tracer_provider.get_provider()
+    tracer_provider.get_tracer_provider()
 
     assert tracer_provider._processor._batch_processor._queue.maxlen == 2048
 

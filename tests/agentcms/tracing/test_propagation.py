@@ -9,7 +9,7 @@ from agentcms.tracing import spans
 from agentcms.tracing.propagation import is_own_server
 from runs_app.providers.models import http_client
 from tests.tools_app.conftest import http_url  # noqa: F401  a fixture
-from tools_app.mcp.calls import call_tool
+from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
 from tools_app.mcp.table import server_from_row
@@ -79,7 +79,7 @@ def test_only_own_mcp_servers_get_it(collector, settings, http_url, hosts, is_se
     async def call():
         with spans.span("execute_tool trace"):
             try:
-                return spans.current_traceparent(), await call_tool(server, "trace", {}, CallerNames())
+                return spans.current_traceparent(), await call_mcp_tool(server, "trace", {}, CallerNames())
             finally:
                 await session_pool().close_all()
 

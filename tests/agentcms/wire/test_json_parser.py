@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agentcms.wire import json_parser
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import MAX_FAULTS, InvalidJSON, parse
-from agentcms.wire.validation import find_faults
+from agentcms.wire.validation import find_json_faults
 from tests.agentcms.wire.test_canonical import VALUES
 
 
@@ -23,7 +23,7 @@ def test_random_bytes_only_raise_invalid_value(data):
     data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
 
     with suppress(InvalidJSON):
-        assert list(find_faults(parse(data))) == []
+        assert list(find_json_faults(parse(data))) == []
 
 
 @pytest.mark.parametrize(

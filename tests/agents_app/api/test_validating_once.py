@@ -16,13 +16,13 @@ from versions_app.exchange.records import Record, import_record
 @pytest.fixture
 def validated_fields(monkeypatch):
     """Record the wire names of validated fields."""
-    names, find_faults = [], schema.find_faults
+    names, find_faults = [], schema.find_json_faults
 
     def note(value, path="", *args):
         names.append(path)
         return find_faults(value, path, *args)
 
-    monkeypatch.setattr(schema, "find_faults", note)
+    monkeypatch.setattr(schema, "find_json_faults", note)
     return names
 
 

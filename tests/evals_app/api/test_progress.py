@@ -7,7 +7,7 @@ from django.test import Client
 
 from evals_app.api import progress
 from evals_app.models import Experiment
-from runs_app.events.streams import slots
+from runs_app.events.streams import stream_slots
 from tests.api_client import Caller
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
@@ -38,7 +38,7 @@ def test_each_change_is_an_event_until_the_end(monkeypatch):
     last = events(rest)[0]
     assert (last["type"], last["status"], last["cancelled"]) == ("finished", "failed", True)
     assert rest[-1] == b"data: [DONE]\n\n"
-    assert slots.count_by_user.total() == 0
+    assert stream_slots.count_by_user.total() == 0
 
 
 def test_a_failed_experiment_says_why():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evals_app.compare.word_differences import EXCERPT_LENGTH, WordSpan, excerpt
+from evals_app.compare.word_differences import EXCERPT_LENGTH, WordSpan, excerpt_around_marks
 
 LONG = "word " * 200
 
@@ -18,4 +18,4 @@ LONG = "word " * 200
     ],
 )
 def test_the_marks_are_in_the_excerpt(spans, texts):
-    assert [span.text for span in excerpt(spans)] == texts
+    assert [span.text for span in excerpt_around_marks(spans)] == texts

@@ -433,9 +433,9 @@ def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent
     def run(number):
         return runner.run_claimed(str(queued[number].pk)).state
 
-    assert jobs.slots.take(Job.objects.create_claimed(WALK, {}))
+    assert jobs.experiment_slots.take(Job.objects.create_claimed(WALK, {}))
     while_taken = [run(number) for number in range(3)]
-    jobs.slots.free()
+    jobs.experiment_slots.free()
     out_of_turn = run(2)
     queued[0].discard()  # nothing waits for a job that is gone
     in_turn = [run(1), run(2)]
@@ -443,20 +443,20 @@ def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent
     assert (while_taken, out_of_turn, in_turn) == (["queued"] * 3, "queued", ["done"] * 2)
     assert [row.status for row in Experiment.objects.order_by("created_at")] == ["pending", "completed", "completed"]
     assert Job.objects.get(pk=queued[1].pk).attempts == 1
-    assert (jobs.slots.taken, jobs.slots.waiting) == (0, {})
+    assert (jobs.experiment_slots.taken, jobs.experiment_slots.waiting) == (0, {})
 
 
 def test_a_cancelled_experiment_ends_without_a_place(editor, agent, settings):
     settings.EXPERIMENTS_PER_WORKER = 1
     experiment = new_experiment(make_dataset("One"), editor, agent)
-    assert jobs.slots.take(Job.objects.create_claimed(WALK, {}))
+    assert jobs.experiment_slots.take(Job.objects.create_claimed(WALK, {}))
     request_cancel(experiment)
 
     work()
-    jobs.slots.free()
+    jobs.experiment_slots.free()
 
     experiment.refresh_from_db()
-    assert (experiment.status, jobs.slots.taken) == ("cancelled", 0)
+    assert (experiment.status, jobs.experiment_slots.taken) == ("cancelled", 0)
 
 
 def test_a_comparison_is_complete_after_a_version_was_deleted(editor, agent):

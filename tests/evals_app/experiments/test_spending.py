@@ -12,7 +12,7 @@ from pydantic_ai.usage import RequestUsage
 from agentcms.errors import Conflict
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.purging import purge_item
-from evals_app.experiments.direct.calls import insert_row, perform
+from evals_app.experiments.direct.calls import insert_call, perform
 from evals_app.experiments.direct.targets import find_callee
 from evals_app.experiments.ending import finish, set_end
 from evals_app.experiments.estimate import estimate_cost
@@ -302,7 +302,7 @@ def test_a_call_whose_result_comes_too_late_counts(judge, agent):
     dataset = make_dataset({"input": {"output": "Answer"}})
     experiment = new_experiment(dataset, editor, None, targetType="scorer", targetId="paid-judge")
     callee = find_callee("scorer", "paid-judge", "")
-    result = insert_row(experiment, dataset.item_versions.select_related("item").get(), 0)
+    result = insert_call(experiment, dataset.item_versions.select_related("item").get(), 0)
     end_early(experiment, Experiment.Status.CANCELLED, "Cancelled.")
 
     assert not perform(result, callee)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import registry, workflow
-from evals_app.experiments.direct.calls import insert_row, perform
+from evals_app.experiments.direct.calls import insert_call, perform
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running.walk import Walk, free_slots
 from evals_app.experiments.stopping import request_cancel
@@ -214,7 +214,7 @@ def test_a_call_that_is_open_at_the_end_of_a_slice_is_waited_for(editor, monkeyp
 def test_a_call_whose_process_died_is_made_again_and_the_dead_one_stores_nothing(editor):
     dataset = make_dataset({"input": TICKET})
     experiment = new_experiment(dataset, editor, **over("workflow", "triage-ticket"))
-    dead = insert_row(experiment, ItemVersion.objects.select_related("item").get(), 0)
+    dead = insert_call(experiment, ItemVersion.objects.select_related("item").get(), 0)
 
     work()
 
@@ -228,7 +228,7 @@ def test_calls_count_against_the_limit_of_experiments(editor, settings):
     experiment = new_experiment(make_dataset(*[{"input": TICKET}] * 5), editor, **over("workflow", "triage-ticket"))
     Experiment.objects.update(status="running")
     for version in ItemVersion.objects.all()[:2]:
-        insert_row(experiment, version, 0)
+        insert_call(experiment, version, 0)
 
     assert free_slots(experiment) == 1
 
@@ -282,7 +282,7 @@ def test_a_call_from_outside_whose_process_died_is_made_again_later(editor):
     experiment = new_experiment(
         make_dataset({"input": TICKET}), editor, **over("workflow", "triage-ticket", start=False)
     )
-    dead = insert_row(experiment, ItemVersion.objects.select_related("item").get(), 0)
+    dead = insert_call(experiment, ItemVersion.objects.select_related("item").get(), 0)
     experiment.results.update(started_at=timezone.now() - timedelta(minutes=11))
 
     assert run_item(experiment, str(dead.item_id), {}, editor).output["queue"] == "billing"

@@ -59,7 +59,7 @@ class TestVersions:
     def test_restoring_adds_a_version_with_the_old_configuration(self):
         row = change(create(), {"name": "Other"})
 
-        records.restore_version(row.pk, records.get_version(row, "1"), "ann")
+        records.add_restored_version(row.pk, records.get_scorer_version(row, "1"), "ann")
 
         row.refresh_from_db()
         assert (row.live.version_number, row.name, row.live.change_message) == (3, "Polite", "Restored v1")

@@ -8,8 +8,8 @@ from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from knowledge_app.documents.adding import add_content, add_text, delete_document
 from knowledge_app.indexing import embedding, limits
-from knowledge_app.indexing.handlers import UNEXPECTED_MESSAGE, slots
-from knowledge_app.indexing.jobs import INDEX_DOCUMENT, enqueue_indexing, enqueue_reindexing
+from knowledge_app.indexing.handlers import UNEXPECTED_MESSAGE, indexing_slots
+from knowledge_app.indexing.jobs import INDEX_DOCUMENT, enqueue_document_indexing, enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeIndex
 from knowledge_app.sent_vectors import upsert
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
@@ -49,7 +49,7 @@ def test_the_same_document_is_not_indexed_again(base, embedder):
 
     add_text(base, "Install", long_text(5))
     assert not Job.objects.filter(state="queued").exists()
-    enqueue_indexing(document)
+    enqueue_document_indexing(document)
     run_jobs()
 
     assert embedder.texts == []
@@ -328,28 +328,28 @@ def test_a_damaged_document_fails_with_a_reason(base):
 
 def test_documents_wait_for_a_place_in_the_worker(base):
     first, second = (add_text(base, name, "The port is eighty.") for name in ("One", "Two"))
-    assert slots.take(Job.objects.create_claimed(INDEX_DOCUMENT, {}))
+    assert indexing_slots.take(Job.objects.create_claimed(INDEX_DOCUMENT, {}))
 
     waiting = [run_claimed(str(document.job_id)).state for document in (first, second)]
-    slots.free()
+    indexing_slots.free()
     run_jobs()
 
     assert waiting == ["queued"] * 2
     assert [*base.documents.values_list("status", flat=True)] == ["ready"] * 2
-    assert (slots.taken, slots.waiting) == (0, {})
+    assert (indexing_slots.taken, indexing_slots.waiting) == (0, {})
 
 
 def test_documents_of_another_team_do_not_wait_for_all_of_one(base):
     own = [add_text(base, name, "The port is eighty.") for name in ("One", "Two", "Three")]
     other = add_text(make_base("other", owner="sales"), "Four", "The port is ninety.")
-    assert slots.take(Job.objects.create_claimed(INDEX_DOCUMENT, {}), "support")
+    assert indexing_slots.take(Job.objects.create_claimed(INDEX_DOCUMENT, {}), "support")
     for document in (*own, other):
         run_claimed(str(document.job_id))
-    slots.free("support")
+    indexing_slots.free("support")
 
     out_of_turn = run_claimed(str(own[0].job_id)).state
     in_turn = run_claimed(str(other.job_id)).state
     run_jobs()
 
     assert (out_of_turn, in_turn) == ("queued", "done")
-    assert (slots.taken, slots.waiting) == (0, {})
+    assert (indexing_slots.taken, indexing_slots.waiting) == (0, {})

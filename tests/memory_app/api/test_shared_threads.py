@@ -86,6 +86,6 @@ def test_one_of_two_runs_of_a_thread_begins(editor):
     (refused,) = (result for result in results if isinstance(result, ThreadActive))
     assert (refused.status, refused.code) == (409, "thread_active")
     assert str(run.pk) in refused.error
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
     wait_for_end(run)
     assert wait_for_end(start_run(agent, editor, "Again", thread="t", options={"maxSteps": 1}))

@@ -99,7 +99,7 @@ def test_cancelling_a_run_cancels_its_tasks_and_reports_nothing(tasks):
         config=ALL,
     )
     wait_until(lambda: BackgroundTask.objects.filter(status="running").exists(), 20)
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
     wait_for_end(run)
     (task,) = tasks.wait(run, "cancelled")
     tasks.open("a")

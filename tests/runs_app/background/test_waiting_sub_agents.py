@@ -182,7 +182,7 @@ def test_stopping_the_sub_agent_fails_its_task(start, tasks):
     observer = TaskObserver()
     observe(observer)
 
-    run_ends.cancel(task.child_run_id)
+    run_ends.cancel_run(task.child_run_id)
     (ended,) = tasks.wait(run, "failed")
 
     seen = observe(observer)

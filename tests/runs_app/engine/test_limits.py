@@ -31,7 +31,7 @@ def test_the_number_of_runs_per_user_is_limited(agent, settings):
     assert (answer.status_code, answer.body["code"], answer.headers["Retry-After"]) == (429, "too_many_runs", "2")
     assert answer.body["error"].startswith("You have reached the limit of 1 unfinished runs.")
     assert AgentRun.objects.count() == 1
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
     wait_for_end(run)
     assert wait_for_end(start_run(other, user)).status == "succeeded"
 

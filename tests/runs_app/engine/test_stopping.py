@@ -58,7 +58,7 @@ def test_a_cancelled_run_keeps_its_output(agent, editor):
 
 def test_generate_reports_that_its_run_was_cancelled(agent, editor):
     caller = Caller(api_key(editor))
-    run_ends.cancel(start_run(agent, editor, LONG, key="a").pk)
+    run_ends.cancel_run(start_run(agent, editor, LONG, key="a").pk)
 
     answer = caller.post("/api/agents/concierge/generate", {"messages": LONG}, Idempotency_Key="a")
 

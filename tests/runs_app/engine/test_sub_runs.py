@@ -140,7 +140,7 @@ def test_cancelling_a_run_cancels_its_sub_runs(editor):
     run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
 
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
 
     assert wait_for_end(run).status == "cancelled"
     assert wait_for_end(run.children.get()).status == "cancelled"
@@ -151,7 +151,7 @@ def test_cancelling_a_sub_run_lets_the_agent_answer(editor):
     run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
 
-    run_ends.cancel(run.children.get().pk)
+    run_ends.cancel_run(run.children.get().pk)
 
     assert wait_for_end(run).status == "succeeded"
     assert run.children.get().status == "cancelled"
@@ -178,7 +178,7 @@ def test_a_sub_run_is_cancelled_with_its_parent_before_it_starts(editor, monkeyp
     assert created.wait(30)
 
     task = get_engine().tasks[run.pk]  # the engine forgets it at its end
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
     wait_until(lambda: task.cancelling() or task.done(), 30)
     released.set()
 

@@ -26,7 +26,7 @@ def test_a_waiting_reader_holds_no_database_connection(run):
         if number == 5:
             break
 
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
 
 
 def test_a_reader_gets_all_events_before_its_process_stops(run, monkeypatch):
@@ -40,7 +40,7 @@ def test_a_reader_gets_all_events_before_its_process_stops(run, monkeypatch):
     assert [number for number, _ in read + rest] == list(range(1, len(read + rest) + 1))
     run.refresh_from_db()
     assert not run.is_finished
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
 
 
 def test_an_idle_stream_sends_heartbeats(run, monkeypatch):
@@ -49,7 +49,7 @@ def test_an_idle_stream_sends_heartbeats(run, monkeypatch):
     silent = next(batch for batch in streams.follow_events(run.pk) if batch == [])
 
     assert silent == []
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
 
 
 def test_the_stream_of_a_deleted_run_ends():

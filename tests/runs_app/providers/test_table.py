@@ -7,7 +7,7 @@ from agents_app.registry import Entry, Kind, registry
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import table
-from runs_app.providers.models import get_provider
+from runs_app.providers.models import get_model_provider
 
 pytestmark = pytest.mark.django_db
 
@@ -164,7 +164,7 @@ def test_registering_a_provider_without_models_is_an_error():
 )
 def test_an_unknown_model_is_an_error(choice, code, words):
     with pytest.raises(AgentBuildError) as refused:
-        get_provider(choice)
+        get_model_provider(choice)
 
     assert refused.value.code == code
     assert words in refused.value.message

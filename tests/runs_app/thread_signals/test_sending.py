@@ -143,7 +143,7 @@ def test_behaviours_while_a_run_is_active(send, agent, editor, thread):
     assert send("discarded", if_active=IfActive.DISCARD) == (run.pk, None)
     assert send("persisted", if_active=IfActive.PERSIST).run_id is None
 
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
     wait_until_idle(thread)
     assert [*signals().values_list("text", "seen_by")] == [("persisted", None)]
 
@@ -204,7 +204,7 @@ def test_a_signal_that_comes_before_the_end_is_written_wakes_the_next_run(send, 
     agent.edit({"model": SLOW})
     run = wait_for_text(start_in_thread(agent, editor, LONG))
     send("Still there?")
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
     wait_until_idle(thread)
 
     following = AgentRun.objects.exclude(pk=run.pk).get()
@@ -240,7 +240,7 @@ def test_a_run_that_several_signals_wake_is_given_each_once(send, agent, editor,
     agent.edit({"model": {"provider": "spy", "name": "model"}})
     for text in ("one", "two", "three"):
         send(text)
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
     wait_until_idle(thread)
 
     assert requests == [["one", "two", "three"]]
@@ -325,7 +325,7 @@ def test_a_signal_whose_run_cannot_be_started_says_why(send, agent, editor, thre
     send("Too late")
     with transaction.atomic():
         archive_locked(agent)
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
 
     wait_until_idle(thread)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentcms.observability.metrics import MCP_CALLS
-from tools_app.mcp.calls import call_tool
+from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
@@ -30,7 +30,7 @@ def call_all(server, *calls, caller=CallerNames()):  # noqa: B008  frozen
 
     async def run():
         results = await asyncio.gather(
-            *(call_tool(server, name, arguments, caller) for name, arguments in calls), return_exceptions=True
+            *(call_mcp_tool(server, name, arguments, caller) for name, arguments in calls), return_exceptions=True
         )
         await session_pool().close_all()
         return results
@@ -84,7 +84,7 @@ def test_a_server_that_accepts_connections_and_never_answers_times_out(http_serv
 
 def test_twenty_calls_at_once_share_one_connection(server):
     async def run():
-        calls = (call_tool(server, "repeat", {"text": str(n), "times": 2}, CallerNames()) for n in range(20))
+        calls = (call_mcp_tool(server, "repeat", {"text": str(n), "times": 2}, CallerNames()) for n in range(20))
         results = await asyncio.gather(*calls)
         count = len(session_pool().sessions)
         await session_pool().close_all()
@@ -125,8 +125,8 @@ def test_a_program_that_ends_during_a_call_fails_that_call_alone(program_server)
 
     async def run():
         with pytest.raises(McpError) as error:
-            await call_tool(server, "stop", {}, CallerNames())
-        again = await call_tool(server, "add", {"a": 1, "b": 2}, CallerNames())
+            await call_mcp_tool(server, "stop", {}, CallerNames())
+        again = await call_mcp_tool(server, "add", {"a": 1, "b": 2}, CallerNames())
         await session_pool().close_all()
         return str(error.value), again
 
@@ -144,7 +144,8 @@ def test_a_program_has_limits_and_ends_with_its_connection(program_server, comma
 
     async def run():
         limits, child = await asyncio.gather(
-            call_tool(server, "limits", {}, CallerNames()), call_tool(server, "leave_behind", {}, CallerNames())
+            call_mcp_tool(server, "limits", {}, CallerNames()),
+            call_mcp_tool(server, "leave_behind", {}, CallerNames()),
         )
         was_running = command == "boxed" or is_running(child)
         await session_pool().close_all()
@@ -171,13 +172,13 @@ def test_a_cancelled_call_is_cancelled_on_the_server_and_the_connection_stays(re
     server = server_from_row(request.getfixturevalue(name))
 
     async def run():
-        calling = asyncio.create_task(call_tool(server, "wait", {"seconds": 60}, CallerNames()))
-        while not (waiting := await call_tool(server, "calls", {}, CallerNames()))["waiting"]:
+        calling = asyncio.create_task(call_mcp_tool(server, "wait", {"seconds": 60}, CallerNames()))
+        while not (waiting := await call_mcp_tool(server, "calls", {}, CallerNames()))["waiting"]:
             await asyncio.sleep(0.01)
         calling.cancel()
         await asyncio.wait([calling])
         async with asyncio.timeout(20):
-            while (ended := await call_tool(server, "calls", {}, CallerNames()))["waiting"]:
+            while (ended := await call_mcp_tool(server, "calls", {}, CallerNames()))["waiting"]:
                 await asyncio.sleep(0.01)
         count = len(session_pool().sessions)
         await session_pool().close_all()
@@ -200,7 +201,7 @@ def test_headers_name_the_caller_and_each_caller_has_a_connection(http_server):
 
     async def run():
         callers = [CallerNames("ann", "support"), CallerNames("bob", "support"), CallerNames("ann", "support")]
-        results = await asyncio.gather(*(call_tool(server, "headers", {}, caller) for caller in callers))
+        results = await asyncio.gather(*(call_mcp_tool(server, "headers", {}, caller) for caller in callers))
         count = len(session_pool().sessions)
         await session_pool().close_all()
         return results, count

@@ -18,7 +18,7 @@ from tests.factories import AgentFactory, api_key, member
 from tests.mcp_servers.hostile import ATTACKS, METHODS, TOOL, serve_over_http
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tools_app.mcp.accepted_definitions import Listing, parse_listing
-from tools_app.mcp.calls import call_tool, connection_error, list_tools
+from tools_app.mcp.calls import call_mcp_tool, connection_error, list_tools
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import store_listing
@@ -52,7 +52,7 @@ def attack_all(names, row_of):
     async def attempt(name):
         server = server_from_row(row_of(name))
         if name.startswith("call-"):
-            return await call_tool(server, "echo", {}, CallerNames())
+            return await call_mcp_tool(server, "echo", {}, CallerNames())
         return await list_tools(server)
 
     async def run():
@@ -135,7 +135,7 @@ def test_a_server_that_floods_us_with_requests_prolongs_no_call(hostile_url, loo
     async def run():
         started = time.monotonic()
         with pytest.raises(McpError, match=LATE):
-            await call_tool(server_from_row(row), "echo", {}, CallerNames())
+            await call_mcp_tool(server_from_row(row), "echo", {}, CallerNames())
         seconds = time.monotonic() - started
         await session_pool().close_all()
         return seconds

@@ -24,7 +24,7 @@ from tools_app.mcp.listing import (
     LISTINGS_PER_WORKER,
     accept_definition,
     enqueue_listing,
-    slots,
+    listing_slots,
     store_listing,
 )
 from tools_app.mcp.table import ServerReader, server_from_row, server_table
@@ -213,7 +213,7 @@ def test_lists_of_servers_do_not_read_the_definitions(http_server, program_serve
 
 def test_servers_that_do_not_answer_leave_threads_to_other_jobs(http_server):
     jobs = [Job.objects.create_claimed(LIST_TOOLS, {}) for _ in range(LISTINGS_PER_WORKER)]
-    assert all(slots.take(job) for job in jobs)
+    assert all(listing_slots.take(job) for job in jobs)
     try:
         waiting = run_claimed(str(enqueue_listing(http_server).pk))
         waiting.refresh_from_db()
@@ -221,7 +221,7 @@ def test_servers_that_do_not_answer_leave_threads_to_other_jobs(http_server):
         assert waiting.state == Job.State.QUEUED
     finally:
         for _ in jobs:
-            slots.free()
+            listing_slots.free()
     assert run_claimed(str(waiting.pk)).state == Job.State.DONE
 
 

@@ -85,7 +85,7 @@ def test_a_cancelled_run_cancels_its_call_on_the_server(idle_engine, http_server
     run = start_run(agent_with({"office": {}}), member("editor"), "office_wait 60")
     wait_until(lambda: calls()["waiting"], 60, "the call")
 
-    run_ends.cancel(run.pk)
+    run_ends.cancel_run(run.pk)
 
     assert wait_for_end(run).status == run.Status.CANCELLED
     wait_until(lambda: calls() == {"waiting": 0, "cancelled": before + 1}, 30, "the end of the call")

@@ -14,7 +14,7 @@ from tests.npm import install
 from tests.served import free_port
 from tests.tools_app.conftest import wait_for
 from tests.tools_app.mcp.test_calls import call_all
-from tools_app.mcp.calls import call_tool, list_tools
+from tools_app.mcp.calls import call_mcp_tool, list_tools
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
@@ -86,9 +86,9 @@ def test_a_slow_call_times_out_and_twenty_others_share_the_connection(server):
 
     async def run():
         slow = asyncio.create_task(
-            call_tool(server, "trigger-long-running-operation", {"duration": 60, "steps": 2}, CallerNames())
+            call_mcp_tool(server, "trigger-long-running-operation", {"duration": 60, "steps": 2}, CallerNames())
         )
-        calls = (call_tool(server, "get-sum", {"a": n, "b": 1}, CallerNames()) for n in range(20))
+        calls = (call_mcp_tool(server, "get-sum", {"a": n, "b": 1}, CallerNames()) for n in range(20))
         results = await asyncio.gather(*calls)
         count = len(session_pool().sessions)
         await asyncio.wait([slow])

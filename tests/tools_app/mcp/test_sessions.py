@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 from tools_app.mcp import sessions
-from tools_app.mcp.calls import call_tool
+from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
 from tools_app.mcp.table import server_from_row
@@ -29,7 +29,7 @@ async def until(condition, seconds=60):
 
 
 async def add(server, caller):
-    return await call_tool(server, "add", {"a": 1, "b": 1}, caller)
+    return await call_mcp_tool(server, "add", {"a": 1, "b": 1}, caller)
 
 
 def users():
@@ -54,7 +54,7 @@ def test_a_call_waits_while_all_connections_are_in_use(server, monkeypatch):
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 1)
 
     async def run():
-        busy = asyncio.ensure_future(call_tool(server, "wait", {"seconds": 60}, ANN))
+        busy = asyncio.ensure_future(call_mcp_tool(server, "wait", {"seconds": 60}, ANN))
         await until(lambda: any(session.is_open for session in session_pool().sessions.values()))
         waiting = asyncio.ensure_future(add(server, BOB))
         await asyncio.wait([waiting], timeout=0.3)
@@ -74,7 +74,7 @@ def test_a_team_whose_servers_are_slow_leaves_connections_to_others(server, monk
     slow, other = (dataclasses.replace(server, owner_id=owner) for owner in ("support", "legal"))
 
     async def run():
-        calls = [call_tool(slow, "wait", {"seconds": 60}, CallerNames(name)) for name in ("ann", "bob", "cleo")]
+        calls = [call_mcp_tool(slow, "wait", {"seconds": 60}, CallerNames(name)) for name in ("ann", "bob", "cleo")]
         busy = [asyncio.ensure_future(call) for call in calls]
         await until(lambda: sum(session.is_open for session in session_pool().sessions.values()) == 2)
         result, seen = await add(other, CallerNames("dora")), users()

@@ -8,7 +8,7 @@ from http.server import ThreadingHTTPServer
 import pytest
 
 from tests.mcp_servers.hostile import CHOSEN, Handler, serve_over_http
-from tools_app.mcp.calls import call_tool
+from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
@@ -38,7 +38,7 @@ def call(hostile, *rounds):
 
     async def attempt(choice):
         try:
-            return await call_tool(server, "echo", choice, CallerNames())
+            return await call_mcp_tool(server, "echo", choice, CallerNames())
         except McpError as error:
             return str(error)
 
@@ -128,10 +128,10 @@ def test_a_server_that_ends_its_streams_is_asked_for_one_a_second_and_writes_not
 
         async def run():
             server = server_from_row(row)
-            first = await call_tool(server, "echo", {}, CallerNames())
+            first = await call_mcp_tool(server, "echo", {}, CallerNames())
             restless.is_restless = True
             with pytest.raises(McpError) as error:
-                await call_tool(server, "echo", {}, CallerNames())
+                await call_mcp_tool(server, "echo", {}, CallerNames())
             await session_pool().close_all()
             return first, str(error.value)
 

@@ -8,7 +8,7 @@ from tests.api_client import Caller, agent_path
 from tests.concurrently import run_concurrently
 from tests.exchange import EXPORT, export, run_job
 from tests.factories import MembershipFactory, api_key, member
-from versions_app.exchange.export_job import start_export
+from versions_app.exchange.export_job import start_agent_export
 
 
 def test_an_export_is_answered_with_the_last_one_if_nothing_changed(api):
@@ -70,11 +70,11 @@ def test_an_export_of_other_agents_is_a_new_one(api):
     user = User.objects.get(username="penny")
     all_agents = export(api)[1]
 
-    some, same, other = (start_export(user, chosen) for chosen in (["a"], ["a", "a"], ["b"]))
+    some, same, other = (start_agent_export(user, chosen) for chosen in (["a"], ["a", "a"], ["b"]))
 
     assert len({str(some.pk), str(other.pk), all_agents["id"]}) == 3
     assert same == some
-    assert str(start_export(user, ["b", "a"]).pk) == all_agents["id"]
+    assert str(start_agent_export(user, ["b", "a"]).pk) == all_agents["id"]
 
 
 def test_another_user_gets_an_own_export(api, viewer):

@@ -33,7 +33,7 @@ def write(table, agent, **columns):
     with connection.cursor() as cursor:
         for column, value in columns.items():
             cursor.execute(f"UPDATE {table} SET {column} = %s WHERE {key} = %s", [value, agent.pk])
-    triggers.install("default")
+    triggers.install_trigger("default")
 
 
 def drop_trigger():
@@ -184,7 +184,7 @@ def test_a_missing_trigger_is_created():
 
     assert kinds(check()) == {"trigger"}
     assert check(repair=True)["repaired"] == 1
-    assert triggers.is_installed()
+    assert triggers.is_trigger_installed()
 
 
 def test_an_agent_without_versions_gets_its_first(agent):

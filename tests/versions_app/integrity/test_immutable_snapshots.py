@@ -88,17 +88,17 @@ def test_saving_an_unchanged_version_is_allowed(version):
 
 
 def test_the_migrations_create_the_trigger():
-    assert triggers.is_installed()
+    assert triggers.is_trigger_installed()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_migrating_again_restores_a_missing_trigger(version):
     drop_trigger()
-    assert not triggers.is_installed()
+    assert not triggers.is_trigger_installed()
 
     call_command("migrate", verbosity=0)
 
-    assert triggers.is_installed()
+    assert triggers.is_trigger_installed()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -26,8 +26,8 @@ from tools_app.acp.permissions import (
     CANNOT_ASK_MESSAGE,
     READ_KINDS,
     PermissionAnswer,
+    PermissionPolicy,
     PermissionRequest,
-    Policy,
     allows,
     write_request,
 )
@@ -44,7 +44,7 @@ REJECTED_MESSAGE = "The write was not allowed."
 REFUSED_CODE = -32000
 
 
-def refuse(message: str) -> NoReturn:
+def raise_request_error(message: str) -> NoReturn:
     """Raise the error that the agent gets."""
     raise RequestError(REFUSED_CODE, message)
 
@@ -58,7 +58,7 @@ class WorkspaceClient:
 
     def require_turn(self) -> PromptTurn:
         if self.turn is None or not self.turn.is_active:
-            refuse(OVER_MESSAGE)
+            raise_request_error(OVER_MESSAGE)
         return self.turn
 
     # --- Files
@@ -70,7 +70,7 @@ class WorkspaceClient:
         try:
             text = await run_blocking(self.workspace.read, path)
         except PathRefused as error:
-            refuse(str(error))
+            raise_request_error(str(error))
         if line is not None or limit is not None:
             start = max((line or 1) - 1, 0)
             lines = text.splitlines(keepends=True)[start:]
@@ -82,10 +82,10 @@ class WorkspaceClient:
         try:
             path = "/".join(self.workspace.split(path))
             if not self.may_write(turn, path, content):
-                refuse(REJECTED_MESSAGE)
+                raise_request_error(REJECTED_MESSAGE)
             await run_blocking(self.workspace.write, path, content)
         except PathRefused as error:
-            refuse(str(error))
+            raise_request_error(str(error))
         turn.add_activity("acp-file", path=path, action="write")
         return WriteTextFileResponse()
 
@@ -124,7 +124,10 @@ class WorkspaceClient:
         if option_id is None:
             turn.ask(request)
             return ""
-        is_unasked = turn.decisions.policy in (Policy.ASK, Policy.ALLOW_READS) and not turn.decisions.can_ask
+        is_unasked = (
+            turn.decisions.policy in (PermissionPolicy.ASK, PermissionPolicy.ALLOW_READS)
+            and not turn.decisions.can_ask
+        )
         is_rejected = not allows(request, option_id)
         reason = CANNOT_ASK_MESSAGE if is_unasked and is_rejected else ""
         turn.add_activity("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)

@@ -14,7 +14,7 @@ from acp.schema import Usage
 from runs_app.engine.thread_pools import run_blocking, run_db
 from tools_app.acp.call_signal import acp_prompted
 from tools_app.acp.errors import AcpError, AgentEnded
-from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_answers
+from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_permission_answers
 from tools_app.acp.sessions import WorkPlace, agent_pool
 from tools_app.acp.table import AcpRecord, acp_table
 from tools_app.acp.turn import PromptTurn, Update
@@ -75,7 +75,7 @@ class Prompt:
         return PromptResult(usage=response.usage, stop_reason=response.stop_reason)
 
     def load_decisions(self, record: AcpRecord) -> Decisions:
-        answers = load_answers(self.place.run_id, self.call_id)
+        answers = load_permission_answers(self.place.run_id, self.call_id)
         always = load_always(record.pk, self.place.owner_id, self.place.thread_id)
         return Decisions(record.permissions, self.can_ask, answers, always)
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.plural import pluralize
-from versions_app.integrity.check import CATCH_UP_MESSAGE, reindex
+from versions_app.integrity.check import CATCH_UP_MESSAGE, reindex_agent
 from versions_app.models import AgentVersion
 
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
             for agent in Agent.objects.with_versions().prefetch_related("index").order_by("pk").iterator(500):
                 with suppress(Agent.DoesNotExist):  # deleted in the meantime
                     counts["recorded"] += AgentVersion.objects.record(agent) is not None
-                    counts["indexed"] += reindex(agent)
+                    counts["indexed"] += reindex_agent(agent)
         self.stdout.write(f"Recorded {pluralize(counts['recorded'], 'version')}.")
         if counts["indexed"]:
             self.stdout.write(f"Reindexed {pluralize(counts['indexed'], 'agent')}.")
