@@ -99,7 +99,7 @@ OTHERS = {
             "api-decline-network-tool-call",
             "api-resume-network",
         ),
-        "../runs_app/api/test_decisions.py",
+        "../runs_app/api/decisions/test_refusals.py",
     ),
     **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "../../memory_app/api/test_wall.py"),
     **dict.fromkeys((pattern.name for pattern in evals_urlpatterns), "../../evals_app/api/test_datasets.py"),

@@ -5,7 +5,7 @@ import uuid
 
 from playwright.sync_api import expect
 
-from tests.browser.agents.test_editor import append_text, publish
+from tests.browser.agents.editor_page import append_text, publish
 from tests.browser.conftest import live_number
 
 

@@ -4,7 +4,7 @@ import uuid
 
 from playwright.sync_api import expect
 
-from tests.browser.agents.test_editor import append_text, instructions, stored
+from tests.browser.agents.editor_page import append_text, instructions, stored
 from tests.browser.site.test_busy import delay
 
 

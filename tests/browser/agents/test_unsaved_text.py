@@ -1,0 +1,74 @@
+"""Text of the editor that was not saved, and is offered again."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.agents.editor_page import append_text, instructions, open_section, stored
+from tests.served import PASSWORD
+
+
+def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Not saved yet.")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    page.close()
+
+    visitor.page = visitor.open()
+    page = visitor.goto(f"/agents/{fresh}")
+    banner = page.locator("[data-recovery]")
+    expect(banner).to_have_text(re.compile(r"Unsaved changes from \d\d:\d\d( [AP]M)?\."))
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")  # as after a reload of a page that was scrolled
+    expect(banner).to_be_in_viewport()
+    page.get_by_role("button", name="Restore").click()
+
+    expect(instructions(page)).to_contain_text("Not saved yet.")
+
+
+def test_unsaved_text_outlives_an_expired_session(visit, fresh, api):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Kept.")
+    visitor.context.clear_cookies(name="sessionid")
+    page.keyboard.press("Control+s")
+
+    expect(page.locator(".toast-fault")).to_contain_text("Your text is stored")
+    with visitor.context.expect_page() as opened:
+        page.get_by_role("link", name="Sign in in a new tab").click()
+    tab = opened.value
+    tab.fill("[name=username]", "publisher")
+    tab.fill("[name=password]", PASSWORD)
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(lambda url: "/sign-in" not in url)
+    page.bring_to_front()
+    page.get_by_role("button", name="Save draft").click()
+
+    expect(page.locator("#agent-title")).to_contain_text("Draft ahead by 1")
+    assert stored(api, fresh)["instructions"].endswith("Kept.")
+
+
+def test_rows_of_unsaved_changes_are_restored(visit, fresh, api):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    open_section(page, "metadata")
+    page.get_by_role("button", name="Add a row").click()
+    page.keyboard.type("floor")
+    page.locator("[name=metadata-row-kind]").select_option("number")
+    page.locator("[name=metadata-row-value]").fill("4")
+    open_section(page, "processors")
+    page.locator("#input_processors-picker summary").click()
+    page.locator("#input_processors-options [data-option=mask-email]").click()
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    page.close()
+
+    visitor.page = visitor.open()
+    page = visitor.goto(f"/agents/{fresh}")
+    page.get_by_role("button", name="Restore").click()
+    expect(page.locator("#input_processors-picker [data-row]")).to_have_count(1)
+    expect(page.locator("[name=metadata-row-name]")).to_have_value("floor")
+    page.keyboard.press("Control+s")
+
+    expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
+    assert stored(api, fresh)["metadata"] == {"floor": 4}
+    assert stored(api, fresh)["inputProcessors"] == [{"key": "mask-email"}]
