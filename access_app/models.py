@@ -48,7 +48,7 @@ def validate_key_resource(value: str) -> None:
         )
 
 
-def validate_key_context(value: Any) -> None:
+def validate_key_context(value: object) -> None:
     """Raise ValidationError unless a value is an object of facts about a caller, or None."""
     if not isinstance(value, dict | None):
         raise ValidationError('The context must be a JSON object, such as {"plan": "pro"}.', code="invalid_context")

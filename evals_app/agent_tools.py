@@ -8,7 +8,7 @@ from typing import Any
 from agents_app.registry import scorer
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: object) -> str:
     return " ".join(str(value).split()).casefold()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 from uuid import UUID
 
 from django.dispatch import receiver
@@ -15,12 +14,12 @@ from runs_app.privacy.personal_data import resource_forgotten, runs_forgotten
 
 
 @receiver(runs_forgotten, sender=AgentRun)
-def redact_copies(run_ids: Collection[UUID], **kwargs: Any) -> None:
+def redact_copies(run_ids: Collection[UUID], **kwargs: object) -> None:
     """Redact what datasets and experiments have of runs whose data is deleted on request."""
     redact_copies_of_runs(run_ids)
 
 
 @receiver(resource_forgotten, sender=Resource)
-def redact_copies_of_deleted_runs(digest: str, **kwargs: Any) -> None:
+def redact_copies_of_deleted_runs(digest: str, **kwargs: object) -> None:
     """Redact what datasets and experiments have of runs of a forgotten resource that were deleted earlier."""
     redact_copies_of_resource(digest)

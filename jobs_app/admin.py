@@ -164,7 +164,7 @@ def readable_content(row: ReportRow) -> dict[str, str]:
     return {"id": row.content.get("id", ""), "notes": row.content.get("reason", "") or warnings}
 
 
-def render_job_result(result: Any) -> SafeString:
+def render_job_result(result: object) -> SafeString:
     """Return a result as HTML: an object as a list, anything else as JSON."""
     if not isinstance(result, dict):
         return render_json(result)
@@ -172,7 +172,7 @@ def render_job_result(result: Any) -> SafeString:
     return format_html('<dl class="facts">{}</dl>', format_html_join("", "<dt>{}</dt><dd>{}</dd>", items))
 
 
-def render_value(value: Any) -> SafeString:
+def render_value(value: object) -> SafeString:
     """Return a value of a result as HTML: records as a table, a file as a link."""
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         return render_table(value)
@@ -197,7 +197,7 @@ def render_table(records: list[dict[str, Any]]) -> SafeString:
     return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, note)
 
 
-def render_json(value: Any) -> SafeString:
+def render_json(value: object) -> SafeString:
     return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False))
 
 

@@ -161,8 +161,8 @@ class Job(models.Model):
         *,
         done: int,
         total: int | None = None,
-        cursor: Any = None,
-        result: Any = None,
+        cursor: object = None,
+        result: object = None,
         report_size: int | None = None,
     ) -> None:
         """Store the progress and renew the lease. Raises LeaseLost if another worker took over."""
@@ -172,7 +172,7 @@ class Job(models.Model):
             **{key: value for key, value in progress.items() if value is not None},
         )
 
-    def finish(self, result: Any) -> None:
+    def finish(self, result: object) -> None:
         """Store the result and mark the job as done."""
         self._write(state=self.State.DONE, result=result, finished_at=timezone.now(), lease_until=None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from django.db import transaction
 from django.db.models.signals import post_delete
@@ -14,6 +13,6 @@ from jobs_app.models import JobFile
 
 
 @receiver(post_delete, sender=JobFile)
-def delete_stored_file(instance: JobFile, **kwargs: Any) -> None:
+def delete_stored_file(instance: JobFile, **kwargs: object) -> None:
     """Delete the file of a deleted row. If the storage is unavailable, the nightly clean-up deletes it."""
     transaction.on_commit(partial(file_storage().delete, instance.name), robust=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
@@ -13,13 +11,13 @@ from knowledge_app.tool.table import base_table
 
 
 @receiver([post_save, post_delete], sender=KnowledgeBase)
-def invalidate_bases(**kwargs: Any) -> None:
+def invalidate_bases(**kwargs: object) -> None:
     """Apply a change of knowledge bases in this process at once. Other processes apply it within a second."""
     base_table.invalidate()
 
 
 @receiver(post_delete, sender=KnowledgeIndex)
-def drop_hnsw_index(instance: KnowledgeIndex, **kwargs: Any) -> None:
+def drop_hnsw_index(instance: KnowledgeIndex, **kwargs: object) -> None:
     """Let a worker drop the HNSW index of a deleted knowledge index."""
     if instance.has_ann_index:
         enqueue_refresh()

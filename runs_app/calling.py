@@ -30,7 +30,7 @@ MAX_PROGRESS_TEXT = 500  # characters
 class CallSuspended(Exception):
     """The tool waits for a person, who reads the payload."""
 
-    def __init__(self, payload: Any, resume_schema: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, payload: object, resume_schema: Mapping[str, Any] | None = None) -> None:
         super().__init__("The tool waits for a person.")
         self.payload = payload
         self.resume_schema = resume_schema
@@ -54,7 +54,7 @@ class ToolCall:
             progress = {"done": done, "total": total, "text": text[:MAX_PROGRESS_TEXT]}
             self.report({name: value for name, value in progress.items() if value not in (None, "")})
 
-    def suspend(self, payload: Any = None, *, resume_schema: Mapping[str, Any] | None = None) -> NoReturn:
+    def suspend(self, payload: object = None, *, resume_schema: Mapping[str, Any] | None = None) -> NoReturn:
         """Let the call wait for data from a person, who reads the payload. The run holds no process meanwhile.
 
         `resume_schema` is the JSON Schema of the data, if it is not that of the tool. Raise CallSuspended, which the

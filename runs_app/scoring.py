@@ -90,7 +90,7 @@ def compute_score(run: AgentRun, key: str) -> dict[str, Any]:
         return {"error": to_storable_json(f"{type(error).__name__}: {error}"[:2000])}
 
 
-def score_columns(value: Any) -> dict[str, Any]:
+def score_columns(value: object) -> dict[str, Any]:
     """Return the columns for what a scorer returned: a number, or an object with score, reason, details and more.
 
     Models and functions may say what a database refuses, such as a NUL. Raise ValueError for NaN and infinity.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -23,31 +22,31 @@ __all__ = ["approval_decided", "approval_requested"]
 
 
 @receiver([post_save, post_delete], sender=ModelProvider)
-def invalidate_providers(**kwargs: Any) -> None:
+def invalidate_providers(**kwargs: object) -> None:
     """Apply a change of providers in this process at once. Other processes apply it within a second."""
     table.invalidate()
 
 
 @receiver(approval_requested)
-def send_webhook_of_request(call: PendingCall, **kwargs: Any) -> None:
+def send_webhook_of_request(call: PendingCall, **kwargs: object) -> None:
     """Tell the webhook that a call waits for people."""
     enqueue_webhook(REQUESTED_EVENT, call)
 
 
 @receiver(approval_decided)
-def send_webhook_of_decision(call: PendingCall, **kwargs: Any) -> None:
+def send_webhook_of_decision(call: PendingCall, **kwargs: object) -> None:
     """Tell the webhook how a call was decided."""
     enqueue_webhook(DECIDED_EVENT, call)
 
 
 @receiver(run_ending)
-def wake_next_run(run_id: UUID, status: str, error: str, **kwargs: Any) -> None:
+def wake_next_run(run_id: UUID, status: str, error: str, **kwargs: object) -> None:
     """Start the next run of a thread for which signals wait."""
     follow_run(run_id, status=status, error=error)
 
 
 @receiver(run_ended)
-def settle_background_tasks(status: str, run_id: UUID, parent_id: UUID | None, **kwargs: Any) -> None:
+def settle_background_tasks(status: str, run_id: UUID, parent_id: UUID | None, **kwargs: object) -> None:
     """Cancel the background tasks of a cancelled run, and continue the one that waits for this child run."""
     if status == AgentRun.Status.CANCELLED:
         cancel_tasks_of_run(run_id)
@@ -56,7 +55,7 @@ def settle_background_tasks(status: str, run_id: UUID, parent_id: UUID | None, *
 
 
 @receiver(pre_delete, sender=Agent)
-def lock_unfinished_runs(instance: Agent, **kwargs: Any) -> None:
+def lock_unfinished_runs(instance: Agent, **kwargs: object) -> None:
     """Lock the unfinished runs of an agent, so that no process adds events while they are deleted with it.
 
     Nobody can decide their calls any more, and runs that wait for them continue. These are locked with them, in order.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
@@ -16,18 +14,18 @@ from tools_app.models import AcpAgent, McpServer
 
 
 @receiver([post_save, post_delete], sender=McpServer)
-def invalidate_servers(**kwargs: Any) -> None:
+def invalidate_servers(**kwargs: object) -> None:
     """Apply a change of servers in this process at once. Other processes apply it within a second."""
     server_table.invalidate()
 
 
 @receiver([post_save, post_delete], sender=AcpAgent)
-def invalidate_acp_agents(**kwargs: Any) -> None:
+def invalidate_acp_agents(**kwargs: object) -> None:
     """Apply a change of ACP agents in this process at once. Other processes apply it within a second."""
     acp_table.invalidate()
 
 
 @receiver(approval_decided, sender=PendingCall)
-def remember_permission(call: PendingCall, **kwargs: Any) -> None:
+def remember_permission(call: PendingCall, **kwargs: object) -> None:
     """Keep the answer to a request of an ACP agent for the whole conversation, if a person chose so."""
     remember_always(call)

@@ -15,8 +15,6 @@ A fixture brings its own versions and sends none of our signals.
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
@@ -30,19 +28,19 @@ from versions_app.retention import prune_in_batch
 
 
 @receiver(agent_saving)
-def record_version(write: AgentWrite, **kwargs: Any) -> None:
+def record_version(write: AgentWrite, **kwargs: object) -> None:
     """Record a saved configuration as a version if it differs from the head."""
     AgentVersion.objects.record_in_write(write)
 
 
 @receiver(version_saving)
-def prune_surplus(write: AgentWrite, **kwargs: Any) -> None:
+def prune_surplus(write: AgentWrite, **kwargs: object) -> None:
     """Prune the oldest versions of an agent that may have more than the limit."""
     if write.row.last_version_number > settings.AGENT_VERSION_LIMIT:  # numbers are never reused
         prune_in_batch(write.row.pk, write)
 
 
 @receiver(pre_delete, sender=Agent)
-def keep_deleted_agent(instance: Agent, **kwargs: Any) -> None:
+def keep_deleted_agent(instance: Agent, **kwargs: object) -> None:
     """Put an agent in the trash, however it is deleted."""
     trash.keep_record(instance)

@@ -46,7 +46,7 @@ class AgentIDTaken(RestoreRefused):
 class ExactEncoder(DjangoJSONEncoder):
     """An encoder that keeps microseconds, which Django's drops."""
 
-    def default(self, value: Any) -> Any:
+    def default(self, value: object) -> Any:
         return value.isoformat() if isinstance(value, datetime) else super().default(value)
 
 

@@ -86,7 +86,7 @@ class TeamManagersMixin:
         return deleted, counts, lacking, protected
 
     @transaction.atomic
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
         """Display the list or run an action, in one transaction with its checks."""
         response: HttpResponse = super().changelist_view(request, extra_context)  # type: ignore[misc]
         return response
@@ -132,7 +132,7 @@ class MembershipAdmin(LockedChangeMixin, MembershipAccessMixin, TeamManagersMixi
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         return () if obj is None else ("user",)
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_foreignkey(self, db_field: object, request: HttpRequest, **kwargs: object) -> Any:
         """Return a field for the username: the select with search has no name for screen readers."""
         return forms.ModelChoiceField(
             User.objects.all(),

@@ -24,7 +24,7 @@ class FactsField(ParsedJSONField):
         defaults: dict[str, Any] = {"required": False, "label": "Facts about the caller"}
         super().__init__(**{**defaults, "error_messages": {"invalid": INVALID_JSON}, **options})
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         if not isinstance(value, str) or value.lstrip().startswith(("{", "[")):
             return super().to_python(value)
         facts: dict[str, Any] = {}
@@ -39,7 +39,7 @@ class FactsField(ParsedJSONField):
             facts[name] = parse_fact(text)
         return facts or None
 
-    def validate(self, value: Any) -> None:
+    def validate(self, value: object) -> None:
         """Reject what the database cannot store, such as a NUL character."""
         super().validate(value)
         if faults := [*find_json_faults(value, "")]:

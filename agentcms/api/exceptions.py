@@ -63,7 +63,7 @@ def _from_drf_validation_error(exception: drf.ValidationError) -> ApiError:
     return BadRequest("request body", _flatten_details(exception.detail, ""))
 
 
-def _flatten_details(detail: Any, path: str) -> Iterator[tuple[str, str]]:
+def _flatten_details(detail: object, path: str) -> Iterator[tuple[str, str]]:
     """Yield the nested error details of DRF as issues with wire paths."""
     if isinstance(detail, dict):
         for key, value in detail.items():

@@ -68,7 +68,7 @@ def in_parts(keys: Sequence[LargeKey]) -> Iterator[list[LargeKey]]:
         yield [*keys[start : start + ROWS_PER_READ]]
 
 
-def text_length(value: Any) -> int:
+def text_length(value: object) -> int:
     """Return the number of characters of the texts in a JSON value."""
     length, waiting = 0, [value]
     while waiting:

@@ -24,7 +24,7 @@ class PreEncodedJSON:
     content: bytes
 
 
-def encode_json(data: Any) -> bytes:
+def encode_json(data: object) -> bytes:
     """Return compact JSON in UTF-8. A lone surrogate, which only an error can quote, is written as an escape."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_encode_value)
     return text.encode("utf-8", "backslashreplace")
@@ -46,7 +46,7 @@ class JSONRenderer(BaseRenderer):
     charset = None
 
     def render(
-        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+        self, data: object, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         if isinstance(data, PreEncodedJSON):
             return data.content

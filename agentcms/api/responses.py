@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpResponse
 
 from agentcms.api.renderers import encode_json
@@ -18,5 +16,5 @@ def json_text_response(text: str, status: int = 200, etag: str = "") -> HttpResp
     return response
 
 
-def json_response(data: Any, status: int = 200) -> HttpResponse:
+def json_response(data: object, status: int = 200) -> HttpResponse:
     return HttpResponse(encode_json(data), "application/json", status)

@@ -61,5 +61,5 @@ class ApiNotFoundView(JSONView):
     throttle_classes = ()
     schema = None
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         raise NotFound()

@@ -27,7 +27,7 @@ class AddIndexWithoutLock(AddIndexConcurrently):
 class RemoveIndexWithoutLock(RemoveIndexConcurrently):
     """Remove an index `CONCURRENTLY` on PostgreSQL, and as usual on SQLite. Its migration is not atomic."""
 
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_forwards(self, app_label: str, schema_editor: object, from_state: object, to_state: object) -> None:
         drop_index(schema_editor, self.name)
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
@@ -61,7 +61,7 @@ class MoveColumnsToEnd(ModelOperation):
         if schema_editor.connection.vendor == "sqlite":
             schema_editor._remake_table(model)
 
-    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_backwards(self, app_label: str, schema_editor: object, from_state: object, to_state: object) -> None:
         self.database_forwards(app_label, schema_editor, from_state, to_state)
 
     def describe(self) -> str:

@@ -95,7 +95,7 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter[Any]]:
     return {item.name: _parameter_for(hints[item.name]) for item in keywords}
 
 
-def _parameter_for(hint: Any) -> Parameter[Any]:
+def _parameter_for(hint: object) -> Parameter[Any]:
     known = [item for item in getattr(hint, "__metadata__", ()) if isinstance(item, Parameter)]
     if not known and hint not in PARAMETERS:
         raise TypeError(f"A compiled query takes no {hint}. Annotate the type with a Parameter.")

@@ -61,7 +61,7 @@ class WriteBatch:
 
         return self._add(_insert_sql(model, names), _values(model, names, vars(instance)), finish)
 
-    def update(self, model: Model, column: str, key: Any, values: Values, then: CountHandler = _ignore) -> Self:
+    def update(self, model: Model, column: str, key: object, values: Values, then: CountHandler = _ignore) -> Self:
         """Add an update of the rows whose column has this key. Sends no signals.
 
         `values` are by attribute name. `then` is called with the number of updated rows.

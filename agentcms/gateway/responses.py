@@ -33,7 +33,7 @@ class StartResponse:
         self.status = 500
         self.headers: Headers = []
 
-    def __call__(self, status: str, headers: Headers, exc_info: Any = None) -> None:
+    def __call__(self, status: str, headers: Headers, exc_info: object = None) -> None:
         self.status, self.headers = int(status[:3]), headers
 
 

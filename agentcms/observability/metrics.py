@@ -77,49 +77,49 @@ def count_created(counter: Counter, instance: Any, created: bool, raw: bool = Fa
         transaction.on_commit(counter.labels(instance.source).inc)
 
 
-def count_pruned(count: int, **kwargs: Any) -> None:
+def count_pruned(count: int, **kwargs: object) -> None:
     transaction.on_commit(partial(PRUNED.labels("versions").inc, count))
 
 
-def count_unshared_throttle(throttle: str, **kwargs: Any) -> None:
+def count_unshared_throttle(throttle: str, **kwargs: object) -> None:
     UNSHARED_THROTTLES.labels(throttle).inc()
 
 
-def count_run(status: str, **kwargs: Any) -> None:
+def count_run(status: str, **kwargs: object) -> None:
     RUNS.labels(status).inc()
 
 
-def count_task(status: str, **kwargs: Any) -> None:
+def count_task(status: str, **kwargs: object) -> None:
     TASKS.labels(status).inc()
 
 
-def count_take_over(reason: str, **kwargs: Any) -> None:
+def count_take_over(reason: str, **kwargs: object) -> None:
     TAKEN_OVER.labels(reason).inc()
 
 
-def count_lookup(result: str, **kwargs: Any) -> None:
+def count_lookup(result: str, **kwargs: object) -> None:
     CACHED_ANSWERS.labels(result).inc()
 
 
-def count_decision(call: PendingCall, **kwargs: Any) -> None:
+def count_decision(call: PendingCall, **kwargs: object) -> None:
     APPROVALS.labels(call.state, call.via).inc()
 
 
-def count_mcp_call(server: str, outcome: str, seconds: float, **kwargs: Any) -> None:
+def count_mcp_call(server: str, outcome: str, seconds: float, **kwargs: object) -> None:
     MCP_CALLS.labels(server, outcome).inc()
     MCP_SECONDS.labels(server).observe(seconds)
 
 
-def count_acp_prompt(agent: str, outcome: str, seconds: float, **kwargs: Any) -> None:
+def count_acp_prompt(agent: str, outcome: str, seconds: float, **kwargs: object) -> None:
     ACP_PROMPTS.labels(agent, outcome).inc()
     ACP_SECONDS.labels(agent).observe(seconds)
 
 
-def count_dropped_spans(count: int, reason: str, **kwargs: Any) -> None:
+def count_dropped_spans(count: int, reason: str, **kwargs: object) -> None:
     DROPPED_SPANS.labels(reason).inc(count)
 
 
-def count_recall(outcome: str, seconds: float, **kwargs: Any) -> None:
+def count_recall(outcome: str, seconds: float, **kwargs: object) -> None:
     RECALLS.labels(outcome).inc()
     RECALL_SECONDS.observe(seconds)
 

@@ -152,7 +152,7 @@ def render_metrics() -> bytes:
 class CanReadMetrics(BasePermission):
     """Permission for staff and for direct connections from METRICS_ALLOW."""
 
-    def has_permission(self, request: Request, view: Any) -> bool:
+    def has_permission(self, request: Request, view: object) -> bool:
         return bool(
             is_from_network(request, settings.METRICS_ALLOW) or (request.user.is_active and request.user.is_staff)
         )

@@ -49,7 +49,7 @@ class CheckedBackend(httpcore2.AnyIOBackend):
                 continue  # try the next address
         return await super().connect_tcp(str(addresses[-1]), port, *args, **kwargs)
 
-    async def connect_unix_socket(self, path: str, *args: Any, **kwargs: Any) -> Any:
+    async def connect_unix_socket(self, path: str, *args: object, **kwargs: object) -> Any:
         raise AddressRefused("Connections to Unix sockets are not allowed.", "private_address")
 
 

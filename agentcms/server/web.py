@@ -49,7 +49,7 @@ class Scheduler(_granian.CallbackScheduler):
 
     if TYPE_CHECKING:
 
-        def __init__(self, *arguments: Any) -> None: ...
+        def __init__(self, *arguments: object) -> None: ...
 
 
 class WebServer(MPServer):

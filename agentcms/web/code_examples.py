@@ -76,7 +76,7 @@ def python_code(request: ExampleRequest) -> str:
     return f"import os\n\nimport httpx\n\nresponse = {call}\nresponse.raise_for_status()\nprint({result})"
 
 
-def python_value(value: Any, indent: int = 4) -> str:
+def python_value(value: object, indent: int = 4) -> str:
     """Return a JSON value as Python code, nested at an indentation of `indent` spaces."""
     inner, outer = " " * (indent + 4), " " * indent
     match value:
@@ -120,7 +120,7 @@ def javascript_reading(request: ExampleRequest) -> str:
     return f"console.log(await response.{'text' if request.response == 'lines' else 'json'}());"
 
 
-def javascript_value(value: Any) -> str:
+def javascript_value(value: object) -> str:
     """Return a JSON value as JavaScript, two levels deep in a call."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return re.sub(r'^(\s*)"([A-Za-z_]\w*)":', r"\1\2:", text, flags=re.MULTILINE | re.ASCII).replace("\n", "\n  ")

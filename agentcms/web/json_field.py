@@ -13,7 +13,7 @@ from agentcms.wire.json_parser import InvalidJSON, parse
 class ParsedJSONField(forms.JSONField):
     """JSON, parsed as by the API: deep nesting and what a database cannot store are errors."""
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         if value in self.empty_values or not isinstance(value, str):
             return super().to_python(value)
         try:
@@ -21,10 +21,10 @@ class ParsedJSONField(forms.JSONField):
         except InvalidJSON:
             raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from None
 
-    def bound_data(self, data: Any, initial: Any) -> Any:
+    def bound_data(self, data: object, initial: object) -> Any:
         return data
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         """Format a stored value; None is blank. Input is displayed again unchanged."""
         if value is None:
             return ""

@@ -16,7 +16,7 @@ _ALREADY_NORMAL = frozenset({str, bool, NoneType})
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """Return the canonical JSON text of a value.
 
     Equal JSON gives equal text, on either database and after any round trip. Raises ValueError for a number that
@@ -30,7 +30,7 @@ def sha256_hex(canonical_text: str) -> str:
     return hashlib.sha256(canonical_text.encode()).hexdigest()
 
 
-def json_equal(before: Any, after: Any) -> bool:
+def json_equal(before: object, after: object) -> bool:
     """Return True if two values are the same JSON: `true` is not `1`, and the order of keys does not matter."""
     # Python's == is not enough: True == 1, and unequal numbers may be one number in JSON. It is exact for texts and
     # where both values of one type are empty.
@@ -39,7 +39,7 @@ def json_equal(before: Any, after: Any) -> bool:
     return before is after or canonical(before) == canonical(after)
 
 
-def normalise(value: Any) -> Any:
+def normalise(value: object) -> Any:
     """Return the value with one Python number for each JSON number, or the same object where nothing changes.
 
     An integer or an integral float becomes an int within 64 bits and a float beyond. PostgreSQL's jsonb stores

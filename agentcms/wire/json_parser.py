@@ -51,7 +51,7 @@ def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
     return value
 
 
-def count_values(value: Any) -> int:
+def count_values(value: object) -> int:
     """Return the number of values in a parsed value, including itself."""
     count = 1
     containers: list[Any] = [[value]]

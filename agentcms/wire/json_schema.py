@@ -80,14 +80,14 @@ def reject_unusable_schema(schema: Mapping[str, Any]) -> None:
     reject_mixed_properties(schema)
 
 
-def reject_mixed_properties(schema: Any) -> None:
+def reject_mixed_properties(schema: object) -> None:
     """Raise SchemaUnusable for a schema with unevaluatedProperties and patternProperties."""
     names = {name for part in walk(schema) for name in part}
     if {EVALUATED, "patternProperties"} <= names:
         raise SchemaUnusable(f"A schema cannot have both {EVALUATED} and patternProperties.")
 
 
-def find_patterns(schema: Any) -> Iterator[str]:
+def find_patterns(schema: object) -> Iterator[str]:
     """Yield the regular expressions of a schema."""
     for part in walk(schema):
         if isinstance(part.get("pattern"), str):
@@ -96,7 +96,7 @@ def find_patterns(schema: Any) -> Iterator[str]:
             yield from part["patternProperties"]
 
 
-def walk(value: Any) -> Iterator[dict[str, Any]]:
+def walk(value: object) -> Iterator[dict[str, Any]]:
     """Yield the objects in a JSON value."""
     waiting = [value]
     while waiting:
@@ -111,14 +111,14 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
 class SchemaValidator:
     """The validation of values by a schema, without requests to other servers and in a limited time."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: object) -> None:
         from referencing import Registry  # loads slowly
 
         reject_mixed_properties(schema)
         # A registry of its own fetches nothing.
         self.validator = limited_validator()(schema, registry=Registry())
 
-    def errors(self, value: Any, limit: int) -> list[ValidationError]:
+    def errors(self, value: object, limit: int) -> list[ValidationError]:
         """Return the first errors of a value. Raise SchemaUnusable."""
         from referencing.exceptions import Unresolvable  # loads slowly
 
@@ -153,14 +153,14 @@ def limited_validator() -> Any:
 
 
 def counted(keyword: Keyword) -> Keyword:
-    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    def check(validator: object, value: object, instance: object, schema: object) -> Iterator[Any]:
         _effort.get().count()
         yield from keyword(validator, value, instance, schema) or ()
 
     return check
 
 
-def pattern(validator: Any, value: str, instance: Any, schema: Any) -> Iterator[Any]:
+def pattern(validator: object, value: str, instance: object, schema: object) -> Iterator[Any]:
     from jsonschema import ValidationError
 
     if isinstance(instance, str) and not _effort.get().matches(value, instance):
@@ -186,7 +186,7 @@ def additional_properties(validator: Any, value: Any, instance: Any, schema: Any
     yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, value, instance, schema)
 
 
-def unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+def unique_items(validator: object, value: object, instance: object, schema: object) -> Iterator[Any]:
     from jsonschema import ValidationError
 
     if value and isinstance(instance, list) and len({canonical(item) for item in instance}) < len(instance):

@@ -73,7 +73,7 @@ Filter = KeyComparison | AllOf | AnyOf | Not
 EVERYTHING = AllOf(())
 
 
-def key_error(key: Any) -> str:
+def key_error(key: object) -> str:
     """Return what is wrong with a filterable key, or a blank text."""
     if isinstance(key, str) and is_filterable_key(key):
         return ""
@@ -83,7 +83,7 @@ def key_error(key: Any) -> str:
     )
 
 
-def parse_filter(value: Any, keys: Collection[str] | None) -> Filter:
+def parse_filter(value: object, keys: Collection[str] | None) -> Filter:
     """Return the filter of a JSON value. Raise FilterError for other operators and keys than the declared ones.
 
     Without `keys`, every key is taken that could be declared.
@@ -95,7 +95,7 @@ def parse_filter(value: Any, keys: Collection[str] | None) -> Filter:
     return FilterParser(None if keys is None else {*keys}).parse(value, "", MAX_FILTER_DEPTH)
 
 
-def parse_filter_of_body(value: Any, keys: Collection[str]) -> Filter:
+def parse_filter_of_body(value: object, keys: Collection[str]) -> Filter:
     """Return the filter of a request. Raise BadRequest."""
     try:
         return parse_filter(value, keys)
@@ -111,14 +111,14 @@ class FilterParser:
         self.keys = keys
         self.conditions = 0
 
-    def parse(self, value: Any, path: str, depth: int) -> Filter:
+    def parse(self, value: object, path: str, depth: int) -> Filter:
         if not isinstance(value, Mapping):
             raise FilterError(path, 'A filter is an object, such as {"year": {"$gte": 2024}}.')
         if depth == 0:
             raise FilterError(path, f"A filter is nested at most {MAX_FILTER_DEPTH} levels deep.")
         return all_of(self.parse_member(name, member, join(path, name), depth) for name, member in value.items())
 
-    def parse_member(self, name: str, value: Any, path: str, depth: int) -> Filter:
+    def parse_member(self, name: str, value: object, path: str, depth: int) -> Filter:
         if name == "$not":
             return Not(self.parse(value, path, depth - 1))
         if name in COMBINATIONS:
@@ -147,7 +147,7 @@ class FilterParser:
             self.parse_operator(key, name, operand, join(path, name), depth) for name, operand in value.items()
         )
 
-    def parse_operator(self, key: str, name: str, operand: Any, path: str, depth: int) -> Filter:
+    def parse_operator(self, key: str, name: str, operand: object, path: str, depth: int) -> Filter:
         if name == "$ne":
             return Not(self.compare(key, "$eq", operand, path))
         if name == "$not":
@@ -200,7 +200,7 @@ def metadata_matches(condition: Filter, metadata: Mapping[str, Any]) -> bool:
             return compare_value(metadata.get(key), operator, value)
 
 
-def compare_value(stored: Any, operator: str, value: Scalar) -> bool:
+def compare_value(stored: object, operator: str, value: Scalar) -> bool:
     if operator == "$contains":
         if isinstance(stored, list):
             return any(compare_value(item, "$eq", value) for item in stored)
@@ -210,7 +210,7 @@ def compare_value(stored: Any, operator: str, value: Scalar) -> bool:
     return bool(stored == value) if operator == "$eq" else ORDERS[operator](stored, value)
 
 
-def is_same_type(stored: Any, value: Scalar) -> bool:
+def is_same_type(stored: object, value: Scalar) -> bool:
     if isinstance(stored, bool) or isinstance(value, bool):
         return isinstance(stored, bool) and isinstance(value, bool)
     if isinstance(value, str) or value is None:

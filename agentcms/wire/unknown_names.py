@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from functools import cache
 from itertools import islice
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -66,7 +66,7 @@ def _shapes_below(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel]], 
     return tuple((key, shape) for key, shape in shapes if shape is not None)
 
 
-def _shape_in(annotation: Any) -> type[BaseModel] | None:
+def _shape_in(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) is dict:  # its names are data

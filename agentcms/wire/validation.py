@@ -49,7 +49,7 @@ class DuplicateKeys(dict[str, Any]):
     names: list[str]
 
 
-def find_json_faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator[JSONFault]:
+def find_json_faults(value: object, path: str = "", levels: int = MAX_DEPTH) -> Iterator[JSONFault]:
     """Yield the faults of a value: the places that are not JSON or that a database would not store exactly.
 
     A value with a path is one level deep already. An integer beyond 64 bits is valid only if it is a double that
@@ -83,7 +83,7 @@ def _are_valid_members(members: dict[Any, Any], depth_left: int) -> bool:
     return True
 
 
-def _faults_in_value(value: Any, path: str, depth_left: int) -> Iterator[JSONFault]:
+def _faults_in_value(value: object, path: str, depth_left: int) -> Iterator[JSONFault]:
     if isinstance(value, dict | list | tuple):
         if depth_left:
             yield from _faults_in_members(value, path, depth_left - 1)
@@ -119,7 +119,7 @@ def _text_fault(text: str) -> str | None:
     return None
 
 
-def _scalar_fault(value: Any) -> str | None:
+def _scalar_fault(value: object) -> str | None:
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int):

@@ -45,7 +45,7 @@ class OwnerFilter(admin.SimpleListFilter):
     title = "team"
     parameter_name = "owner"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         owners = Agent.objects.for_user(request.user).order_by("owner_id").values_list("owner_id", flat=True)
         return [(f"={owner}", owner or SHARED_LABEL) for owner in owners.distinct()[:200]]
 
@@ -60,7 +60,7 @@ class DraftFilter(admin.SimpleListFilter):
     title = "draft"
     parameter_name = "draft"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [("yes", "With a draft"), ("no", "Without a draft")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
@@ -76,7 +76,7 @@ class ArchivedFilter(admin.SimpleListFilter):
     title = "archived"
     parameter_name = "archived"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [("yes", "Archived"), ("all", "All")]
 
     def choices(self, changelist: Any) -> Iterator[Any]:
@@ -131,7 +131,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         first, *rest = sections
         return [without_fields(first, "id"), *rest]
 
-    def get_form(self, request: HttpRequest, obj: Agent | None = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(self, request: HttpRequest, obj: Agent | None = None, change: bool = False, **kwargs: object) -> Any:
         """Return the form class unchanged, as the default would replace its fields by model fields."""
         return type("AgentAdminForm", (AgentAdminForm,), {"user": request.user})
 

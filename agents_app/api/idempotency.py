@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, cast
+from typing import cast
 
 from django.db import OperationalError, connection, transaction
 from django.http import HttpResponse
@@ -36,7 +36,7 @@ def idempotent(post: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
     """
 
     @wraps(post)
-    def wrapper(view: Any, request: Request, **arguments: str) -> HttpResponse:
+    def wrapper(view: object, request: Request, **arguments: str) -> HttpResponse:
         def act() -> HttpResponse:
             return post(view, request, **arguments)
 

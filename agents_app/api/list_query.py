@@ -166,7 +166,7 @@ def fetch_cursor_page(user: Caller, params: AgentListParams) -> tuple[list[Agent
     return [AgentKey(*row[:-1]) for row in rows[:size]], next_cursor
 
 
-def _after(params: AgentListParams, value: Any, agent_id: str) -> Q:
+def _after(params: AgentListParams, value: object, agent_id: str) -> Q:
     column = params.order_column
     lookup = "lt" if params.order.direction == "DESC" else "gt"
     # An index finds the rows of the first condition. The second one drops equal rows of the pages before.

@@ -59,7 +59,7 @@ class DuplicateOptions(BaseModel):
     version_id: str | None = None
 
 
-def validate_schemas(body: Any, *models: type[BaseModel]) -> list[JSONObject]:
+def validate_schemas(body: object, *models: type[BaseModel]) -> list[JSONObject]:
     """Return the fields of each model in a body. Raises ConfigError with the issues of all models."""
     values: list[JSONObject] = []
     issues: list[Issue] = []
@@ -76,13 +76,13 @@ PATCH_MODELS = (as_partial(AgentConfig), Ownership, ChangeOptions)
 DUPLICATE_MODELS = (Identity, DuplicateOptions, Ownership)
 
 
-def parse_create(body: Any) -> tuple[JSONObject, str, str | None, JSONObject]:
+def parse_create(body: object) -> tuple[JSONObject, str, str | None, JSONObject]:
     """Parse the body of a new agent into its configuration, ID, owner and change options."""
     identity, fields, ownership, options = validate_schemas(body, *CREATE_MODELS)
     return fields, identity["id"], ownership.get("owner_id"), options
 
 
-def parse_patch(body: Any) -> tuple[JSONObject, str | None, JSONObject]:
+def parse_patch(body: object) -> tuple[JSONObject, str | None, JSONObject]:
     """Parse the body of a PATCH into its configuration fields, new owner and change options."""
     fields, ownership, options = validate_schemas(body, *PATCH_MODELS)
     return fields, ownership.get("owner_id"), options

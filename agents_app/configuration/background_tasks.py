@@ -117,7 +117,7 @@ def _number(value: Any, minimum: int, default: int | None) -> int | None:
 
 
 def find_rules(
-    value: Any, names: Collection[str], tool_says: Mapping[str, Any] | None, *, tool_is_ordered: bool = False
+    value: object, names: Collection[str], tool_says: Mapping[str, Any] | None, *, tool_is_ordered: bool = False
 ) -> BackgroundRules | None:
     """Return the rules of a tool, or None if its calls always run in the foreground.
 
@@ -144,7 +144,7 @@ def find_rules(
     )
 
 
-def _agent_choice(tools: Any, names: Collection[str]) -> dict[str, Any]:
+def _agent_choice(tools: object, names: Collection[str]) -> dict[str, Any]:
     """Return what an agent says of a tool, without what it leaves open."""
     if tools == EVERY_TOOL:
         return {"enabled": True}

@@ -40,7 +40,7 @@ MAX_VARIANTS = 20  # of a field
 Value = TypeVar("Value")
 
 
-def rule_faults(rules: Any, path: str = "", depth: int = 1) -> Iterator[str]:
+def rule_faults(rules: object, path: str = "", depth: int = 1) -> Iterator[str]:
     """Yield what is wrong with a group of conditions, with the path inside of it."""
     at = f"{path}: " if path else ""
     if not isinstance(rules, dict) or rules.get("operator") not in JOINS:
@@ -61,7 +61,7 @@ def rule_faults(rules: Any, path: str = "", depth: int = 1) -> Iterator[str]:
             yield from condition_faults(condition, inner)
 
 
-def condition_faults(condition: Any, path: str) -> Iterator[str]:
+def condition_faults(condition: object, path: str) -> Iterator[str]:
     """Yield what is wrong with a condition."""
     if not isinstance(condition, dict) or not isinstance(condition.get("field"), str) or not condition["field"]:
         yield f"{path}: A condition needs a field, an operator and a value."
@@ -71,7 +71,7 @@ def condition_faults(condition: Any, path: str) -> Iterator[str]:
         yield f"{path}.value: This operator needs a list."
 
 
-def _validate_rules(rules: Any) -> Any:
+def _validate_rules(rules: object) -> Any:
     if faults := [*rule_faults(rules)]:
         raise validation_error(" ".join(faults))
     return rules
@@ -144,7 +144,7 @@ def condition_holds(operator: str, actual: Any, expected: Any) -> bool:
     return is_ordered(name, actual, expected)
 
 
-def is_equal(actual: Any, expected: Any) -> bool:
+def is_equal(actual: object, expected: object) -> bool:
     """Return True for equal JSON values. True is not 1."""
     return isinstance(actual, bool) == isinstance(expected, bool) and bool(actual == expected)
 

@@ -111,7 +111,7 @@ def variant_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             )
 
 
-def variant_value_text(value: Any) -> str:
+def variant_value_text(value: object) -> str:
     """Return the value of a variant in a few words."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
@@ -144,7 +144,7 @@ def member_facts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield inner.removeprefix("options."), member_text(item)
 
 
-def member_text(value: Any) -> str:
+def member_text(value: object) -> str:
     """Return the value of a member: texts as they are, lists of texts with commas, and others as JSON."""
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return ", ".join(value)

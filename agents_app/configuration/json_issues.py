@@ -17,7 +17,7 @@ MAX_ERRORS = 100
 MAX_MESSAGE_LENGTH = 300  # characters; a message quotes the value
 
 
-def issues_by_schema(value: Any, schema: Mapping[str, Any] | None, field: str) -> list[Issue]:
+def issues_by_schema(value: object, schema: Mapping[str, Any] | None, field: str) -> list[Issue]:
     """Return the issues of a value with their paths, which begin with the field. Without a schema, any JSON fits."""
     if faults := [*find_json_faults(value, field)]:
         return [Issue(fault.field, fault.message) for fault in faults]

@@ -33,7 +33,7 @@ def find_base_problem(key: str, owner_id: str) -> str:
     return "" if find_base(key, owner_id) is not None else NO_BASE_MESSAGE.format(key=key)
 
 
-def fact_names(value: Any) -> Iterator[str]:
+def fact_names(value: object) -> Iterator[str]:
     """Yield the names of the facts in a filter, or in the field `knowledge` of an agent."""
     if isinstance(value, str) and (match := find_fact(value)):
         yield match[1]
@@ -51,7 +51,7 @@ def filter_problem(key: str, entry: Entry, options: Any) -> str:
     return ""
 
 
-def usable_bases(value: Any, owner_id: str) -> Iterator[tuple[str, Entry | str]]:
+def usable_bases(value: object, owner_id: str) -> Iterator[tuple[str, Entry | str]]:
     """Yield the key of each base with its entry, or with the reason why the agent runs without it."""
     for key, choice in value.items() if isinstance(value, dict) else ():
         options = choice if isinstance(choice, dict) else {}

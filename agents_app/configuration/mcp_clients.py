@@ -45,7 +45,7 @@ class SelectedTool(NamedTuple):
         return f"{self.key}@{self.hash}" if self.hash else self.key
 
 
-def selected_tools(value: Any) -> Iterator[SelectedTool]:
+def selected_tools(value: object) -> Iterator[SelectedTool]:
     """Yield the tools of a configured value. A server without `tools` yields one with the name `*`."""
     for server, choice in value.items() if isinstance(value, dict) else ():
         tools = choice.get("tools") if isinstance(choice, dict) else None
@@ -148,7 +148,7 @@ def _with_hash(options: dict[str, Any], entry: Entry | None) -> dict[str, Any]:
     return {**options, "hash": entry.accepted_hash}
 
 
-def usable_entries(value: Any, owner_id: str) -> Iterator[tuple[str, Entry | str]]:
+def usable_entries(value: object, owner_id: str) -> Iterator[tuple[str, Entry | str]]:
     """Yield the key of each selected tool with its entry, or with the reason why the agent runs without it.
 
     They are sorted, because not all databases keep the order of the stored value.

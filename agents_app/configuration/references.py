@@ -95,7 +95,7 @@ def _keys_of_field(field: str, value: Any) -> list[str]:
     return [key for key in keys if isinstance(key, str)]  # rows written by SQL or a fixture may not follow the schema
 
 
-def memory_providers(memory: Any) -> list[str]:
+def memory_providers(memory: object) -> list[str]:
     """Return the providers of the models that a memory names."""
     return [*dict.fromkeys(provider for _, provider in model_paths(memory))]
 

@@ -177,12 +177,12 @@ _DEFAULT_FACTORIES: dict[str, Callable[[], Any]] = {
 }
 
 
-def validate_partial(body: Any) -> JSONObject:
+def validate_partial(body: object) -> JSONObject:
     """Return the configuration fields in a body, by Python name. A null resets a field. Raises ConfigError."""
     return validate_fields(as_partial(AgentConfig), body)
 
 
-def validate_config(body: Any) -> JSONObject:
+def validate_config(body: object) -> JSONObject:
     """Return the whole configuration in a body, by Python name. Raises ConfigError."""
     return {**defaults(), **validate_fields(AgentConfig, body)}
 
@@ -193,7 +193,7 @@ def reject_ambiguous_id(agent_id: str) -> None:
         raise ConfigError([Issue("id", message)])
 
 
-def validate_new_agent(body: Any) -> JSONObject:
+def validate_new_agent(body: object) -> JSONObject:
     """Return the whole configuration with `id` and `owner_id`, None if not sent. Raises ConfigError."""
     return {**defaults(), "owner_id": None, **validate_fields(AgentCreate, body)}
 
@@ -214,7 +214,7 @@ def from_snapshot(snapshot: Mapping[str, Any]) -> JSONObject:
     return {name: snapshot.get(wire) if name in ADDED_FIELDS else snapshot[wire] for name, wire in WIRE_NAMES.items()}
 
 
-def validate_fields(model: type[BaseModel], body: Any) -> JSONObject:
+def validate_fields(model: type[BaseModel], body: object) -> JSONObject:
     """Return the fields of a model that are in a body, by Python name and unchanged. Raises ConfigError."""
     if not isinstance(body, dict):
         raise ConfigError([Issue("", "Send a JSON object.")])

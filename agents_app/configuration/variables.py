@@ -56,7 +56,7 @@ class Variable(NamedTuple):
     choices: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, name: str, schema: Any, *, is_required: bool) -> Self:
+    def of(cls, name: str, schema: object, *, is_required: bool) -> Self:
         """Return the variable that a property declares. Rows that were never validated may have any value."""
         schema = schema if isinstance(schema, dict) else {}
         types = schema.get("type")
@@ -70,7 +70,7 @@ class Variable(NamedTuple):
             choices=tuple(choices) if isinstance(choices, list) else (),
         )
 
-    def value_error(self, value: Any) -> str:
+    def value_error(self, value: object) -> str:
         """Return why a value is not allowed, or a blank text."""
         if self.types and not any(has_json_type(value, name) for name in self.types):
             return f"This must be of the type {' or '.join(self.types)}."
@@ -84,7 +84,7 @@ def is_reserved(name: str) -> bool:
     return name.startswith(RESERVED_PREFIX) or name in RESERVED_NAMES
 
 
-def has_json_type(value: Any, name: str) -> bool:
+def has_json_type(value: object, name: str) -> bool:
     """Return whether a value has a type of JSON Schema. Unknown types allow all values."""
     if name not in JSON_TYPES:
         return True
@@ -137,14 +137,14 @@ def _validate_name(name: str) -> str:
     return name
 
 
-def _validate_types(value: Any) -> Any:
+def _validate_types(value: object) -> Any:
     names = value if isinstance(value, list) and value else [value]
     if not all(isinstance(name, str) and name in JSON_TYPES for name in names):
         raise validation_error(f"The type must be one of {', '.join(JSON_TYPES)}, or a list of them.")
     return value
 
 
-def _validate_choices(value: Any) -> Any:
+def _validate_choices(value: object) -> Any:
     if not isinstance(value, list) or not value:
         raise validation_error("This must be a list of the allowed values.")
     return value
@@ -166,7 +166,7 @@ class VariableSchema(BaseModel):
     enum: Annotated[Any, AfterValidator(_validate_choices), WithJsonSchema(CHOICES_SCHEMA)] = None
 
 
-def _validate_type_of_all(value: Any) -> Any:
+def _validate_type_of_all(value: object) -> Any:
     if value != "object":
         raise validation_error('The type of the request context is "object".')
     return value

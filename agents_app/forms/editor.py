@@ -162,7 +162,7 @@ class AgentEditForm(EditorSections):
             self.add_error("model_rest", f"Set {', '.join(duplicates)} in its own field instead.")
         return {**rest, **model}
 
-    def compose_durable(self, mode: str, steps: Any) -> Any:
+    def compose_durable(self, mode: str, steps: object) -> Any:
         if steps is None:
             return {"yes": True, "no": False}.get(mode)
         if mode != "yes":

@@ -73,7 +73,7 @@ class ProcessorRow:
     inputs: ObjectInputs
 
     @classmethod
-    def describe(cls, row: str, processor: Any) -> ProcessorRow | None:
+    def describe(cls, row: str, processor: object) -> ProcessorRow | None:
         """Return the row that gives a processor back unchanged, or None if it needs JSON."""
         if not isinstance(processor, dict):
             return None
@@ -87,7 +87,7 @@ class ProcessorRow:
         return cls(row, member, key, entry, inputs) if inputs else None
 
     @classmethod
-    def from_data(cls, data: Any, name: str, item: str) -> ProcessorRow:
+    def from_data(cls, data: object, name: str, item: str) -> ProcessorRow:
         row, _, rest = item.partition(":")
         member, _, key = rest.partition(":")
         entry = registry.get(Kind.PROCESSOR, key)
@@ -146,7 +146,7 @@ class ProcessorsWidget(forms.Widget):
         added = enumerate(filter(None, get_submitted_list(data, f"{name}-add")))
         return ProcessorInputs([*rows, *(ProcessorRow.new(key, f"added{index}") for index, key in added)])
 
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
         return False
 
 
@@ -156,10 +156,10 @@ class ProcessorsField(StrictJSONField):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, "empty": list, "widget": ProcessorsWidget(), **options})
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         return value.compose() if isinstance(value, ProcessorInputs) else super().to_python(value)
 
-    def describe(self, value: Any) -> ProcessorInputs | None:
+    def describe(self, value: object) -> ProcessorInputs | None:
         """Return the rows of a value, or None if only JSON can show it."""
         if isinstance(value, ProcessorInputs):
             return value

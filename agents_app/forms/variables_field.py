@@ -46,7 +46,7 @@ class VariableRow(NamedTuple):
     required: str = "no"
 
     @classmethod
-    def describe(cls, name: str, schema: Any, *, is_required: bool) -> VariableRow:
+    def describe(cls, name: str, schema: object, *, is_required: bool) -> VariableRow:
         schema = schema if isinstance(schema, dict) else {}
         kind = schema.get("type", "")
         default = schema.get("default", "")
@@ -75,7 +75,7 @@ class VariableInputs:
     errors: list[InputError] = field(default_factory=list, compare=False)
 
     @classmethod
-    def describe(cls, value: Any) -> VariableInputs | None:
+    def describe(cls, value: object) -> VariableInputs | None:
         """Return the rows that give a schema back unchanged, or None if it needs JSON."""
         if value is None:
             return cls([])
@@ -148,7 +148,7 @@ class VariablesWidget(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         return data.get(name) if is_json_view(data, name) else VariableInputs.from_data(data, name)
 
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
         return False
 
 
@@ -160,10 +160,10 @@ class VariablesField(StrictJSONField):
             **{"required": False, "empty": lambda: None, "label": "Variables", "widget": VariablesWidget(), **options}
         )
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         if isinstance(value, VariableInputs):
             return value.compose()
         return value if isinstance(value, dict) else super().to_python(value)  # {} is not the same as nothing
 
-    def describe(self, value: Any) -> VariableInputs | None:
+    def describe(self, value: object) -> VariableInputs | None:
         return value if isinstance(value, VariableInputs) else VariableInputs.describe(value)

@@ -121,7 +121,7 @@ class Agent(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def save(self, *, update_fields: Iterable[str] | None = None, using: str | None = None, **unused: Any) -> None:
+    def save(self, *, update_fields: Iterable[str] | None = None, using: str | None = None, **unused: object) -> None:
         """Validate the agent and write its row and its history in one transaction.
 
         An existing agent writes its configuration, and its owner if that was changed on this object. A stale copy

@@ -133,7 +133,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         reject_direct_write("bulk_update()", fields)
         return super().bulk_update(objs, fields, batch_size)
 
-    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def bulk_create(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("bulk_create() would create agents without a version. Call save() on each agent.")
 
     def update_unguarded(self, **values: Any) -> int:

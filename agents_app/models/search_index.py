@@ -174,7 +174,7 @@ def json_contains(metadata: str, expected: str) -> bool:
     return all(_at(value, path) == canonical(leaf) for path, leaf in json_leaves(json.loads(expected)))
 
 
-def _at(value: Any, path: list[str]) -> str | None:
+def _at(value: object, path: list[str]) -> str | None:
     for key in path:
         if not isinstance(value, dict) or key not in value:
             return None
@@ -197,5 +197,5 @@ def _matching(terms: list[Term]) -> RawSQL:
     return RawSQL(f"SELECT id FROM {source} WHERE {condition}", [query, *phrases])  # noqa: S608, S611
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)

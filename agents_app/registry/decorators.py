@@ -124,7 +124,7 @@ def code_agent(key: str, **configuration: Any) -> Entry:
     return registry.add(Entry(Kind.AGENT, key, fields["name"], fields.get("description", ""), target=fields))
 
 
-def is_task(target: Any) -> bool:
+def is_task(target: object) -> bool:
     """Return whether a target is a Celery task rather than a plain function."""
     return hasattr(target, "apply_async") and hasattr(target, "run")
 

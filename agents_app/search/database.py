@@ -32,7 +32,7 @@ SQLITE_TRIGGERS = (
 )
 
 
-def install_search_index(using: str, **kwargs: Any) -> None:
+def install_search_index(using: str, **kwargs: object) -> None:
     """Create missing objects after every migration. SQLite loses the triggers of a table that it rebuilds."""
     connection = connections[using]
     tables = connection.introspection.table_names()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -114,6 +114,6 @@ def compared_part(baseline: Experiment, candidate: Experiment, item_ids: list[UU
     return [rows[item_id] for item_id in item_ids if item_id in rows]
 
 
-def empty_row(item_id: UUID, given: Any, truth: Any, baseline: Experiment, candidate: Experiment) -> JSONObject:
+def empty_row(item_id: UUID, given: object, truth: object, baseline: Experiment, candidate: Experiment) -> JSONObject:
     results = {str(baseline.pk): None, str(candidate.pk): None}
     return {"itemId": item_id, "input": given, "groundTruth": truth, "results": results}

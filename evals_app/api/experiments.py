@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.utils import timezone
@@ -41,7 +39,7 @@ FILTERS = {
 Review = ExperimentResult.Review
 
 
-def list_experiments(request: Request, rows: ExperimentQuerySet, **more: Any) -> HttpResponse:
+def list_experiments(request: Request, rows: ExperimentQuerySet, **more: object) -> HttpResponse:
     """Return a page of experiments by the parameters of a request."""
     with QueryParams(request) as query:
         paging: Paging = query.paging(100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -97,14 +97,14 @@ class TrajectoryView(JSONView):
 class LaterView(JSONView):
     """The routes that are not supported."""
 
-    def get(self, request: Request, **arguments: Any) -> NoReturn:
+    def get(self, request: Request, **arguments: object) -> NoReturn:
         raise ApiError(501, LATER_MESSAGE, "not_implemented")
 
-    def post(self, request: Request, **arguments: Any) -> NoReturn:
+    def post(self, request: Request, **arguments: object) -> NoReturn:
         raise ApiError(501, LATER_MESSAGE, "not_implemented")
 
-    def patch(self, request: Request, **arguments: Any) -> NoReturn:
+    def patch(self, request: Request, **arguments: object) -> NoReturn:
         raise ApiError(501, LATER_MESSAGE, "not_implemented")
 
-    def delete(self, request: Request, **arguments: Any) -> NoReturn:
+    def delete(self, request: Request, **arguments: object) -> NoReturn:
         raise ApiError(501, LATER_MESSAGE, "not_implemented")

@@ -287,7 +287,7 @@ def run_of_source(source: Any) -> UUID | None:
     return parse_uuid(str(source.get("referenceId"))) if is_trace else None
 
 
-def texts_in(value: Any) -> list[str]:
+def texts_in(value: object) -> list[str]:
     """Return the texts and numbers in a JSON value."""
     if isinstance(value, dict):
         return [text for item in value.values() for text in texts_in(item)]

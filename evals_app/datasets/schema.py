@@ -93,12 +93,12 @@ class ItemBody(ItemChange):
     external_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
-def parse_dataset(body: Any) -> JSONObject:
+def parse_dataset(body: object) -> JSONObject:
     """Return the columns of a new dataset. Raise ConfigError."""
     return dataset_columns(validate_fields(DatasetBody, body))
 
 
-def parse_dataset_change(body: Any) -> JSONObject:
+def parse_dataset_change(body: object) -> JSONObject:
     """Return the columns of a dataset that a body changes. Raise ConfigError."""
     return dataset_columns(validate_fields(as_partial(DatasetBody), body))
 
@@ -121,12 +121,12 @@ def dataset_columns(fields: JSONObject) -> JSONObject:
     return {name: defaults.get(name) if value is None else value for name, value in columns.items()}
 
 
-def parse_item(body: Any, path: str = "") -> JSONObject:
+def parse_item(body: object, path: str = "") -> JSONObject:
     """Return the columns of a new item. `path` begins the paths of the issues. Raise ConfigError."""
     return _item_columns(ItemBody, body, path)
 
 
-def parse_item_change(body: Any, path: str = "") -> JSONObject:
+def parse_item_change(body: object, path: str = "") -> JSONObject:
     """Return the columns of an item that a body changes. Raise ConfigError."""
     return _item_columns(ItemChange, body, path)
 
@@ -202,7 +202,7 @@ class ItemValidator:
             yield from _schema_issues(validator, value, _join(path, wire))
 
 
-def _schema_issues(validator: SchemaValidator, value: Any, path: str) -> Iterator[Issue]:
+def _schema_issues(validator: SchemaValidator, value: object, path: str) -> Iterator[Issue]:
     try:
         errors = validator.errors(value, MAX_ERRORS)
     except SchemaUnusable as unusable:

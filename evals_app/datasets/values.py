@@ -8,14 +8,14 @@ from typing import Any
 from agentcms.wire.json_parser import InvalidJSON, parse
 
 
-def text_of_json(value: Any) -> str:
+def text_of_json(value: object) -> str:
     """Return a JSON value as people edit it: a text as it is, anything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def edited_value(text: str, before: Any) -> Any:
+def edited_value(text: str, before: object) -> Any:
     """Return the value of a text that people may have edited. An unchanged text keeps the value that it shows."""
     is_unchanged = text.replace("\r\n", "\n") == text_of_json(before).replace("\r\n", "\n")
     return before if is_unchanged else json_of_text(text)

@@ -39,19 +39,19 @@ def cell_to_json(cell: str) -> Any:
     return parse((cell_to_text(cell) or "").encode())
 
 
-def value_to_json(value: Any) -> str:
+def value_to_json(value: object) -> str:
     """Return the JSON of a value, in which both databases have equal numbers."""
     return json.dumps(normalise(value), ensure_ascii=False, separators=(",", ":"))
 
 
-def value_to_cell(value: Any) -> str:
+def value_to_cell(value: object) -> str:
     """Return the cell for a text, an object or a list. None is blank."""
     if value is None:
         return ""
     return text_to_cell(value) if isinstance(value, str) else value_to_json(value)
 
 
-def json_to_cell(value: Any) -> str:
+def json_to_cell(value: object) -> str:
     """Return the cell for a value of a column of JSON."""
     text = value_to_json(value)
     return QUOTE + text if text.startswith(FORMULA_STARTS) else text

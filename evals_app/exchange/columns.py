@@ -112,7 +112,7 @@ def _read_cell(cell: str, target: str) -> Any:
     return cell_to_text(cell) if target in TEXT_FIELDS else cell_to_value(cell)
 
 
-def _set_value(body: JSONObject, field: str, value: Any) -> None:
+def _set_value(body: JSONObject, field: str, value: object) -> None:
     name, _, key = field.partition(".")
     if key:
         body[name] = {**(body[name] or {}), key: value}

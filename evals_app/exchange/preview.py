@@ -73,7 +73,7 @@ def preview_of_objects(values: list[Mapping[str, Any]]) -> Preview:
     return Preview(header=header, rows=rows)
 
 
-def text_of_value(value: Any) -> str:
+def text_of_value(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else value_to_json(value)
 
 

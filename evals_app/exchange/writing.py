@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
-from typing import Any
 
 from agents_app.configuration.schema import JSONObject
 from evals_app.exchange.cells import json_to_cell, value_to_cell, value_to_json
@@ -50,7 +49,7 @@ def _used_columns(bodies: Iterable[JSONObject]) -> list[str]:
     return [name for name in names if name in used]
 
 
-def _needs_json(field: str, value: Any) -> bool:
+def _needs_json(field: str, value: object) -> bool:
     """Return True for what an ordinary cell cannot say: a number, true or false, and an input of null."""
     return not isinstance(value, str | dict | list | None) or (value is None and field == "input")
 

@@ -33,7 +33,7 @@ class MustWait(Exception):
     """The item cannot start now, because its thread is in use or this server stops."""
 
 
-def messages_of(value: Any) -> Any:
+def messages_of(value: object) -> Any:
     """Return the messages for the input of an item: a text, messages, or any other JSON value as its text."""
     if isinstance(value, str):
         return value

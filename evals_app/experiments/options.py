@@ -156,7 +156,7 @@ class ItemRun(BaseModel):
     request_context: JSONObject | None = None
 
 
-def parse_experiment(body: Any) -> JSONObject:
+def parse_experiment(body: object) -> JSONObject:
     """Return the options of a new experiment. Raise ConfigError."""
     options = validate_fields(ExperimentBody, body)
     issues = []

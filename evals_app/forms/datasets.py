@@ -52,10 +52,10 @@ class JSONTextField(forms.CharField):
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, **options)
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return value if isinstance(value, str) else text_of_json(value)
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         text = super().to_python(value)
         try:
             return parse(text.encode()) if text else None
@@ -66,10 +66,10 @@ class JSONTextField(forms.CharField):
 class KeysField(forms.CharField):
     """Keys, separated by commas."""
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return ", ".join(value) if isinstance(value, list) else value
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         text = super().to_python(value) or ""
         return [key.strip() for key in text.split(",") if key.strip()]
 

@@ -104,7 +104,7 @@ class SettingsInputs:
         return described if json_equal(described.compose(), value) else None
 
     @classmethod
-    def from_data(cls, kind: str, data: Any, prefix: str) -> SettingsInputs:
+    def from_data(cls, kind: str, data: object, prefix: str) -> SettingsInputs:
         return cls(
             kind,
             {
@@ -159,7 +159,7 @@ class SettingsWidget(forms.Widget):
             return data.get(name)
         return SettingsInputs.from_data(kind, data, name) if kind in SETTINGS else ""
 
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
         return False
 
 
@@ -169,7 +169,7 @@ class SettingsField(StrictJSONField):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, "widget": SettingsWidget(), **options})
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         return value.compose() if isinstance(value, SettingsInputs) else super().to_python(value)
 
 

@@ -86,12 +86,12 @@ NOT_IN_SNAPSHOT = ("id", "owner_id", "metadata", "publish", "change_message")
 WIRE_NAMES = {name: to_wire(name) for name in ScorerBody.model_fields}
 
 
-def parse_scorer(body: Any) -> tuple[JSONObject, JSONObject]:
+def parse_scorer(body: object) -> tuple[JSONObject, JSONObject]:
     """Return the snapshot of a new scorer under wire names, and the other fields. Raise ConfigError."""
     return split_fields(validate_fields(ScorerBody, body))
 
 
-def parse_scorer_change(body: Any) -> tuple[JSONObject, JSONObject]:
+def parse_scorer_change(body: object) -> tuple[JSONObject, JSONObject]:
     """Return what a body changes in the snapshot of a scorer, and the other fields. Raise ConfigError."""
     return split_fields(validate_fields(as_partial(ScorerBody), body))
 

@@ -139,7 +139,7 @@ def reject_empty(content: bytes) -> None:
         raise DocumentError("The file is empty. Add one that has a text.")
 
 
-def reject_invalid_metadata(metadata: Any) -> None:
+def reject_invalid_metadata(metadata: object) -> None:
     """Raise DocumentError for metadata that cannot be stored or is too long."""
     if not isinstance(metadata, dict):
         raise DocumentError('The metadata must be an object, such as {"product": "router"}.')

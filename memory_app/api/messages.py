@@ -261,7 +261,7 @@ def reject_ambiguous(rows: Sequence[Message]) -> None:
         raise Conflict(message, "message_ambiguous")
 
 
-def read_message_ids(value: Any) -> list[str]:
+def read_message_ids(value: object) -> list[str]:
     """Return the IDs of a body: an ID, an object with one, or a list of both. Raise BadRequest."""
     items = value if isinstance(value, list) else [value]
     keys: list[Any] = [item.get("id") if isinstance(item, dict) else item for item in items]

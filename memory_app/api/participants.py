@@ -58,7 +58,7 @@ def read_participant(thread: Thread, body: dict[str, Any]) -> tuple[User, dict[s
     return user, texts
 
 
-def stripped_text(value: Any) -> Any:
+def stripped_text(value: object) -> Any:
     """Return a text without the space around it, blank for a missing one. Another value stays, to be reported."""
     if value is None:
         return ""

@@ -39,7 +39,7 @@ def _tokens_of(part: Mapping[str, Any]) -> int:
     return count_tokens("".join(str(part[name]) for name in ("content", "args", "tool_name") if part.get(name)))
 
 
-def _text_of(content: Any) -> str:
+def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
     items = content if isinstance(content, list) else []

@@ -99,7 +99,7 @@ def _invocation(call: Mapping[str, Any], results: Mapping[Any, Mapping[str, Any]
     }
 
 
-def _arguments(value: Any) -> Any:
+def _arguments(value: object) -> Any:
     if not isinstance(value, str):
         return {} if value is None else value
     try:
@@ -125,7 +125,7 @@ def ui_messages(messages: Iterable[WireMessage]) -> list[WireMessage]:
 # --- To rows
 
 
-def parse_wire_message(value: Any, path: str) -> list[NewMessage]:
+def parse_wire_message(value: object, path: str) -> list[NewMessage]:
     """Return a message of the client as rows. Raise ConfigError with wire paths for what cannot be stored."""
     if not isinstance(value, dict):
         raise ConfigError([Issue(path, "A message must be an object.")])
@@ -153,7 +153,7 @@ def parse_wire_message(value: Any, path: str) -> list[NewMessage]:
     ]
 
 
-def _attributes(content: Any) -> dict[str, Any] | None:
+def _attributes(content: object) -> dict[str, Any] | None:
     metadata = content.get("metadata") if isinstance(content, dict) else None
     return {"metadata": metadata} if isinstance(metadata, dict) else None
 
@@ -167,7 +167,7 @@ def _parse_time(value: Any, path: str) -> datetime:
         raise ConfigError([Issue(path, "Give an ISO 8601 time.")]) from None
 
 
-def _parse_content(content: Any, path: str, role: str) -> Iterator[dict[str, Any]]:
+def _parse_content(content: object, path: str, role: str) -> Iterator[dict[str, Any]]:
     if isinstance(content, str):
         content, path = {"parts": [{"type": "text", "text": content}]}, path
     if isinstance(content, list):

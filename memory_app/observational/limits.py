@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from agents_app.configuration.memory.options import ObservationalOptions, parse_memory_options
 from agents_app.models import Agent
@@ -71,7 +70,7 @@ def buffer_size(value: float | None, total: int) -> int:
     return max(int(share * total if share <= 1 else share), 1)
 
 
-def observational_options(memory: Any) -> ObservationalOptions | None:
+def observational_options(memory: object) -> ObservationalOptions | None:
     """Return the options of the memory of a configuration, or None without observational memory."""
     options = parse_memory_options(memory)
     return options.observational if options is not None else None
@@ -83,7 +82,7 @@ def observational_options_of_agent(agent: Agent | None) -> ObservationalOptions 
     return observational_options(version.snapshot.get("memory")) if version else None
 
 
-def requires_thread(memory: Any) -> bool:
+def requires_thread(memory: object) -> bool:
     """Return whether a memory observes threads, so that a run needs one."""
     options = observational_options(memory)
     return options is not None and options.scope == "thread"

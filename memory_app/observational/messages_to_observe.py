@@ -169,5 +169,5 @@ def outside_texts(data: Mapping[str, Any]) -> Iterator[str]:
             yield f"Result of {part.get('tool_name')}: {message_text(part.get('content'))}"
 
 
-def message_text(value: Any) -> str:
+def message_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

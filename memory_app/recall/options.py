@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from django.conf import settings
 
@@ -27,7 +27,7 @@ class RecallSettings:
     threshold: float | None = None
 
 
-def recall_options(memory: Any) -> RecallSettings | None:
+def recall_options(memory: object) -> RecallSettings | None:
     """Return the options of the memory of a configuration, or None without semantic recall."""
     options = parse_memory_options(memory)
     return recall_options_of(options) if options is not None else None

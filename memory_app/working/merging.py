@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def merge(stored: Any, update: Any) -> Any:
+def merge(stored: object, update: object) -> Any:
     """Return a stored value with an update.
 
     Objects are merged deeply, a null removes a member, arrays and other values are replaced, and members that the

@@ -81,7 +81,7 @@ def replace_text(holder: Holder, text: str | None, origin: Origin, expected: int
     )
 
 
-def merge_object(holder: Holder, update: Any, schema: Mapping[str, Any], origin: Origin) -> ChangeResult:
+def merge_object(holder: Holder, update: object, schema: Mapping[str, Any], origin: Origin) -> ChangeResult:
     """Merge an object into the stored one, and validate the result with a schema. None clears it."""
 
     def merged(stored: str | None) -> tuple[str | None, list[Issue]]:
@@ -186,5 +186,5 @@ def parse_object(text: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def encode(value: Any) -> str:
+def encode(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)

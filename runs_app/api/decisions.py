@@ -201,7 +201,7 @@ def decide_for_caller(call: PendingCall, decision: Decision, request: Request) -
         raise ApiError(UNFIT_DECISION_STATUS, message, "invalid_decision", error.issues) from None
 
 
-def decision_from_data(call: PendingCall, data: Any) -> Decision:
+def decision_from_data(call: PendingCall, data: object) -> Decision:
     """Return the decision that resume data mean. For a call that waits for approval, `approved` decides."""
     if call.kind != PendingCall.Kind.APPROVAL:
         return Decision(Verdict.RESUME, resume_data=data)

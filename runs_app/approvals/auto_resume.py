@@ -73,7 +73,7 @@ def answer_question(
         return None if key is None else find_answered_call(key)  # a concurrent message with the same key was first
 
 
-def decide_with_key(call: PendingCall, data: Any, user: User, key: MessageKey | None) -> PendingCall:
+def decide_with_key(call: PendingCall, data: object, user: User, key: MessageKey | None) -> PendingCall:
     """Store the data that a message contains, together with the idempotency key of the message."""
     with transaction.atomic():
         decided = decide(call, Decision(Verdict.RESUME, resume_data=data), user, PendingCall.Via.MESSAGE)

@@ -5,8 +5,6 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests
 
@@ -17,7 +15,7 @@ NOT_EXECUTED_MESSAGE = (
 )
 
 
-def waits_for_calls(output: Any) -> bool:
+def waits_for_calls(output: object) -> bool:
     """Return whether the output of a segment means that the run waits for people or for child runs.
 
     Calls of tools that the API client executes end the run instead, whatever else the model calls with them.

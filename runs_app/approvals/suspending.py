@@ -34,7 +34,7 @@ def stored_call_id(call_id: str) -> str:
     return call_id if len(call_id) <= MAX_STORED_CALL_ID_LENGTH else sha256_hex(call_id)
 
 
-def call_mark(tool: str, arguments: Any) -> str:
+def call_mark(tool: str, arguments: object) -> str:
     """Return a hash of a tool and its arguments, by which readers recognize a call that has changed."""
     return sha256_hex(canonical([tool, arguments]))[:16]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -20,7 +19,7 @@ CANCELLED_MESSAGE = "The task was cancelled."
 
 
 def end_task(
-    task: BackgroundTask, status: str, *, result: Any = None, error: str = "", is_delivered: bool = True
+    task: BackgroundTask, status: str, *, result: object = None, error: str = "", is_delivered: bool = True
 ) -> bool:
     """Save the end of a task. Return False if it has ended already, or if another worker has it.
 

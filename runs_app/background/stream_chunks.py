@@ -20,7 +20,7 @@ def started_chunk(task_id: UUID, call_id: str, tool: str) -> StreamChunk:
     return build_chunk(STARTED_TYPE, taskId=str(task_id), toolName=tool, toolCallId=call_id)
 
 
-def dispatch_chunks(call_id: str, tool: str, result: Any) -> list[StreamChunk]:
+def dispatch_chunks(call_id: str, tool: str, result: object) -> list[StreamChunk]:
     """Return the chunk of a call whose result is the acknowledgement of a task, or nothing."""
     task_id = result.get(TASK_ID) if isinstance(result, dict) else None
     return [started_chunk(task_id, call_id, tool)] if task_id else []

@@ -124,7 +124,7 @@ class RunView:
         return [stored_warning_text(item) for item in (self.run.warnings if self.has_details else [])]
 
 
-def stored_warning_text(warning: Any) -> str:
+def stored_warning_text(warning: object) -> str:
     """Return a stored warning as text."""
     if not isinstance(warning, dict):
         return str(warning)
@@ -142,7 +142,7 @@ def input_messages(run: AgentRun) -> list[dict[str, str]]:
     ]
 
 
-def message_text(content: Any) -> str:
+def message_text(content: object) -> str:
     """Return the text of a message, whose content is a text or a list of parts."""
     if isinstance(content, str):
         return content

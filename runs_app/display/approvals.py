@@ -157,7 +157,7 @@ class PendingCallView:
         return self.call.expires_at is not None and self.call.expires_at - timezone.now() < EXPIRES_SOON
 
 
-def describe_arguments(arguments: Any, edited: Any = None) -> list[Argument]:
+def describe_arguments(arguments: object, edited: object = None) -> list[Argument]:
     """Return arguments with their texts, in their order."""
     if not isinstance(arguments, dict):
         return [Argument("value", value_as_text(arguments), is_code=True)] if arguments is not None else []
@@ -172,11 +172,11 @@ def describe_arguments(arguments: Any, edited: Any = None) -> list[Argument]:
     ]
 
 
-def describe_argument(name: str, value: Any) -> Argument:
+def describe_argument(name: str, value: object) -> Argument:
     return Argument(name, argument_text(value), is_code=isinstance(value, dict | list))
 
 
-def argument_text(value: Any) -> str:
+def argument_text(value: object) -> str:
     """Return a value as text, for people: `yes` and not `true`."""
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -162,7 +162,7 @@ class Transcript:
         return [part for part in self.parts if isinstance(part, ToolCallPart) or part.text]
 
 
-def value_as_text(value: Any) -> str:
+def value_as_text(value: object) -> str:
     """Return a value as text: texts unchanged, other values as indented JSON."""
     if value is None or value == {}:
         return ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import InterfaceError, OperationalError
@@ -95,7 +94,7 @@ def hide_keys(text: str) -> str:
     return _KEY_WORD.sub("…", text)
 
 
-def _body_message(body: Any) -> str:
+def _body_message(body: object) -> str:
     """Return the message in an error response, which is usually `{"error": {"message": …}}`."""
     if isinstance(body, str):
         try:

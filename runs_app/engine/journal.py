@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -129,7 +128,7 @@ class Journal:
         finally:
             self.active_tools -= 1
 
-    async def finish(self, started: RunStep, result: Any, step_input: StepInput) -> object:
+    async def finish(self, started: RunStep, result: object, step_input: StepInput) -> object:
         """Write the result of a step together with the events that report it."""
         done = RunStep(
             run_id=self.run_id,

@@ -115,5 +115,5 @@ def message_outline(messages: Iterable[ModelMessage]) -> Iterator[Any]:
         yield [side, *(getattr(part, "tool_call_id", None) or "" for part in message.parts)]
 
 
-def short_hash(value: Any) -> str:
+def short_hash(value: object) -> str:
     return sha256_hex(canonical(value))[:16]

@@ -72,7 +72,7 @@ class DurableRecorder(Recorder):
         else:
             self.write(chunk)
 
-    def record(self, event: Any) -> None:
+    def record(self, event: object) -> None:
         for chunk in self._chunks(event):
             if chunk["type"] != STARTED_TYPE:  # `record_result` has written it
                 self.add(chunk)
@@ -83,7 +83,7 @@ class DurableRecorder(Recorder):
             self.write(build_chunk("step-discarded", fromEvent=self.written.answer_from))
         self.written.answer_from = None
 
-    def record_result(self, call_id: str, name: str, result: Any) -> None:
+    def record_result(self, call_id: str, name: str, result: object) -> None:
         """Record the result of a tool call as its step returns it.
 
         Results of other kinds, such as a request to correct the arguments, are recorded when pydantic-ai reports them.

@@ -95,11 +95,11 @@ class Recorder:
             )
         )
 
-    def record(self, event: Any) -> None:
+    def record(self, event: object) -> None:
         for data in self._chunks(event):
             self.add(data)
 
-    def _chunks(self, event: Any) -> Iterator[StreamChunk]:
+    def _chunks(self, event: object) -> Iterator[StreamChunk]:
         match event:
             case PartStartEvent(part=TextPart(content=text)):
                 yield build_chunk("text-start", id=self._id(event))
@@ -125,7 +125,7 @@ class Recorder:
             case DeferredToolRequestsEvent(requests=requests):
                 self.set_deferred(is_of_client=bool(client_calls(requests)))
 
-    def result_chunk(self, call_id: str, name: str, content: Any, is_error: bool) -> StreamChunk:
+    def result_chunk(self, call_id: str, name: str, content: object, is_error: bool) -> StreamChunk:
         """Return the chunk of a result. It has the arguments if they differ from those of the call's own chunk."""
         payload = {"toolCallId": call_id, "toolName": name, "result": truncate_value(content), "isError": is_error}
         if call_id in self.changed_arguments:
@@ -138,7 +138,7 @@ class Recorder:
     def _id(self, event: Any) -> str:
         return f"{self.steps}-{event.index}"
 
-    def _delta(self, kind: str, event: Any, text: str) -> Iterator[StreamChunk]:
+    def _delta(self, kind: str, event: object, text: str) -> Iterator[StreamChunk]:
         self.character_count += len(text)
         if self.character_count > MAX_CHARACTERS_PER_TOKEN * settings.RUN_MAX_TOKENS:
             raise RunError("The model produced too much text and was stopped.", "endless")

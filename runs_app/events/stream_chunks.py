@@ -49,13 +49,13 @@ def encode_chunk(run_id: UUID | str, data: StreamChunk) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def to_storable_json(value: Any, *, fallback: Callable[[Any], str] = str) -> Any:
+def to_storable_json(value: object, *, fallback: Callable[[Any], str] = str) -> Any:
     """Return a value of any type as JSON that both databases can store. `fallback` makes texts of other types."""
     plain = to_jsonable_python(value, fallback=fallback, bytes_mode="base64")
     return plain if next(iter(find_json_faults(plain)), None) is None else _make_storable(plain)
 
 
-def truncate_value(value: Any) -> Any:
+def truncate_value(value: object) -> Any:
     """Return a storable value, or the beginning of its text if it is too long for an event."""
     plain = to_storable_json(value)
     text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
@@ -69,7 +69,7 @@ def truncate_text(text: str, max_length: int) -> str:
     return f"{text[:max_length]}… ({len(text):,} characters in total)"
 
 
-def _make_storable(value: Any, levels: int = 32) -> Any:
+def _make_storable(value: object, levels: int = 32) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):

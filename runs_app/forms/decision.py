@@ -40,7 +40,7 @@ class DecisionForm(forms.Form):
         self,
         call_id: UUID,
         schema: Mapping[str, Any] | None,
-        value: Any,
+        value: object,
         data: QueryDict | None = None,
         label: str = "Arguments",
     ) -> None:

@@ -33,7 +33,7 @@ def search_calls(prompt: str, info: AgentInfo) -> DeltaToolCalls:
     }
 
 
-def is_search_result(content: Any) -> TypeGuard[Mapping[str, Any]]:
+def is_search_result(content: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(content, Mapping) and "knowledgeBase" in content
 
 

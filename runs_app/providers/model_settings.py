@@ -196,7 +196,7 @@ def parse_settings(choice: Mapping[str, Any], provider: Provider) -> tuple[dict[
     return parsed, ignored
 
 
-def is_allowed_setting(name: str, value: Any, provider: Provider) -> bool:
+def is_allowed_setting(name: str, value: object, provider: Provider) -> bool:
     """Return True if an editor may set this setting of a provider to this value."""
     if is_staff_setting(name, provider):
         return True

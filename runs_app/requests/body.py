@@ -148,7 +148,7 @@ def parse_call_options(body: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def parse_client_tools(value: Any) -> list[dict[str, Any]]:
+def parse_client_tools(value: object) -> list[dict[str, Any]]:
     """Return the tools that the API client executes. The body has them by name: `{description?, inputSchema?}`."""
     if value is None:
         return []
@@ -169,7 +169,7 @@ def parse_client_tools(value: Any) -> list[dict[str, Any]]:
     return tools
 
 
-def parse_client_tool(name: str, definition: Any) -> dict[str, Any]:
+def parse_client_tool(name: str, definition: object) -> dict[str, Any]:
     path = join_path("clientTools", name)
     if not TOOL_NAME.fullmatch(name):
         raise ConfigError([Issue(path, "The name of a tool may have at most 64 letters, digits, '_' and '-'.")])

@@ -117,7 +117,7 @@ def find_widening(body: Mapping[str, Any]) -> list[UnknownName]:
     ]
 
 
-def find_wider_options(memory: Any, narrowing: Mapping[str, Any]) -> list[UnknownName]:
+def find_wider_options(memory: object, narrowing: Mapping[str, Any]) -> list[UnknownName]:
     """Return the options of a call that allow more than the memory of an agent, and therefore have no effect."""
     options = parse_memory_options(memory)
     if options is None:

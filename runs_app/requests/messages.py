@@ -27,7 +27,7 @@ SYSTEM_MESSAGE_ERROR = "System messages are not supported. Edit the instructions
 UNSUPPORTED_PART_ERROR = "Only texts, tool calls and tool results are supported, not files or their URLs."
 
 
-def parse_messages(value: Any, path: str = "messages") -> list[InputMessage]:
+def parse_messages(value: object, path: str = "messages") -> list[InputMessage]:
     """Return the conversation in the stored form. Raise ConfigError with wire paths."""
     issues = [Issue(*fault) for fault in find_json_faults(value, path)]
     if issues:  # the checks below require valid JSON
@@ -52,7 +52,7 @@ def _validate_last(messages: list[InputMessage], path: str) -> None:
         raise ConfigError([Issue(path, "The last message is blank. Enter a text.")])
 
 
-def _parse_message(value: Any, path: str) -> Iterator[InputMessage]:
+def _parse_message(value: object, path: str) -> Iterator[InputMessage]:
     if isinstance(value, str):
         value = {"role": "user", "content": value}
     if not isinstance(value, dict):

@@ -42,7 +42,7 @@ PositiveCount = Annotated[int, Field(ge=1)]
 ShortText = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-def _tool_choice(value: Any) -> Any:
+def _tool_choice(value: object) -> Any:
     match value:
         case None | "auto" | "none" | "required" | {"type": "tool", "toolName": str()}:
             return value

@@ -70,7 +70,7 @@ def reserved_warnings(keys: Sequence[str]) -> list[UnknownName]:
     return warnings
 
 
-def _parse_member(name: str, value: Any, issues: list[Issue]) -> RequestContext:
+def _parse_member(name: str, value: object, issues: list[Issue]) -> RequestContext:
     if not isinstance(value, dict):
         issues.append(Issue(name, NOT_AN_OBJECT_MESSAGE))
         return {}

@@ -20,7 +20,7 @@ MODEL_MESSAGES = {
 }
 
 
-def parse_structured_output(value: Any) -> dict[str, Any] | None:
+def parse_structured_output(value: object) -> dict[str, Any] | None:
     """Return `{"schema"}` of a body, or None without one. Raise ConfigError with the paths of what is invalid."""
     if value is None:
         return None
@@ -55,7 +55,7 @@ def schema_faults(schema: dict[str, Any]) -> list[Issue]:
     return []
 
 
-def references(value: Any) -> list[str]:
+def references(value: object) -> list[str]:
     """Return the targets of all references in a schema."""
     if isinstance(value, list):
         return [target for item in value for target in references(item)]

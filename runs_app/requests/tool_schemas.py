@@ -66,7 +66,7 @@ class ExpandedSchema:
                 self.count_value(value, (), 1)
         return self.remaining
 
-    def count_value(self, value: Any, path: tuple[str, ...] | None, depth: int) -> None:
+    def count_value(self, value: object, path: tuple[str, ...] | None, depth: int) -> None:
         """Count a value. `path` are the references that lead to it, or None to follow no references."""
         if depth > MAX_SCHEMA_DEPTH:
             raise SchemaTooLarge
@@ -83,7 +83,7 @@ class ExpandedSchema:
         else:
             self.spend(len(value) + 3 if isinstance(value, str) else len(str(value)) + 1)
 
-    def count_target(self, reference: Any, path: tuple[str, ...] | None, depth: int) -> None:
+    def count_target(self, reference: object, path: tuple[str, ...] | None, depth: int) -> None:
         if path is None or not isinstance(reference, str) or reference in path:
             return
         target = self.find_target(reference)

@@ -114,7 +114,7 @@ def messages_identity(messages: Sequence[ModelMessage]) -> list[list[Any]]:
     def call_number(call_id: str) -> int:
         return call_numbers.setdefault(call_id, len(call_numbers))
 
-    def part_identity(part: Any) -> list[Any]:
+    def part_identity(part: object) -> list[Any]:
         match part:
             case SystemPromptPart() | TextPart() | ThinkingPart():
                 return [part.part_kind, part.content]

@@ -109,11 +109,11 @@ def error_in_call(server: Server, error: BaseException) -> McpError:
     return tool_error(server, str(error)) if is_unknown_tool(str(error)) else connection_error(server, error)
 
 
-def without_files(server: Server, value: Any) -> Any:
+def without_files(server: Server, value: object) -> Any:
     """Return a result with words in place of images and files. Raise McpError if these are too large."""
     size = 0
 
-    def convert(item: Any) -> Any:
+    def convert(item: object) -> Any:
         nonlocal size
         if isinstance(item, BinaryContent):
             size += len(item.data)

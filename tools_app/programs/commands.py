@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -95,7 +94,7 @@ MCP_COMMANDS = CommandList("MCP_COMMANDS")
 ACP_COMMANDS = CommandList("ACP_COMMANDS", "ACP_SANDBOX")
 
 
-def command_error(value: Any, *, has_network: bool = False) -> str:
+def command_error(value: object, *, has_network: bool = False) -> str:
     """Return what is wrong with a command of a setting, or a blank text. `has_network` allows the member of ACP."""
     if not isinstance(value, dict):
         return 'must be an object such as {"argv": ["/opt/server/bin/run"]}.'

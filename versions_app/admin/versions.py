@@ -171,7 +171,7 @@ class AgentVersionAdmin(HistoryAdmin):
         }
         return render_to_string("admin/versions_app/difference.html", context)
 
-    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+    def get_changelist(self, request: HttpRequest, **options: object) -> type[ChangeList]:
         return VersionChangeList
 
     @admin.display(description="Change")

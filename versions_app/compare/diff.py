@@ -74,7 +74,7 @@ class Fold(NamedTuple):
     kind: str = "fold"
 
 
-def values_equal(before: Any, after: Any) -> bool:
+def values_equal(before: object, after: object) -> bool:
     """Return True if two values of snapshots are the same JSON; 1 and true differ."""
     return before is after or (before == after and same_json(before, after))
 
@@ -96,7 +96,7 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
     return [diff.field for diff in diff_snapshots(before, after)]
 
 
-def diff_paths(before: Any, after: Any, path: str = "") -> Iterator[PathDiff]:
+def diff_paths(before: object, after: object, path: str = "") -> Iterator[PathDiff]:
     """Yield every path at which two JSON values differ. Lists are compared by position."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
@@ -109,7 +109,7 @@ def diff_paths(before: Any, after: Any, path: str = "") -> Iterator[PathDiff]:
         yield PathDiff(path, "changed", before, after)
 
 
-def _diff_member(before: Mapping[Any, Any], after: Mapping[Any, Any], key: Any, path: str) -> Iterator[PathDiff]:
+def _diff_member(before: Mapping[Any, Any], after: Mapping[Any, Any], key: object, path: str) -> Iterator[PathDiff]:
     if key not in before:
         yield PathDiff(path, "added", after=after[key])
     elif key not in after:

@@ -147,13 +147,13 @@ def _merge_members(
             yield key, value
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(left: object, right: object) -> bool:
     if left is MISSING or right is MISSING:
         return left is right
     return values_equal(left, right)
 
 
-def _reject_both(base: Any, mine: Any, theirs: Any, path: str) -> Any:
+def _reject_both(base: object, mine: object, theirs: object, path: str) -> Any:
     raise ChangesTouch(path)
 
 

@@ -31,7 +31,7 @@ def differing_paths(diff: FieldDiff) -> Iterator[PathDiff]:
             yield from split_members(path)
 
 
-def members_or_value(value: Any, other: Any) -> Any:
+def members_or_value(value: object, other: object) -> Any:
     """Return a side of a difference: no members instead of nothing, where the other side has members."""
     return type(other)() if value is None and isinstance(other, dict | list) else value
 
@@ -52,13 +52,13 @@ def side_of(path: PathDiff) -> str:
     return "before" if path.kind == "removed" else "after"
 
 
-def has_objects(value: Any) -> bool:
+def has_objects(value: object) -> bool:
     if isinstance(value, list):
         return any(has_objects(item) or isinstance(item, list) for item in value)
     return isinstance(value, dict) and bool(value)
 
 
-def describes_variable(path: str, value: Any) -> bool:
+def describes_variable(path: str, value: object) -> bool:
     """Return whether a path and its value are a declared variable that words describe completely."""
     return path.startswith("properties.") and isinstance(value, Mapping) and VARIABLE_MEMBERS.issuperset(value)
 
@@ -79,7 +79,7 @@ def path_text(field: str, path: str, value: Any, whole: Any) -> str:
     return EMPTY_WORDS.get(field, "{}") if value == {} else readable_json(value)
 
 
-def readable_json(value: Any) -> str:
+def readable_json(value: object) -> str:
     """Return the value as JSON, indented where it has objects inside, truncated to MAX_JSON_LENGTH."""
     return truncate_text(json.dumps(value, ensure_ascii=False, indent=2 if has_objects(value) else None))
 

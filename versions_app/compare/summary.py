@@ -50,11 +50,11 @@ def _summarize_lines(label: str, before: str | None, after: str | None) -> Field
     return FieldSummary(label, f"+{added}" if added else "", f"−{removed}" if removed else "")
 
 
-def _summarize_value(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_value(label: str, before: object, after: object) -> FieldSummary:
     return FieldSummary(label, text=f"{_short_value(before)} → {_short_value(after)}")
 
 
-def _summarize_text(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_text(label: str, before: object, after: object) -> FieldSummary:
     if not (before and after):
         return FieldSummary(label, text="added" if after else "removed")
     return FieldSummary(label, text="changed")
@@ -113,7 +113,7 @@ def _summarize_variables(label: str, before: Any, after: Any) -> FieldSummary:
     return _summarize_object(label, *sides)
 
 
-def _summarize_durable(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_durable(label: str, before: object, after: object) -> FieldSummary:
     old, new = (
         f"at most {value['maxSteps']} steps" if isinstance(value, dict) else value for value in (before, after)
     )
@@ -156,7 +156,7 @@ def _joined_keys(keys: Sequence[str]) -> str:
     return ", ".join([*names, f"{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else names)
 
 
-def _short_value(value: Any) -> str:
+def _short_value(value: object) -> str:
     """Return a value on one line, truncated to MAX_VALUE_LENGTH."""
     if value is None:
         return "none"

@@ -141,7 +141,7 @@ def check_record_names(record: Mapping[str, Any], *, strict: bool) -> list[Unkno
     return unknown
 
 
-def parse_record(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:
+def parse_record(record: object) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:
     """Return the live configuration, the draft and the owner of a record.
 
     Raises RecordRejected and ConfigError.

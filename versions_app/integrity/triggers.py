@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import connections, transaction
 
 TABLE = "versions_app_agentversion"
@@ -45,7 +43,7 @@ SQLITE_STATEMENTS = (  # SQLite runs one statement at a time and cannot replace 
 )
 
 
-def install_trigger(using: str, **kwargs: Any) -> None:
+def install_trigger(using: str, **kwargs: object) -> None:
     """Install the trigger. Called after every migration, because SQLite drops it when it rebuilds the table."""
     connection = connections[using]
     if TABLE not in connection.introspection.table_names():  # all migrations were reversed

@@ -116,10 +116,10 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         version.changed_fields = changed_fields(based_on.snapshot if based_on else {}, version.snapshot)
         return version
 
-    def create(self, **values: Any) -> NoReturn:
+    def create(self, **values: object) -> NoReturn:
         raise TypeError(f"create() {BYPASSES_HISTORY_MESSAGE}")
 
-    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def bulk_create(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(f"bulk_create() {BYPASSES_HISTORY_MESSAGE}")
 
     def update(self, **values: Any) -> int:

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--resource", default="", metavar="ID", help="the only resource that the key reaches")
         parser.add_argument("--context", default="", metavar="JSON", help="facts about the caller, as an object")
 
-    def handle(self, *args: Any, user: str, role: str, name: str, **options: Any) -> None:
+    def handle(self, *args: object, user: str, role: str, name: str, **options: Any) -> None:
         users = get_user_model()
         try:
             key_user = users.objects.get(username=user)

@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--owner", help="the owner (team) that the user joins; '' is Shared")
         parser.add_argument("--role", choices=Role.values, help="the role for that owner (viewer)")
 
-    def handle(self, *args: Any, name: str, superuser: bool, staff: bool, **options: Any) -> None:
+    def handle(self, *args: object, name: str, superuser: bool, staff: bool, **options: Any) -> None:
         owner, role = options["owner"], options["role"]
         if role and owner is None:
             raise CommandError("--role needs --owner. Use --owner '' for Shared.")

@@ -12,14 +12,14 @@ COMMAND_NOT_ALLOWED = "command_not_allowed"
 AGENT_COMMAND_MESSAGE = "Commands are not taken from an agent. Name a server that a manager added."
 
 
-def names_program(value: Any) -> bool:
+def names_program(value: object) -> bool:
     """Return True if an object, or one inside of it, has a member that names a program."""
     if isinstance(value, Mapping):
         return bool(COMMAND_MEMBERS & value.keys()) or any(map(names_program, value.values()))
     return isinstance(value, list) and any(map(names_program, value))
 
 
-def reject_program_of_server(choice: Any) -> Any:
+def reject_program_of_server(choice: object) -> Any:
     """Reject the choice of an MCP server that names a program. The names of its tools may be any text."""
     if not isinstance(choice, dict):
         return choice

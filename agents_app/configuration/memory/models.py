@@ -8,7 +8,7 @@ from typing import Any
 from agents_app.configuration.memory.options import LOCAL_EMBEDDERS, parse_memory_options
 
 
-def model_paths(memory: Any) -> Iterator[tuple[str, str]]:
+def model_paths(memory: object) -> Iterator[tuple[str, str]]:
     """Yield the path and the provider of each model that a stored memory names."""
     options = parse_memory_options(memory)
     if options is None:
@@ -26,7 +26,7 @@ def model_paths(memory: Any) -> Iterator[tuple[str, str]]:
             yield path, provider
 
 
-def provider_of(choice: Any) -> str:
+def provider_of(choice: object) -> str:
     """Return the provider of a model that is named as a text or an object, or a blank text."""
     if isinstance(choice, dict):
         return str(choice.get("provider") or "")

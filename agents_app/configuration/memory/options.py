@@ -51,7 +51,7 @@ class _Options(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", alias_generator=to_wire)
 
 
-def _kind_of_part(value: Any) -> str:
+def _kind_of_part(value: object) -> str:
     """Return the alternative of a part of the options: an object, or on or off."""
     return OBJECT_TAG if isinstance(value, dict | BaseModel) else FLAG_TAG
 
@@ -201,7 +201,7 @@ def _part(value: bool | Part | None, kind: type[Part]) -> Part | None:
     return value if getattr(value, "enabled", True) else None
 
 
-def parse_memory_options(memory: Any) -> MemoryOptions | None:
+def parse_memory_options(memory: object) -> MemoryOptions | None:
     """Return the options of a stored memory, or None for a registered one and for a row that was never validated."""
     if not isinstance(memory, dict):
         return None
@@ -211,12 +211,12 @@ def parse_memory_options(memory: Any) -> MemoryOptions | None:
         return None
 
 
-def kind_of_memory(value: Any) -> str:
+def kind_of_memory(value: object) -> str:
     """Return the alternative of a memory: the key of a registered one, or options."""
     return OBJECT_TAG if isinstance(value, dict | BaseModel) else KEY_TAG
 
 
-def options_without_effect(memory: Any) -> Iterator[tuple[str, str]]:
+def options_without_effect(memory: object) -> Iterator[tuple[str, str]]:
     """Yield the path and a message of each known option that is stored and has no effect."""
     if not isinstance(memory, dict):
         return

@@ -21,7 +21,7 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _validate_model(value: Any) -> Any:
+def _validate_model(value: object) -> Any:
     if isinstance(value, str):
         provider, separator, name = value.partition("/")
         if separator and _is_name(provider) and _is_name(name):
@@ -33,13 +33,13 @@ def _validate_model(value: Any) -> Any:
     raise validation_error('Name a model as "provider/name", or as an object with provider and name.')
 
 
-def _validate_last_messages(value: Any) -> Any:
+def _validate_last_messages(value: object) -> Any:
     if value is False or value is None or (type(value) is int and 0 <= value <= MAX_LAST_MESSAGES):
         return value
     raise validation_error(f"This must be a whole number from 0 to {MAX_LAST_MESSAGES:,}, or false for no messages.")
 
 
-def _validate_message_range(value: Any) -> Any:
+def _validate_message_range(value: object) -> Any:
     counts = [value.get("before", 0), value.get("after", 0)] if isinstance(value, dict) else [value]
     if value is None or all(type(count) is int and 0 <= count <= MAX_MESSAGE_RANGE for count in counts):
         return value
@@ -55,7 +55,7 @@ def _validate_buffer_tokens(value: Any) -> Any:
     raise validation_error("This must be a share of messageTokens from 0 to 1, a number of tokens, or false.")
 
 
-def _validate_schema(value: Any) -> Any:
+def _validate_schema(value: object) -> Any:
     if value is None:
         return value
     if not isinstance(value, dict) or value.get("type", "object") != "object":
@@ -95,7 +95,7 @@ ObjectSchema = Annotated[Any, AfterValidator(_validate_schema), WithJsonSchema(_
 BufferTokens = Annotated[Any, AfterValidator(_validate_buffer_tokens), WithJsonSchema(_BUFFER_SCHEMA)]
 
 
-def _validate_flag(value: Any) -> Any:
+def _validate_flag(value: object) -> Any:
     if value is None or isinstance(value, bool):
         return value
     raise validation_error("This must be true, false or an object.")

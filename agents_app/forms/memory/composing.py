@@ -14,7 +14,7 @@ from agents_app.forms.objects.members import InputError
 MemoryObject = dict[str, Any]
 
 
-def compose_memory_options(stored: Any, texts: Mapping[str, str], prefix: str = PREFIX) -> MemoryObject:
+def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str = PREFIX) -> MemoryObject:
     """Return the memory of these texts. Raise ValidationError with an error for each invalid input.
 
     A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
@@ -62,7 +62,7 @@ def set_switch(memory: MemoryObject, path: str, text: str, stored_text: str) -> 
         set_at(memory, path, True)
 
 
-def set_at(memory: MemoryObject, path: str, value: Any) -> None:
+def set_at(memory: MemoryObject, path: str, value: object) -> None:
     """Set the value at a path, or remove it for None. A part that is only switched on becomes an object."""
     *parents, last = path.split(".")
     for name in parents:

@@ -37,7 +37,7 @@ class MemoryInput:
     help: str = ""
     choices: tuple[tuple[str, str], ...] = ()
 
-    def format(self, value: Any) -> str:
+    def format(self, value: object) -> str:
         """Return the text of a stored value."""
         if self.kind == "switch":
             return "on" if value and not (isinstance(value, dict) and value.get("enabled") is False) else ""
@@ -156,21 +156,21 @@ GROUPS = (
 ALL_INPUTS = tuple(item for group in GROUPS for item in group.all_inputs)
 
 
-def kind_of(memory: Any) -> str:
+def kind_of(memory: object) -> str:
     """Return the kind of a stored memory, of MEMORY_KINDS."""
     if memory is None:
         return ""
     return "options" if isinstance(memory, dict) else "registered"
 
 
-def value_at(memory: Any, path: str) -> Any:
+def value_at(memory: object, path: str) -> Any:
     """Return the value at a path of a stored memory, or None."""
     for name in path.split("."):
         memory = memory.get(name) if isinstance(memory, dict) else None
     return memory
 
 
-def texts_of(memory: Any) -> dict[str, str]:
+def texts_of(memory: object) -> dict[str, str]:
     """Return the texts of all inputs for a stored memory, by path."""
     return {item.path: item.format(value_at(memory, item.path)) for item in ALL_INPUTS}
 
@@ -181,7 +181,7 @@ class MemoryOptionsWidget(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, str]:
         return {item.path: normalize_lines(data.get(f"{PREFIX}{item.path}") or "") for item in ALL_INPUTS}
 
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
         return False
 
 

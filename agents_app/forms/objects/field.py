@@ -48,7 +48,7 @@ class OtherMember(NamedTuple):
     text: str
 
     @classmethod
-    def describe(cls, name: str, value: Any) -> OtherMember:
+    def describe(cls, name: str, value: object) -> OtherMember:
         texts = ((kind, format_input_value(kind, value)) for kind in ROW_KINDS)
         return next(cls(name, kind, text) for kind, text in texts if text is not None)
 
@@ -182,7 +182,7 @@ class ObjectWidget(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         return data.get(name) if is_json_view(data, name) else ObjectInputs.from_data(self.members, data, name)
 
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
         return False
 
 
@@ -193,10 +193,10 @@ class ObjectField(StrictJSONField):
         self.members = members
         super().__init__(**{"required": False, "widget": ObjectWidget(members), **options})
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         return value.compose() if isinstance(value, ObjectInputs) else super().to_python(value)
 
-    def describe(self, value: Any) -> ObjectInputs | None:
+    def describe(self, value: object) -> ObjectInputs | None:
         """Return the inputs of a value, or None if only JSON can show it."""
         if isinstance(value, ObjectInputs):
             return value
@@ -244,7 +244,7 @@ def convert(form_field: Any, value: Any, view: str) -> Any:
     return format_json(parsed) if view == "json" else parsed
 
 
-def format_blank_or_json(value: Any) -> str:
+def format_blank_or_json(value: object) -> str:
     """Return a value as JSON text. Nothing is a blank text, which is saved as nothing."""
     return "" if value is None else format_json(value)
 

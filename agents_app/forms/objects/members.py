@@ -45,7 +45,7 @@ def parse_number(text: str) -> Any:
     return number
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -58,7 +58,7 @@ def parse_tags(text: str) -> list[str]:
     return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip())))
 
 
-def format_json(value: Any) -> str:
+def format_json(value: object) -> str:
     return json.dumps(normalise(value), indent=2, ensure_ascii=False)
 
 
@@ -83,7 +83,7 @@ FORMATS: Mapping[str, tuple[Callable[[Any], str | None], Callable[[str], Any]]] 
 }
 
 
-def format_input_value(kind: str, value: Any) -> str | None:
+def format_input_value(kind: str, value: object) -> str | None:
     """Return the text of a value in an input of this kind, or None if the input would not give the value back."""
     format_text, _ = FORMATS[kind]
     text = format_text(value)
@@ -122,7 +122,7 @@ class Member:
     choices: tuple[tuple[str, str], ...] = ()  # of kind "choice": JSON text and label
     required: bool = False
 
-    def format(self, value: Any) -> str | None:
+    def format(self, value: object) -> str | None:
         """Return the text of a value, or None if the input cannot show it. A blank text would remove the member."""
         text = format_input_value(self.kind, value)
         is_choice = not self.choices or any(text == choice for choice, _ in self.choices)

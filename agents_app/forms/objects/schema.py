@@ -24,7 +24,7 @@ class SchemaMembers(NamedTuple):
     members: tuple[Member, ...]
     is_object: bool = True
 
-    def wrap(self, value: Any) -> Any:
+    def wrap(self, value: object) -> Any:
         """Return a value as the object that the inputs edit."""
         return value if self.is_object else {WHOLE_VALUE: value}
 
@@ -86,7 +86,7 @@ def find_kind(described: JSONSchema, schema: JSONSchema) -> str:
     return "json"
 
 
-def resolve_schema(described: Any, schema: JSONSchema) -> JSONSchema:
+def resolve_schema(described: object, schema: JSONSchema) -> JSONSchema:
     """Return a schema without references into `$defs` and without the alternative null."""
     for _ in range(MAX_MEMBERS):  # references may form a circle
         if not isinstance(described, Mapping):

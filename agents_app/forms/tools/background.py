@@ -52,7 +52,7 @@ class TaskToolRow:
         return bool(self.use)
 
 
-def mode_for_all(value: Any) -> str:
+def mode_for_all(value: object) -> str:
     """Return the choice for all tools of a configured value."""
     if not isinstance(value, dict):
         return ""
@@ -62,7 +62,7 @@ def mode_for_all(value: Any) -> str:
 
 
 def background_tool_rows(
-    value: Any, keys: Iterable[str], data: Any, errors: list[ValidationError]
+    value: object, keys: Iterable[str], data: object, errors: list[ValidationError]
 ) -> list[TaskToolRow]:
     """Return a row for each tool of an agent, and for each that a configured value names.
 
@@ -119,7 +119,7 @@ def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, lis
     return value or None, errors
 
 
-def background_error(path: str, message: str, data: Any) -> ValidationError:
+def background_error(path: str, message: str, data: object) -> ValidationError:
     """Return the error for an issue at a path of the field: that of an input if the page sent one for the path."""
     for key in get_submitted_list(data, "background-key"):
         for member, part, label in (("timeoutMs", "timeout", "Seconds"), ("maxRetries", "retries", "Retries")):
@@ -128,7 +128,7 @@ def background_error(path: str, message: str, data: Any) -> ValidationError:
     return ValidationError(f"{path}: {message}" if path else message, code="invalid")
 
 
-def compose_use(data: Any, key: str, before: Any, errors: list[InputError]) -> Any:
+def compose_use(data: object, key: str, before: object, errors: list[InputError]) -> Any:
     """Return the choice of a row, unchanged if nobody changed it, or None for that of the tool."""
     sent = sent_row(data, key, [])
     use = sent.use

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agents_app.registry import Entry
 from versions_app.compare.diff import FieldDiff
@@ -31,5 +31,5 @@ def part_differences(entry: Entry) -> Iterator[PartDifference]:
         yield PartDifference(PART_LABELS.get(part, part), blocks)
 
 
-def definition_text(value: Any) -> str:
+def definition_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)

@@ -63,7 +63,7 @@ class BaseRow:
         return [*CONDITION_LABELS.items()]
 
 
-def base_rows(value: Any, owner_id: str) -> list[BaseRow]:
+def base_rows(value: object, owner_id: str) -> list[BaseRow]:
     """Return the bases that agents of this owner may search, and those that a value names."""
     selected = value if isinstance(value, dict) else {}
     entries = {
@@ -74,7 +74,7 @@ def base_rows(value: Any, owner_id: str) -> list[BaseRow]:
     return [base_row(key, entries.get(key), selected.get(key)) for key in sorted({*entries, *selected})]
 
 
-def base_row(key: str, entry: Entry | None, choice: Any) -> BaseRow:
+def base_row(key: str, entry: Entry | None, choice: object) -> BaseRow:
     options = choice if isinstance(choice, dict) else {}
     conditions = simple_conditions(options.get("filter"))
     problem = filter_problem(key, entry, options) if entry else NO_BASE_MESSAGE.format(key=key)
@@ -82,7 +82,7 @@ def base_row(key: str, entry: Entry | None, choice: Any) -> BaseRow:
     return BaseRow(key, entry, choice is not None, str(options.get("topK") or ""), rows, problem, conditions is None)
 
 
-def simple_conditions(value: Any) -> list[Condition] | None:
+def simple_conditions(value: object) -> list[Condition] | None:
     """Return the conditions of a filter, or None if it has combinations that the inputs cannot show."""
     conditions: list[Condition] = []
     for key, operand in value.items() if isinstance(value, dict) else ():
@@ -94,7 +94,7 @@ def simple_conditions(value: Any) -> list[Condition] | None:
     return conditions
 
 
-def is_plain_text(value: Any) -> bool:
+def is_plain_text(value: object) -> bool:
     """Return whether a text stays a text when it is entered again."""
     return isinstance(value, str) and parse_input(value) == value
 
@@ -108,7 +108,7 @@ def parse_input(text: str) -> Any:
     return text if isinstance(value, dict | list) else value
 
 
-def compose_knowledge(data: Any, base: Any) -> dict[str, Any] | None:
+def compose_knowledge(data: object, base: object) -> dict[str, Any] | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = base if isinstance(base, dict) else {}
     keys = dict.fromkeys(get_submitted_list(data, "knowledge-base"))
@@ -126,7 +126,7 @@ def compose_choice(data: Any, key: str, before: Mapping[str, Any]) -> dict[str, 
     return choice
 
 
-def posted_conditions(data: Any, key: str) -> Iterator[Condition]:
+def posted_conditions(data: object, key: str) -> Iterator[Condition]:
     names = (f"knowledge-{part}-{key}" for part in ("key", "operator", "value"))
     for condition in zip(*(get_submitted_list(data, name) for name in names), strict=False):
         if condition[0]:

@@ -89,7 +89,7 @@ class ServerRows:
         return any(tool.is_selected and (tool.problem or tool.same_name) for tool in self.tools)
 
 
-def server_rows(value: Any, owner_id: str) -> list[ServerRows]:
+def server_rows(value: object, owner_id: str) -> list[ServerRows]:
     """Return the servers that agents of this owner may use, and those that a value names."""
     selected = {tool.key: tool for tool in selected_tools(value)}
     entries = {

@@ -24,7 +24,7 @@ from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS
 EXAMPLES = {"temperature": "0.7", "topP": "0.9", "maxTokens": "1000"}
 
 
-def submitted_rows(data: Any) -> list[VariantRow]:
+def submitted_rows(data: object) -> list[VariantRow]:
     """Return the variants of a form, without those in which nothing is filled in."""
     rows = [
         read_variant_row(data, name, row)

@@ -49,7 +49,7 @@ class ConditionTexts(NamedTuple):
     text: str = ""
 
     @classmethod
-    def describe(cls, condition: Any) -> ConditionTexts:
+    def describe(cls, condition: object) -> ConditionTexts:
         """Return the texts of a stored condition. Blank ones give nothing back."""
         if not isinstance(condition, dict):
             return cls()

@@ -36,7 +36,7 @@ def describe_variant(name: str, row: str, variant: Mapping[str, Any]) -> Variant
     return described
 
 
-def describe_value(row: VariantRow, value: Any) -> None:
+def describe_value(row: VariantRow, value: object) -> None:
     """Fill the inputs of a value, or the one with its JSON."""
     if row.field == "model" and isinstance(value, dict):
         describe_model(row, value)

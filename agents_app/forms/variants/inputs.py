@@ -27,14 +27,14 @@ class VariantInputs:
     errors: list[ValidationError] = dataclass_field(default_factory=list)
 
     @classmethod
-    def stored(cls, value: Any, context_keys: Sequence[str] | None, source: OptionSource) -> VariantInputs:
+    def stored(cls, value: object, context_keys: Sequence[str] | None, source: OptionSource) -> VariantInputs:
         return cls(describe_variants(value), ", ".join(context_keys or ()), source)
 
     @classmethod
     def submitted(cls, data: Any, source: OptionSource) -> VariantInputs:
         return cls(submitted_rows(data), str(data.get("context_keys") or "").strip(), source)
 
-    def compose(self, stored: Any, stored_keys: Sequence[str] | None) -> tuple[Any, list[str] | None]:
+    def compose(self, stored: object, stored_keys: Sequence[str] | None) -> tuple[Any, list[str] | None]:
         """Return the values of `conditional` and `context_keys`, and set the errors."""
         value, self.errors = compose_variants(self.rows, stored)
         return (stored if self.errors else value), compose_context_keys(self.context_keys, stored_keys)

@@ -84,7 +84,7 @@ class Callee:
             "snapshot_hash": digest,
         }
 
-    def call(self, value: Any) -> TargetResult:
+    def call(self, value: object) -> TargetResult:
         """Call the target with the input of an item. A failure is the `error` of the outcome."""
         if self.kind == Experiment.Target.WORKFLOW:
             return call_workflow(self.key, value)
@@ -127,7 +127,7 @@ def find_scorer_version(row: Scorer, version: str) -> ScorerVersion | None:
     return row.versions.filter(version_number=int(number)).first() if is_number else None
 
 
-def call_workflow(key: str, value: Any) -> TargetResult:
+def call_workflow(key: str, value: object) -> TargetResult:
     """Call a workflow with the arguments in the input of an item. A Celery task runs in this process, too."""
     entry = registry.get(Kind.WORKFLOW, key)
     if entry is None:
@@ -146,7 +146,7 @@ def argument_names(entry: Entry) -> str:
     return ", ".join(entry.schema.get("properties", {})) or "none"
 
 
-def call_scorer(key: str, version_number: int | None, value: Any) -> TargetResult:
+def call_scorer(key: str, version_number: int | None, value: object) -> TargetResult:
     """Let a scorer score the answer in the input of an item."""
     from evals_app.scorers.scoring import score_answer  # imports pydantic-ai, which is heavy
 

@@ -87,7 +87,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", type=Path, help="Write the results to this file.")
         parser.add_argument("--junit", type=Path, help="Write a JUnit report to this file.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         reject_unusable(options)
         bars = dict(map(parse_bar, options["fail_under"]))
         experiment = self.run(options, options["version_of_target"], bars)

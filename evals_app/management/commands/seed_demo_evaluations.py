@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
     help = "Create a dataset with two experiments and a release gate for a demo agent."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         agent = Agent.objects.filter(pk=AGENT_ID).select_related("active_version").first()
         user = get_user_model().objects.filter(username="maya").first()
         if Dataset.objects.exists() or agent is None or agent.active_version is None or user is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.core.files.base import File
@@ -16,7 +15,7 @@ from jobs_app.models import JobFile
 class Command(BaseCommand):
     help = "Moves exports and uploads from DATA_DIR/exchange to the bucket of STORAGE_URL. Repeat it after an error."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         if not settings.STORAGE_URL:
             raise CommandError("Set STORAGE_URL to the bucket first: s3://bucket?endpoint=https://…")
         moved = sum(move_to_storage(file) for file in JobFile.objects.order_by("pk"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import transaction
@@ -28,7 +26,7 @@ class Command(BaseCommand):
 
     help = "Create a knowledge base of this documentation and an agent that answers from it."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         if KnowledgeBase.objects.filter(key=BASE_KEY).exists() or not Agent.objects.exists():
             return
         with transaction.atomic():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, transaction
 
@@ -22,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--off", action="store_true", help="compare vectors in the processes again")
 
-    def handle(self, *args: Any, off: bool, **options: Any) -> None:
+    def handle(self, *args: object, off: bool, **options: object) -> None:
         try:
             turn_off() if off else turn_on()
         except (pgvector.PgvectorUnavailable, DatabaseError) as error:

@@ -57,7 +57,7 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     record_answer_value(execution, model_run.result.output)
 
 
-def record_answer_value(execution: RunExecution, output: Any) -> None:
+def record_answer_value(execution: RunExecution, output: object) -> None:
     """Record the output of a model run: a text, an object as JSON, or nothing if the run waits."""
     if isinstance(output, str):
         execution.columns["output"] = to_storable_json(output)

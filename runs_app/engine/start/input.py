@@ -38,7 +38,7 @@ def fill_input(
 
 
 def build_input(
-    messages: Any,
+    messages: object,
     options: Mapping[str, Any],
     client_tools: list[dict[str, Any]],
     request_context: Mapping[str, Any],

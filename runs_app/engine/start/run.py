@@ -53,7 +53,7 @@ def start_run(
     agent: ResolvedAgent,
     *,
     user: Caller | None,
-    messages: Any,
+    messages: object,
     options: Mapping[str, Any] | None = None,
     client_tools: list[dict[str, Any]] | None = None,
     thread: str = "",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memory_app.realms import is_realm
@@ -17,7 +15,7 @@ class Command(BaseCommand):
         parser.add_argument("realm", help="u12 for a user, osupport for a team")
         parser.add_argument("resource", help="the ID of the resource")
 
-    def handle(self, *args: Any, realm: str, resource: str, **options: Any) -> None:
+    def handle(self, *args: object, realm: str, resource: str, **options: object) -> None:
         if not is_realm(realm):
             raise CommandError("A realm is u and the ID of a user, or o and the name of a team.")
         for line in resource_lines(realm, resource):

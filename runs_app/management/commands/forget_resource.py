@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs_app import runner
@@ -21,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("resource", help="the ID of the resource")
         parser.add_argument("--yes", action="store_true", help="do not ask")
 
-    def handle(self, *args: Any, realm: str, resource: str, yes: bool, **options: Any) -> None:
+    def handle(self, *args: object, realm: str, resource: str, yes: bool, **options: object) -> None:
         if not is_realm(realm):
             raise CommandError("A realm is u and the ID of a user, or o and the name of a team.")
         if not yes and input(f"{self.question(realm, resource)} [y/N] ").strip().lower() != "y":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -69,7 +68,7 @@ WAITING_RUNS: list[tuple[float, str, str, str, Decision | None]] = [
 class Command(BaseCommand):
     help = "Creates runs of a demo agent that needs no API key, unless there are runs already."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         users = get_user_model().objects.in_bulk([username for username, *_ in DEMO_RUNS], field_name="username")
         if AgentRun.objects.exists() or not users or not Agent.objects.filter(pk=DEMO_AGENT).exists():
             return

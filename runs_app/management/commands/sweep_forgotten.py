@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--list", action="store_true", help="only print the hashes of the forgotten resources")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         if options["list"]:
             for digest, time in known_forgotten().items():
                 self.stdout.write(json.dumps({"digest": digest, "forgottenAt": format_timestamp(time)}))

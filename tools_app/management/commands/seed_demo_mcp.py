@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
@@ -33,7 +32,7 @@ class Command(BaseCommand):
 
     help = "Create the MCP server of the demo and an agent that uses its tools."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         url = os.environ.get(URL_VARIABLE, "")
         row = McpServer.objects.filter(key=SERVER_KEY).first()
         if not url or (row is None and not Agent.objects.filter(pk=NEIGHBOUR_ID).exists()):

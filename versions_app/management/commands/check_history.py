@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs_app import runner
@@ -16,7 +14,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--repair", action="store_true", help="repair what can be repaired without losing data")
 
-    def handle(self, *args: Any, repair: bool, **options: Any) -> None:
+    def handle(self, *args: object, repair: bool, **options: object) -> None:
         job = runner.run_now(CHECK_HISTORY, {"repair": repair})
         if not isinstance(job.result, dict):
             raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")

@@ -23,7 +23,7 @@ class Command(BaseCommand):
             help="list the versions that would be removed and the reasons for keeping others",
         )
 
-    def handle(self, *args: Any, limit: int | None, dry_run: bool, **options: Any) -> None:
+    def handle(self, *args: object, limit: int | None, dry_run: bool, **options: object) -> None:
         if limit is not None and limit < 1:
             raise CommandError("--limit must be at least 1.")
         job = runner.run_now(PRUNE, {"limit": limit, "dryRun": dry_run})

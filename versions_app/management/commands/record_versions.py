@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from typing import Any
 
 from django.core.management.base import BaseCommand
 
@@ -19,7 +18,7 @@ class Command(BaseCommand):
     help = """Records a version of every agent whose row differs from its head, for example after fixtures or raw SQL,
     and updates the search index."""
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         counts: Counter[str] = Counter()
         with change(message=CATCH_UP_MESSAGE):
             for agent in Agent.objects.with_versions().prefetch_related("index").order_by("pk").iterator(500):

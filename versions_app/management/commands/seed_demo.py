@@ -24,7 +24,7 @@ from versions_app.demo.stories import DEMO_USERS, DemoAgent, DemoStep, load_demo
 class Command(BaseCommand):
     help = "Creates demo users with random passwords and fifteen agents, if there are no users and no agents."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         if User.objects.exists() or Agent.objects.exists():
             return
         with transaction.atomic():
