@@ -121,6 +121,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         if not (token.isascii() and token.isprintable()):  # PostgreSQL rejects a NUL even in a comparison
             return None
         key = keys_with_prefix.first(prefix=token[:KEY_PREFIX_LENGTH])
+        # An unknown prefix takes as long as a wrong secret, so that the time does not tell which prefixes exist.
         expected = key.secret_hash if key else "0" * 64
         if not hmac.compare_digest(hash_token(token), expected) or key is None:
             return None

@@ -17,6 +17,7 @@ def require_team_quota(rows: QuerySet[Any], owner_id: str, most: int, name: str,
     Call it in the transaction that stores another one: others of the team wait for its end. `rows` are those of all
     teams, `name` is what people call them, and `code` that of the error.
     """
+    # The rows to come cannot be locked, and those of open transactions are not counted.
     lock_name(f"{name} of {owner_id}")
     if rows.filter(owner_id=owner_id).count() >= most:
         message = (

@@ -63,6 +63,7 @@ def require_vector_quota(base: KnowledgeBase, count: int) -> None:
     Call it in the transaction that stores them: other vectors of the team wait for its end. Those that a rebuild
     copies into another index count once.
     """
+    # The rows to come cannot be locked, and those of open transactions are not counted.
     lock_name(f"vectors of {base.owner_id}")
     indexes = KnowledgeIndex.objects.filter(base__owner_id=base.owner_id, is_building=False)
     stored = Chunk.objects.filter(index__in=indexes.values("pk"), document=None).count()

@@ -93,6 +93,7 @@ def upsert(
     if len({len(row.data) for row in rows}) > 1:
         raise BadRequest("request body", [("vectors", "All vectors must have the same number of numbers.")])
     with transaction.atomic():
+        # The base first, as all that lock both: `finish_rebuild` does, and two could wait for each other.
         KnowledgeBase.objects.select_for_update().get(pk=base.pk)
         KnowledgeIndex.objects.select_for_update().get(pk=index.pk)
         Chunk.objects.filter(index=index, document=None, key__in=keys).delete()

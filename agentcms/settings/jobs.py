@@ -33,6 +33,7 @@ CELERY_BROKER_URL = environment.read_url("CELERY_BROKER_URL", *BROKERS) or REDIS
     "unix://", "redis+socket://"
 )
 CELERY_TASK_IGNORE_RESULT = True
+# A job survives its worker: its message is acknowledged at the end, and a worker reserves no second one meanwhile.
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

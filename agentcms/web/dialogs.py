@@ -15,6 +15,7 @@ def render_dialog(
     """Render the question before an action: a dialog for htmx, else the template `page`."""
     template = "components/_act.html" if is_htmx(request) else page
     response = render(request, template, {"nav": "agents", "action": request.path, **context}, status=status)
+    # One URL has a page and a fragment: no cache may answer one with the other.
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
 

@@ -24,11 +24,8 @@ from agents_app.models.version_protocol import Version
 log = logging.getLogger(__name__)
 
 EDITABLE_FIELDS = (*schema.FIELDS, "owner_id")
-TIMESTAMP_FIELDS = (
-    "created_at",
-    "updated_at",
-    "archived_at",
-)  # update_or_create() names them; save() does not write them
+# update_or_create() names them; save() does not write them.
+TIMESTAMP_FIELDS = ("created_at", "updated_at", "archived_at")
 HISTORY_FIELDS = ("active_version", "head_version", "last_version_number", "revision", "updated_at")
 
 

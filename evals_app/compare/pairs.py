@@ -11,6 +11,7 @@ from evals_app.compare.statistics import adjust_for_many, compare_pairs, mean
 from evals_app.experiments.summary import percentile
 from evals_app.models import Experiment, ExperimentResult
 
+# More digits come from the arithmetic: 0.3 - 0.2 is 0.09999999999999998.
 MAX_DIGITS = 12
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from agents_app.configuration.schema import JSONObject
 
+# Fixed, so that the same scores always have the same interval and p-value.
 SEED = 20_250_101
 RESAMPLES = 9999
 MIN_PAIRS = 10  # for an interval

@@ -35,6 +35,7 @@ def judge_of(scorer: Scorer) -> str:
 @transaction.atomic
 def open_test_set(judge: str, owner_id: str) -> Dataset:
     """Return the dataset with the test set of a ready-made judge. The first call of a team creates it."""
+    # Before the first call ends there is no row to lock, and a second one would create another set.
     lock_name(f"test set of {judge} for {owner_id}")
     row = Dataset.objects.filter(owner_id=owner_id, **{f"metadata__{MARK}": judge}).order_by("created_at").first()
     if row is not None:

@@ -76,6 +76,7 @@ def edit_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpRespo
     context = {"nav": "evals", "dataset": dataset, "item": item, "form": form}
     template = "evals/_item_form.html" if is_htmx(request) else "evals/item.html"
     response = render(request, template, context, status=422 if form.errors else 200)
+    # One URL has a page and a fragment: no cache may answer one with the other.
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
 

@@ -187,6 +187,7 @@ def building_fence(index: KnowledgeIndex) -> Any:
     """Return the fence of the job that builds an index."""
 
     def lock() -> None:
+        # The base first, as all that lock both: `finish_rebuild` does, and two could wait for each other.
         KnowledgeBase.objects.select_for_update().only("pk").filter(pk=index.base_id).first()
         if KnowledgeIndex.objects.select_for_update().filter(pk=index.pk, is_building=True).first() is None:
             raise Superseded

@@ -111,7 +111,7 @@ class AnswerStreamView(JSONView):
                 convert=convert,
                 max_idle_ms=max_idle_ms,
             )
-        except BaseException:
+        except BaseException:  # no response will release the slot
             slot.release()
             raise
 

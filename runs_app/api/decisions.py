@@ -75,7 +75,7 @@ class StreamedDecisionView(DecisionView):
         try:
             max_idle_ms = requested_idle_time(request, is_route=self.is_until_idle)
             return decision_stream(request, self.decide(request, agent_id), slot, self.is_network, max_idle_ms)
-        except BaseException:
+        except BaseException:  # no response will release the slot
             slot.release()
             raise
 

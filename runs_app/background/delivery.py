@@ -67,6 +67,7 @@ def deliver_to_thread(run: AgentRun) -> int | None:
     if agent is None or thread is None:
         return None
     with transaction.atomic():
+        # Two workers that look for undelivered results at once would both send them.
         lock_name(f"results of thread {thread.pk}")
         tasks = due_tasks(BackgroundTask.objects.undelivered().filter(thread=thread, agent_key=run.agent_key))
         for task in tasks:

@@ -43,6 +43,7 @@ class BackgroundCall:
 def find_or_create_task(call: BackgroundCall) -> BackgroundTask | None:
     """Return the task of a call. Return None if the tasks above it are too many: then the call stays in the run."""
     with transaction.atomic():
+        # Until its task exists there is no row to lock, and a call may be repeated while the first one is stored.
         lock_name(f"background tasks of run {call.run_id}")
         if call.key and (task := BackgroundTask.objects.filter(run=call.run_id, call_key=call.key).first()):
             return task
@@ -51,6 +52,7 @@ def find_or_create_task(call: BackgroundCall) -> BackgroundTask | None:
         if depth > MAX_DEPTH:
             return None
         task = create_task(call, depth)
+        # Robust: the task is stored, and maintenance starts it later if it cannot start now.
         transaction.on_commit(fill_slots, robust=True)
     return task
 

@@ -178,6 +178,7 @@ def save_end_columns(
     """
     transaction.on_commit(partial(run_ended.send, AgentRun, status=status, run_id=run_id, parent_id=parent_id))
     if status != AgentRun.Status.SUCCEEDED:
+        # Robust: the end is committed. A scheduled task cancels what this leaves, by `cancel_abandoned_children`.
         transaction.on_commit(partial(cancel_children, run_id), robust=True)
     columns = {"status": status, "finished_at": timezone.now(), "lease_until": None, "holder": ""}
     not_waiting = {"suspended_at": None, "expires_at": None}

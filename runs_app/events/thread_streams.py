@@ -114,7 +114,7 @@ class ThreadStream:
         self.reader = ThreadReader(thread, caller)
         try:
             self.reader.begin()
-        except BaseException:
+        except BaseException:  # nobody gets a stream whose end would release the slot
             slot.release()
             raise
         self.generator = self._blocks()

@@ -29,6 +29,7 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         An API key for one resource reads the runs of that resource only, without their child runs.
         Child runs of their own runs need a role for the owner, because they show how its agents work.
         """
+        # Authentication of the API sets the key. Users of pages have none.
         key, served = getattr(user, "api_key", None), served_owner(user)
         if served is not None and not has_role(user, Role.EDITOR, served):
             return self.none()

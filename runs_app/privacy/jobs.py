@@ -52,7 +52,7 @@ def export_resource(job: Job) -> dict[str, Any]:
         name = save_file(f"{job.pk}.jsonl", file)
     try:
         limits.attach_file(job, user, name, size)
-    except BaseException:
+    except BaseException:  # a file without a row would never be deleted
         file_storage().delete(name)
         raise
     return {"records": count, "bytes": size, "file": f"/api/jobs/{job.pk}/file"}

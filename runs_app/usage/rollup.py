@@ -47,6 +47,7 @@ def days_to_write(now: datetime) -> Iterator[date]:
 def roll_up_day(day: date) -> None:
     """Replace the figures of a day by those of its runs."""
     with transaction.atomic():
+        # Two processes would both delete what neither has stored yet, and then store the day twice.
         lock_name("use per day")
         usage = aggregate_runs(finished_runs(start_of(day), start_of(day + ONE_DAY)))
         DailyUsage.objects.filter(day=day).delete()

@@ -113,7 +113,7 @@ def export_agents(job: Job) -> dict[str, Any]:
         with transaction.atomic():
             job.report_progress(done=written.records)
             limits.attach_file(job, user, name, written.size, written.fingerprint)
-    except BaseException:
+    except BaseException:  # a file without a row would never be deleted
         file_storage().delete(name)
         raise
     return {

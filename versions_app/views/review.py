@@ -40,6 +40,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     if form.errors and is_htmx(request):
         return reswap(retarget(render_editor(request, agent, form, status=422), "#notices"), "outerHTML")
     response = render_review(request, agent, review_context(request, agent, form))
+    # One URL has a page and a fragment: no cache may answer one with the other.
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
 

@@ -30,5 +30,6 @@ def render_editor(
     }
     template = "agents/_editor_header.html" if request.method == "POST" and is_htmx(request) else "agents/edit.html"
     response = render(request, template, context, status=status)
+    # One URL has a page and a fragment: no cache may answer one with the other.
     response.headers["Vary"] = "HX-Request, Cookie"
     return response

@@ -52,6 +52,7 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
     """Save the posted form as a draft, or publish it."""
     form = ExistingAgentForm.from_request(request.POST, agent, request.user)
     is_valid = form.is_valid()
+    # "Continue editing" on the pages of the review and of the question.
     if request.POST.get("edit") == "again":
         return render_editor(request, agent, form)
     if not is_valid:
@@ -83,6 +84,7 @@ def save_form(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> Sa
     """Save a valid form, unless it conflicts with another save or publishes versions of others without a question."""
     publishes = form.publishes
     with transaction.atomic(), change(**change_from_form(form)):
+        # Locked before the conflicts are looked for, or another save could come in between.
         row = lock_agent(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
         if conflict := form.find_conflict(row, publishes=publishes):
             return SaveOutcome(conflict=conflict)

@@ -74,6 +74,7 @@ def render_playground(
     else:
         context = {**header_context(request, agent, AgentTab.PLAYGROUND), **context}
         response = render(request, "runs/playground.html", context, status=status)
+    # One URL has a page and a fragment: no cache may answer one with the other.
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
 

@@ -63,7 +63,7 @@ class DatabaseWrapper(Base):
             self.queue.acquire(self.settings_dict["OPTIONS"]["timeout"])
         try:
             super()._start_transaction_under_autocommit()
-        except BaseException:
+        except BaseException:  # neither a commit nor a rollback follows, which would release the queue
             self._release_queue()
             raise
 
