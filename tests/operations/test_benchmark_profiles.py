@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from agentcms.server.processes import PROJECT
-from benchmarks import report
+from benchmarks import report, report_titles
 from tests.served_accounts import prepared
 
 AGENTS = 300
@@ -29,7 +29,7 @@ def test_every_measured_operation_has_a_profile(tmp_path):
 
     assert done.returncode == 0, done.stderr
     profiles = json.loads(done.stdout.splitlines()[-1])
-    assert profiles.keys() == report.TARGETS.keys()
+    assert profiles.keys() == report_titles.TARGETS.keys()
     for profile in profiles.values():
         assert profile["cpu"] > 0
         assert 0 < sum(profile["packages"].values()) <= 101
