@@ -35,7 +35,7 @@ class CallerParameter(Parameter[Any]):
     def variant(self, value: Any) -> Hashable:
         return has_role_everywhere(value, Role.VIEWER)
 
-    def placeholder(self, number: int, variant: Hashable) -> Any:
+    def placeholder(self, number: int, variant: Hashable) -> object:
         return PlaceholderCaller(bool(variant), IntegerParameter().placeholder(number, None))
 
     def readers(self, placeholder: Any) -> dict[Hashable, Callable[[Any], Any]]:

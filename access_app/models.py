@@ -28,7 +28,7 @@ KEY_PREFIX_LENGTH = 13
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 KEY_ROLES = {"", *Role.values}
 MAX_RESOURCE_LENGTH = 256
-MAX_CONTEXT_KB = 8  # of facts about a caller, as JSON
+MAX_KEY_CONTEXT_KB = 8  # of facts about a caller, as JSON
 SERVER_FACTS = frozenset({"userId", "roles", "owner"})  # which no key can claim
 
 
@@ -55,8 +55,8 @@ def validate_key_context(value: object) -> None:
     if names := sorted(name for name in value or {} if name in SERVER_FACTS):
         message = f"The server itself knows {', '.join(names)} of each caller. Leave that out, or choose another name."
         raise ValidationError(message, code="invalid_context")
-    if len(json.dumps(value).encode()) > MAX_CONTEXT_KB * 1024:
-        raise ValidationError(f"The context must not exceed {MAX_CONTEXT_KB} KB.", code="invalid_context")
+    if len(json.dumps(value).encode()) > MAX_KEY_CONTEXT_KB * 1024:
+        raise ValidationError(f"The context must not exceed {MAX_KEY_CONTEXT_KB} KB.", code="invalid_context")
 
 
 class Membership(models.Model):

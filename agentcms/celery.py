@@ -28,7 +28,7 @@ class CeleryApplication(Celery):
 class ChangeTask(Task):
     """A task that records `task` as the source of its changes."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> object:
         with change(source=Source.TASK):
             return super().__call__(*args, **kwargs)
 

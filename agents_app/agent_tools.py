@@ -15,7 +15,7 @@ from celery import shared_task
 
 from agents_app.registry import Entry, Kind, code_agent, processor, registry, scorer, tool, workflow
 
-OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+ARITHMETIC_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -56,10 +56,10 @@ def _evaluate(node: ast.AST) -> float:
     match node:
         case ast.Constant(value=int() | float() as value):
             return float(value)
-        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
-            return float(OPERATORS[type(op)](_evaluate(operand)))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return float(OPERATORS[type(op)](_evaluate(left), _evaluate(right)))
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in ARITHMETIC_OPERATORS:
+            return float(ARITHMETIC_OPERATORS[type(op)](_evaluate(operand)))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC_OPERATORS:
+            return float(ARITHMETIC_OPERATORS[type(op)](_evaluate(left), _evaluate(right)))
     raise ValueError("Use only numbers, + - * / % and parentheses.")
 
 

@@ -26,7 +26,7 @@ from jobs_app.limits import enqueue_for_user
 from jobs_app.models import Job, ReportRow
 from jobs_app.runner import StaffJob
 
-MAX_ROWS = 200
+MAX_REPORT_ROWS = 200
 
 
 class LateFilter(admin.SimpleListFilter):
@@ -139,12 +139,14 @@ class JobAdmin(ReadOnlyAdmin):
     @admin.display(description="Report")
     def report(self, job: Job) -> str:
         """The first rows of the report, and a link to all in the API."""
-        rows = list(job.report_rows.order_by("number")[: MAX_ROWS + 1])
+        rows = list(job.report_rows.order_by("number")[: MAX_REPORT_ROWS + 1])
         if not rows:
             return "–"
-        records = [{"line": row.number, "result": row.action, **readable_content(row)} for row in rows[:MAX_ROWS]]
+        records = [
+            {"line": row.number, "result": row.action, **readable_content(row)} for row in rows[:MAX_REPORT_ROWS]
+        ]
         link = '<p><a href="/api/jobs/{}/records">All records (JSON)</a></p>'
-        return render_table(records) + (format_html(link, job.pk) if len(rows) > MAX_ROWS else "")
+        return render_table(records) + (format_html(link, job.pk) if len(rows) > MAX_REPORT_ROWS else "")
 
     @admin.display(boolean=True, description="On schedule")
     def on_schedule(self, job: Job) -> bool:
@@ -184,15 +186,15 @@ def render_value(value: object) -> SafeString:
 
 
 def render_table(records: list[dict[str, Any]]) -> SafeString:
-    """Return records as a table with at most `MAX_ROWS` rows."""
+    """Return records as a table with at most `MAX_REPORT_ROWS` rows."""
     names = list(records[0])
     head = format_html_join("", "<th>{}</th>", ((spaced_words(name),) for name in names))
     cells = (
         (format_html_join("", "<td>{}</td>", ((record.get(name, ""),) for name in names)),)
-        for record in records[:MAX_ROWS]
+        for record in records[:MAX_REPORT_ROWS]
     )
     body = format_html_join("", "<tr>{}</tr>", cells)
-    hidden_count = len(records) - MAX_ROWS
+    hidden_count = len(records) - MAX_REPORT_ROWS
     note = format_html("<p>{} more are not shown.</p>", hidden_count) if hidden_count > 0 else ""
     return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, note)
 

@@ -20,7 +20,7 @@ from jobs_app.models import Job, ReportRow
 from jobs_app.runner import job_handler, offer_to_staff
 
 CLEAN_UP = "clean_up"
-BATCH = 1000
+DELETED_PER_BATCH = 1000
 
 ExpiredRows = Callable[[], QuerySet[Any]]
 
@@ -76,7 +76,7 @@ def delete_expired_rows(job: Job) -> dict[str, Any]:
 def delete_expired_batch(rows: ExpiredRows) -> int:
     """Delete the next batch of expired rows and return their number."""
     # Oldest first: in another order each batch would scan all rows that are not expired.
-    keys = list(rows().order_by("pk").values_list("pk", flat=True)[:BATCH])
+    keys = list(rows().order_by("pk").values_list("pk", flat=True)[:DELETED_PER_BATCH])
     # Filter again: a row may have changed since.
     _, removed = rows().filter(pk__in=keys).delete() if keys else (0, {})
     return removed.get(rows().model._meta.label, 0)  # without the rows that referred to them

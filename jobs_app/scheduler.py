@@ -21,7 +21,7 @@ class HeartbeatScheduler(PersistentScheduler):
 
     heartbeat_at = float("-inf")
 
-    def tick(self, *args: Any, **kwargs: Any) -> Any:
+    def tick(self, *args: Any, **kwargs: Any) -> object:
         if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL:
             self.heartbeat_at = time.monotonic()
             write_scheduler_heartbeat()

@@ -14,7 +14,7 @@ from agentcms.ids import first_unused
 from agentcms.vectors import local_embedders
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from knowledge_app.models import KnowledgeBase
-from knowledge_app.models.document import MAX_NAME_LENGTH
+from knowledge_app.models.document import MAX_DOCUMENT_NAME_LENGTH
 from knowledge_app.search.rerank import registered_rerankers
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
 
@@ -108,7 +108,7 @@ class MetadataForm(forms.Form):
 class TextForm(MetadataForm):
     """A document that is pasted."""
 
-    name = forms.CharField(max_length=MAX_NAME_LENGTH)
+    name = forms.CharField(max_length=MAX_DOCUMENT_NAME_LENGTH)
     text = forms.CharField(widget=forms.Textarea(attrs={"rows": 8}), strip=False)
 
 

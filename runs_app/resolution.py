@@ -42,7 +42,7 @@ MAX_BUILT_AGENTS = 256  # per process
 
 _built_agents: SizeLimitedCache[Hashable, BuiltAgent] = SizeLimitedCache(LRUCache(MAX_BUILT_AGENTS))
 
-POINTERS = {"published": ("active_version", Target.LIVE), "draft": ("head_version", Target.DRAFT)}
+POINTER_BY_STATUS = {"published": ("active_version", Target.LIVE), "draft": ("head_version", Target.DRAFT)}
 
 
 class SubAgents(NamedTuple):
@@ -221,7 +221,7 @@ class AgentResolver:
         self, user: Caller | None = None, *, status: str = "published", start: int = 0, stop: int | None = None
     ) -> list[ResolvedAgent]:
         """Return the agents that a user may see, by name. Agents in code are only added to a list from the start."""
-        pointer, target = POINTERS[status]
+        pointer, target = POINTER_BY_STATUS[status]
         agents = self._visible(user).filter(active_version__isnull=False).order_by("name", "pk")
         rows = agents.without_archived().select_related(pointer)[start:stop]
         stored = [ResolvedAgent.from_version(row, target, getattr(row, pointer)) for row in rows]
@@ -260,7 +260,7 @@ class AgentResolver:
     def _find_stored(self, agent_id: str, user: Caller | None, status: str) -> Agent | None:
         """Return a stored agent with the version of a status."""
         if user is not None:
-            return agent_to_run.first(POINTERS[status][0], user=user, agent_id=agent_id)
+            return agent_to_run.first(POINTER_BY_STATUS[status][0], user=user, agent_id=agent_id)
         return Agent.objects.with_versions().filter(pk=agent_id, active_version__isnull=False).first()
 
     def _at_version(self, agent: Agent, filters: dict[str, Any]) -> ResolvedAgent:
@@ -276,7 +276,7 @@ class AgentResolver:
         return Agent.objects.all() if user is None else Agent.objects.for_user(user)
 
     def _from_pointer(self, agent: Agent, status: str) -> ResolvedAgent:
-        pointer, target = POINTERS[status]
+        pointer, target = POINTER_BY_STATUS[status]
         return ResolvedAgent.from_version(agent, target, getattr(agent, pointer))
 
 

@@ -12,12 +12,12 @@ from memory_app.realms import resource_digest, user_realm
 from runs_app.models import AgentRun, PendingCall
 from runs_app.models.run_queryset import AgentRunQuerySet
 
-OWN_REALM = re.compile("u([0-9]{1,18})")
+OWN_REALM_PATTERN = re.compile("u([0-9]{1,18})")
 
 
 def user_of(realm: str, key: str) -> int | None:
     """Return the user whose own resource this is, or None."""
-    match = OWN_REALM.fullmatch(realm) if realm == key else None
+    match = OWN_REALM_PATTERN.fullmatch(realm) if realm == key else None
     return int(match[1]) if match is not None else None
 
 

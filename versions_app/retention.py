@@ -29,13 +29,15 @@ PROTECTION_REASONS = {
 }
 IS_PROTECTED = f"COALESCE({' OR '.join(PROTECTION_REASONS.values())}, false)"
 # The limit of an agent: its owner's rule, else the parameter.
-ALLOWED = "COALESCE((SELECT r.versions FROM versions_app_retentionrule r WHERE r.owner_id = a.owner_id), %s)"
+ALLOWED_VERSIONS_SQL = (
+    "COALESCE((SELECT r.versions FROM versions_app_retentionrule r WHERE r.owner_id = a.owner_id), %s)"
+)
 
 # One index scan per agent: 15 to 30 times faster than a window function over all versions.
 # One agent is compared by `=`: PostgreSQL plans `ANY` of a list every time, which takes longer than pruning.
 LATERAL = f"""
     SELECT surplus.id FROM agents_app_agent a
-    CROSS JOIN LATERAL (SELECT {ALLOWED} AS allowed) rule
+    CROSS JOIN LATERAL (SELECT {ALLOWED_VERSIONS_SQL} AS allowed) rule
     CROSS JOIN LATERAL (SELECT count(*) AS total FROM versions_app_agentversion WHERE agent_id = a.id) counted
     CROSS JOIN LATERAL (
         SELECT v.id FROM versions_app_agentversion v
@@ -46,7 +48,7 @@ LATERAL = f"""
 
 _REASON_CASES = " ".join(f"WHEN {condition} THEN '{reason}'" for reason, condition in PROTECTION_REASONS.items())
 RANKED = f"""
-    SELECT v.id AS id, v.agent_id AS agent_id, v.version_number AS version_number, {ALLOWED} AS allowed,
+    SELECT v.id AS id, v.agent_id AS agent_id, v.version_number AS version_number, {ALLOWED_VERSIONS_SQL} AS allowed,
         CASE {_REASON_CASES} END AS protection,
         {{aged}} AS aged, count(*) OVER (PARTITION BY v.agent_id) AS total,
         sum(CASE WHEN {IS_PROTECTED} THEN 0 ELSE 1 END)
@@ -150,7 +152,7 @@ def _age_condition() -> tuple[str, list[Any]]:
     return " OR ".join(f"({condition})" for condition in conditions) or "false", parameters
 
 
-def _days_ago(days: int) -> Any:
+def _days_ago(days: int) -> object:
     # A rule may have more days than the calendar.
     cutoff: datetime = timezone.now() - timedelta(days=min(days, settings.MAX_DAYS))
     return connection.ops.adapt_datetimefield_value(cutoff)

@@ -46,7 +46,7 @@ class FactsField(ParsedJSONField):
             raise ValidationError([fault.message for fault in faults], code="invalid")
 
 
-def parse_fact(text: str) -> Any:
+def parse_fact(text: str) -> object:
     """Return a number, true, false or a quoted text as its value, and any other text as it is."""
     if text.startswith(("[", "{")):
         return text

@@ -47,7 +47,7 @@ class KeyForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "placeholder": "plan: pro"}),
     )
 
-    def clean_expires_at(self) -> Any:
+    def clean_expires_at(self) -> object:
         days = self.cleaned_data["expires_at"]
         return timezone.now() + timedelta(days=int(days)) if days else None
 

@@ -22,7 +22,7 @@ from agentcms.cache import CACHE_ERRORS
 
 log = logging.getLogger(__name__)
 
-WINDOW = 300  # seconds
+ATTEMPT_WINDOW = 300  # seconds
 # Attempts in a window.
 MAX_PER_PAIR = 10  # for one username from one address
 MAX_PER_ADDRESS = 50
@@ -78,9 +78,9 @@ def seconds_over_limit(key: str, limit: int) -> int:
 
 def count_in_cache(key: str) -> tuple[int, float]:
     """Count an attempt. Return the number of attempts in the window and the time of its end."""
-    ends_at = time.time() + WINDOW
-    if cache.add(key, 1, WINDOW):
-        cache.set(f"{key}:ends", ends_at, WINDOW)
+    ends_at = time.time() + ATTEMPT_WINDOW
+    if cache.add(key, 1, ATTEMPT_WINDOW):
+        cache.set(f"{key}:ends", ends_at, ATTEMPT_WINDOW)
         return 1, ends_at
     try:
         return cache.incr(key), cache.get(f"{key}:ends", ends_at)
@@ -93,7 +93,7 @@ def count_in_database(key: str) -> tuple[int, float]:
     now = timezone.now()
     with transaction.atomic():
         SignInAttempt.objects.filter(ends_at__lte=now).delete()
-        ends_at = now + timedelta(seconds=WINDOW)
+        ends_at = now + timedelta(seconds=ATTEMPT_WINDOW)
         attempts, _ = SignInAttempt.objects.select_for_update().get_or_create(key=key, defaults={"ends_at": ends_at})
         attempts.count += 1
         attempts.save(update_fields=["count"])

@@ -56,7 +56,7 @@ class JSONRenderer(BaseRenderer):
 class Negotiation(DefaultContentNegotiation):
     """The content negotiation of DRF, with a fast path for requests that accept anything or the first renderer."""
 
-    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> object:
         first = renderers[0]
         if request.META.get("HTTP_ACCEPT", "*/*") in ("*/*", first.media_type):
             return first, first.media_type

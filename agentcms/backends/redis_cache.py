@@ -17,7 +17,7 @@ cache_circuit = CircuitBreaker(retry_after=10)
 class GuardedRedis(redis.Redis):
     """A client whose commands raise ConnectionError at once while the circuit is open."""
 
-    def execute_command(self, *args: Any, **options: Any) -> Any:
+    def execute_command(self, *args: Any, **options: Any) -> object:
         if not cache_circuit.allows_call():
             raise redis.ConnectionError("The cache did not respond a few seconds ago.")
         try:

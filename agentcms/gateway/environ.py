@@ -11,7 +11,7 @@ from granian.rsgi import Scope
 
 from agentcms.middleware.wsgi_charset import Environ
 
-BASE: Environ = {
+BASE_ENVIRON: Environ = {
     "SCRIPT_NAME": "",
     "wsgi.errors": sys.stderr,
     "wsgi.file_wrapper": FileWrapper,
@@ -26,7 +26,7 @@ def environ_of(scope: Scope) -> Environ:
     """Return the environ of a request without a body (PEP 3333). `set_body` adds one."""
     server, _, port = scope.server.rpartition(":")
     client, _, client_port = scope.client.rpartition(":")
-    environ = BASE | {
+    environ = BASE_ENVIRON | {
         "REQUEST_METHOD": scope.method,
         "PATH_INFO": latin1(scope.path),
         "QUERY_STRING": latin1(scope.query_string),

@@ -54,7 +54,7 @@ def cached_checks() -> dict[str, str]:
 def run_checks() -> dict[str, str]:
     """Run all checks. Skip those that need the database if it is down: a probe has little time to wait."""
     results: dict[str, str] = {}
-    for name, check in CHECKS.items():
+    for name, check in READINESS_CHECKS.items():
         is_skipped = name in DATABASE_CHECKS and results.get("database") != OK
         results[name] = FAILING if is_skipped else check_status(check)
     return results
@@ -106,7 +106,7 @@ def check_beat() -> str:
     return OK if age <= Heartbeat.MAX_AGE else f"last seen {int(age.total_seconds())} s ago"
 
 
-CHECKS: dict[str, Callable[[], str]] = {
+READINESS_CHECKS: dict[str, Callable[[], str]] = {
     "database": check_database,
     "migrations": check_migrations,
     "broker": check_broker,

@@ -17,7 +17,7 @@ from agentcms.tracing.drop_signal import spans_dropped
 from agentcms.tracing.redaction import CONTENT_ATTRIBUTE, CONTENT_KEY, RedactingExporter
 
 EXPORT_TIMEOUT = 2.0  # seconds, unless a standard variable sets another limit
-SHUTDOWN_TIMEOUT = 1000  # milliseconds
+SHUTDOWN_TIMEOUT_MS = 1000  # milliseconds
 TIMEOUT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 
 
@@ -60,6 +60,6 @@ class BoundedProcessor(BatchSpanProcessor):
         super().on_end(span)
 
     def shutdown(self) -> None:
-        self._batch_processor.shutdown(SHUTDOWN_TIMEOUT)
+        self._batch_processor.shutdown(SHUTDOWN_TIMEOUT_MS)
         if waiting := len(self._batch_processor._queue):
             spans_dropped.send(sender=None, count=waiting, reason="stopped")

@@ -18,7 +18,7 @@ CONTENT_KEY = create_key("agentcms-trace-content")  # in the context of spans th
 CONTENT_ATTRIBUTE = "agentcms.content"
 
 # A list of what is allowed: a new release of a library may add attributes, and tools may add spans of their own.
-ALLOWED = re.compile(
+ALLOWED_ATTRIBUTES = re.compile(
     r"agentcms\.[a-z_.]+|error\.type|exception\.type|http\.(request\.method|response\.status_code|route)|url\.scheme"
     r"|gen_ai\.(operation\.name|system|provider\.name|conversation\.id|output\.type|token\.type)"
     r"|gen_ai\.agent\.(name|call\.id)|gen_ai\.tool\.(name|call\.id)"
@@ -71,4 +71,4 @@ def redact_event(event: Event) -> Event:
 
 
 def allowed_attributes(attributes: Mapping[str, AttributeValue] | None) -> dict[str, AttributeValue]:
-    return {name: value for name, value in (attributes or {}).items() if ALLOWED(name)}
+    return {name: value for name, value in (attributes or {}).items() if ALLOWED_ATTRIBUTES(name)}

@@ -17,7 +17,7 @@ InputKind = Literal["query", "document"]
 
 LOCAL_PREFIX = "local/"
 PROVIDER_EXAMPLE = "openai/text-embedding-3-small"
-UNKNOWN_MESSAGE = "Unknown embedder '{name}'. Choose {names}, or a model of a provider, such as {example}."
+UNKNOWN_EMBEDDER_MESSAGE = "Unknown embedder '{name}'. Choose {names}, or a model of a provider, such as {example}."
 
 
 class UnknownEmbedder(ApiError):
@@ -86,5 +86,5 @@ def find_embedder(name: str) -> Embedder:
     provider, _, model = name.partition("/")
     if not (provider and model and _resolvers) or name.startswith(LOCAL_PREFIX):
         names = " or ".join(_local)
-        raise UnknownEmbedder(UNKNOWN_MESSAGE.format(name=name, names=names, example=PROVIDER_EXAMPLE))
+        raise UnknownEmbedder(UNKNOWN_EMBEDDER_MESSAGE.format(name=name, names=names, example=PROVIDER_EXAMPLE))
     return _resolvers[0](name)

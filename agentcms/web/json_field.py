@@ -21,7 +21,7 @@ class ParsedJSONField(forms.JSONField):
         except InvalidJSON:
             raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from None
 
-    def bound_data(self, data: object, initial: object) -> Any:
+    def bound_data(self, data: object, initial: object) -> object:
         return data
 
     def prepare_value(self, value: object) -> Any:

@@ -7,7 +7,6 @@ import json
 from decimal import Decimal
 from operator import is_
 from types import NoneType
-from typing import Any
 
 from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER
 
@@ -39,7 +38,7 @@ def json_equal(before: object, after: object) -> bool:
     return before is after or canonical(before) == canonical(after)
 
 
-def normalise(value: object) -> Any:
+def normalise(value: object) -> object:
     """Return the value with one Python number for each JSON number, or the same object where nothing changes.
 
     An integer or an integral float becomes an int within 64 bits and a float beyond. PostgreSQL's jsonb stores

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from agentcms.wire.validation import (
-    MAX_DEPTH,
     MAX_INTEGER,
+    MAX_JSON_DEPTH,
     MIN_INTEGER,
     NOT_FINITE_MESSAGE,
     TOO_BIG_MESSAGE,
@@ -36,7 +36,7 @@ class InvalidJSON(ValueError):
         self.faults = faults
 
 
-def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
+def parse(data: bytes, levels: int = MAX_JSON_DEPTH) -> Any:
     """Return the value of a JSON text in UTF-8, with at most MAX_VALUES values, nested at most `levels` deep.
 
     Raises InvalidJSON, with line and column for a syntax error and with the path for any other fault.
@@ -76,7 +76,7 @@ def _decode_utf8(data: bytes) -> str:
         raise InvalidJSON([JSONFault("", message)]) from None
 
 
-def _decode_json(text: str) -> Any:
+def _decode_json(text: str) -> object:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:

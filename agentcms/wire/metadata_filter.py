@@ -20,14 +20,14 @@ from agentcms.wire.validation import find_json_faults
 MAX_FILTER_DEPTH = 8
 MAX_CONDITIONS = 100
 MAX_LISTED_VALUES = 100  # of $in and $nin
-MAX_TEXT_LENGTH = 1000
+MAX_FILTER_TEXT_LENGTH = 1000
 
 is_filterable_key = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch
 
 Scalar = str | int | float | bool | None
 
 ORDERS: dict[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
-OPERATORS = ("$eq", "$ne", "$in", "$nin", *ORDERS, "$contains", "$not")
+FILTER_OPERATORS = ("$eq", "$ne", "$in", "$nin", *ORDERS, "$contains", "$not")
 COMBINATIONS = ("$and", "$or", "$not")
 
 
@@ -142,7 +142,7 @@ class FilterParser:
 
     def parse_operators(self, key: str, value: Mapping[str, Any], path: str, depth: int) -> Filter:
         if not value or depth == 0:
-            raise FilterError(path, f"Give a value, or an operator: {', '.join(OPERATORS)}.")
+            raise FilterError(path, f"Give a value, or an operator: {', '.join(FILTER_OPERATORS)}.")
         return all_of(
             self.parse_operator(key, name, operand, join(path, name), depth) for name, operand in value.items()
         )
@@ -159,8 +159,8 @@ class FilterParser:
                 raise FilterError(path, f"Give a list of at most {MAX_LISTED_VALUES} values.")
             any_value = AnyOf(tuple(self.compare(key, "$eq", item, f"{path}[{i}]") for i, item in enumerate(operand)))
             return any_value if name == "$in" else Not(any_value)
-        if name not in OPERATORS:
-            raise FilterError(path, f"Unknown operator '{name}'. Use {', '.join(OPERATORS)}.")
+        if name not in FILTER_OPERATORS:
+            raise FilterError(path, f"Unknown operator '{name}'. Use {', '.join(FILTER_OPERATORS)}.")
         return self.compare(key, name, operand, path)
 
     def compare(self, key: str, operator: str, value: Any, path: str) -> KeyComparison:
@@ -169,8 +169,8 @@ class FilterParser:
             raise FilterError(path, f"A filter has at most {MAX_CONDITIONS} conditions.")
         if isinstance(value, Mapping | list):
             raise FilterError(path, "Give a text, a number, true, false or null.")
-        if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
-            raise FilterError(path, f"A text has at most {MAX_TEXT_LENGTH} characters.")
+        if isinstance(value, str) and len(value) > MAX_FILTER_TEXT_LENGTH:
+            raise FilterError(path, f"A text has at most {MAX_FILTER_TEXT_LENGTH} characters.")
         if operator in ORDERS and (isinstance(value, bool) or not isinstance(value, str | int | float)):
             raise FilterError(path, f"{operator} compares numbers or texts.")
         if operator == "$contains" and value is None:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.names import join_path, printable_key
 
-MAX_DEPTH = 64
+MAX_JSON_DEPTH = 64
 # Signed 64-bit integers: SQLite, PostgreSQL's bigint and typed clients store them exactly.
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 
 NUL_MESSAGE = "Text must not contain a NUL character."
 SURROGATE_MESSAGE = "Text must not contain half of a surrogate pair."
-TOO_DEEP_MESSAGE = f"JSON must not be nested deeper than {MAX_DEPTH} levels."
+TOO_DEEP_MESSAGE = f"JSON must not be nested deeper than {MAX_JSON_DEPTH} levels."
 TOO_BIG_MESSAGE = f"A whole number must be between {MIN_INTEGER} and {MAX_INTEGER}."
 NOT_FINITE_MESSAGE = "A number must be finite and fit a double."
 NOT_JSON_MESSAGE = "This is not a JSON value."
@@ -49,7 +49,7 @@ class DuplicateKeys(dict[str, Any]):
     names: list[str]
 
 
-def find_json_faults(value: object, path: str = "", levels: int = MAX_DEPTH) -> Iterator[JSONFault]:
+def find_json_faults(value: object, path: str = "", levels: int = MAX_JSON_DEPTH) -> Iterator[JSONFault]:
     """Yield the faults of a value: the places that are not JSON or that a database would not store exactly.
 
     A value with a path is one level deep already. An integer beyond 64 bits is valid only if it is a double that

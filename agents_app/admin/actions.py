@@ -179,9 +179,9 @@ class AgentActionsAdmin(AgentRemovalAdmin):
     @admin.action(description="Publish drafts of selected agents …")
     def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         """Ask for confirmation, then publish the drafts that did not change since."""
-        chosen = list(agents[: bulk.MAX_AGENTS + 1])
-        if len(chosen) > bulk.MAX_AGENTS:
-            self.message_user(request, f"Select at most {bulk.MAX_AGENTS} agents.", messages.ERROR)
+        chosen = list(agents[: bulk.MAX_SELECTED_AGENTS + 1])
+        if len(chosen) > bulk.MAX_SELECTED_AGENTS:
+            self.message_user(request, f"Select at most {bulk.MAX_SELECTED_AGENTS} agents.", messages.ERROR)
             return None
         if "confirmed" not in request.POST:
             return self.confirm_publishing(request, chosen)
@@ -215,9 +215,11 @@ class AgentActionsAdmin(AgentRemovalAdmin):
     @admin.action(description="Export selected agents")
     def export(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         """Start a job of the user that exports the selected agents to a file."""
-        chosen = list(agents.values_list("pk", flat=True)[: bulk.MAX_AGENTS + 1])
-        if len(chosen) > bulk.MAX_AGENTS:
-            self.message_user(request, f"Select at most {bulk.MAX_AGENTS} agents, or export all.", messages.ERROR)
+        chosen = list(agents.values_list("pk", flat=True)[: bulk.MAX_SELECTED_AGENTS + 1])
+        if len(chosen) > bulk.MAX_SELECTED_AGENTS:
+            self.message_user(
+                request, f"Select at most {bulk.MAX_SELECTED_AGENTS} agents, or export all.", messages.ERROR
+            )
             return None
         try:
             job = start_agent_export(request.user, chosen)

@@ -24,7 +24,7 @@ from agents_app.models import Agent, IdempotencyRecord
 LOCK_TIMEOUT = 5  # seconds to wait for a request with the same key
 LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE
 
-KEY_MESSAGE = "An Idempotency-Key has 1 to 255 printable ASCII characters."
+IDEMPOTENCY_KEY_MESSAGE = "An Idempotency-Key has 1 to 255 printable ASCII characters."
 IN_PROGRESS_MESSAGE = "A request with this Idempotency-Key is in progress. Repeat it shortly."
 NOT_REPEATABLE_MESSAGE = "This request was done before, but its response cannot be repeated. Read the agent instead."
 
@@ -69,7 +69,7 @@ def idempotency_key(request: Request) -> str | None:
     """Return the validated `Idempotency-Key` of a request, or None if it has none."""
     key: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
     if key is not None and (not 0 < len(key) <= 255 or not (key.isascii() and key.isprintable())):
-        raise ApiError(400, KEY_MESSAGE, "invalid_key")
+        raise ApiError(400, IDEMPOTENCY_KEY_MESSAGE, "invalid_key")
     return key
 
 

@@ -27,7 +27,7 @@ from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
 NEWEST_FIRST = OrderBy("createdAt")
 # By `status`: the flag of its rows in the index, and the relation to the version that is shown.
-STATES = {
+STATE_COLUMNS = {
     "published": ("is_live", "active_version"),
     "draft": ("is_head", "head_version"),
     "archived": ("is_live", "active_version"),
@@ -60,12 +60,12 @@ class AgentListParams:
 
     @property
     def index_flag(self) -> str:
-        return STATES[self.status][0]
+        return STATE_COLUMNS[self.status][0]
 
     @property
     def relation(self) -> str:
         """The relation to the version that each agent shows."""
-        return STATES[self.status][1]
+        return STATE_COLUMNS[self.status][1]
 
     @property
     def order_column(self) -> str:
@@ -87,7 +87,7 @@ def parse_params(query: QueryParams) -> AgentListParams:
     owner_id, author_id = query.text("ownerId"), query.text("authorId")
     if owner_id is not None and author_id not in (None, owner_id):
         query.add_fault("authorId", "This is another name of ownerId. Give one of them.")
-    status = query.choice("status", tuple(STATES), "published")
+    status = query.choice("status", tuple(STATE_COLUMNS), "published")
     cursor = query.text("cursor")
     return AgentListParams(
         paging=query.paging(100),

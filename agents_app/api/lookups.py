@@ -10,7 +10,7 @@ from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.api.conditional import ProposedEdit, validate_if_match
+from agents_app.api.preconditions import ProposedEdit, validate_if_match
 from agents_app.api.required_role import note_required_role
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import describe_dependents

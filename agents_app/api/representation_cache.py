@@ -12,8 +12,8 @@ from agentcms.api.pagination import PageSize, in_parts
 from agentcms.cache import SizeLimitedCache
 from agents_app.api.representation import AgentRow, AgentText, agent_rows_by_id, agents_json
 
-MAX_CHARACTERS = 8_000_000  # some thousands of agents
-MAX_TEXT_CHARACTERS = MAX_CHARACTERS // 100
+MAX_CACHED_CHARACTERS = 8_000_000  # some thousands of agents
+MAX_TEXT_CHARACTERS = MAX_CACHED_CHARACTERS // 100
 
 
 class AgentKey(NamedTuple):
@@ -30,7 +30,7 @@ def _size(agent: AgentText) -> int:
 
 # The first part of a key is the relation of the version that the text shows.
 _texts: SizeLimitedCache[tuple[str, AgentKey], AgentText] = SizeLimitedCache(
-    FIFOCache(MAX_CHARACTERS, getsizeof=_size), MAX_TEXT_CHARACTERS
+    FIFOCache(MAX_CACHED_CHARACTERS, getsizeof=_size), MAX_TEXT_CHARACTERS
 )
 
 

@@ -20,9 +20,8 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden
 from agentcms.ids import parse_uuid
 from agents_app.api import list_query, representation, representation_cache
-from agents_app.api.conditional import ProposedEdit
 from agents_app.api.idempotency import idempotent
-from agents_app.api.list_query import STATES
+from agents_app.api.list_query import STATE_COLUMNS
 from agents_app.api.lookups import (
     DRAFT_HINT,
     agent_not_found,
@@ -32,6 +31,7 @@ from agents_app.api.lookups import (
     reject_dependents,
     version_not_found,
 )
+from agents_app.api.preconditions import ProposedEdit
 from agents_app.api.representation import AgentRow
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import agent_response, reject_warnings
@@ -97,13 +97,13 @@ class AgentView(JSONView):
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
-            status = query.choice("status", tuple(STATES), "published")  # the client also sends `archived`
+            status = query.choice("status", tuple(STATE_COLUMNS), "published")  # the client also sends `archived`
             version_id, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
             unknown = query.check_unknown_names()
         if version_id or number:
             row = find_row_at_version(request.user, agent_id, version_id, number)
         else:
-            row = representation.find_row(request.user, agent_id, STATES[status][1])
+            row = representation.find_row(request.user, agent_id, STATE_COLUMNS[status][1])
         if row is None:
             raise agent_not_found(agent_id)
         if is_not_modified(request, row.etag):

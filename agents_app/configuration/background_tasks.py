@@ -21,7 +21,7 @@ EVERY_TOOL = "all"
 OVERRIDE = "_background"  # the argument with which the model changes the rules of a call
 FOREGROUND, DEFERRED, AWAITED = "foreground", "deferred", "awaited"
 MAX_TIMEOUT_MS = 24 * 3600 * 1000  # operators limit it further
-MAX_RETRIES = 100
+MAX_TASK_RETRIES = 100
 MAX_TOOL_CHOICES = 1000
 
 Disposition = Literal["foreground", "deferred", "awaited"]
@@ -37,7 +37,7 @@ class BackgroundToolChoice(BaseModel):
 
     enabled: bool | None = None
     timeoutMs: Annotated[int, Field(ge=1, le=MAX_TIMEOUT_MS)] | None = None
-    maxRetries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] | None = None
+    maxRetries: Annotated[int, Field(ge=0, le=MAX_TASK_RETRIES)] | None = None
     disposition: Disposition | None = None
     ordered: bool | None = None
 

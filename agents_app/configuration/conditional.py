@@ -33,8 +33,8 @@ RULE_OPERATORS = (
     "not_exists",
 )
 JOINS = ("AND", "OR")
-MAX_DEPTH = 3  # of groups
-MAX_CONDITIONS = 50  # of a group
+MAX_RULE_DEPTH = 3  # of groups
+MAX_RULE_CONDITIONS = 50  # of a group
 MAX_VARIANTS = 20  # of a field
 
 Value = TypeVar("Value")
@@ -47,14 +47,14 @@ def rule_faults(rules: object, path: str = "", depth: int = 1) -> Iterator[str]:
         yield f"{at}This must be an object with the operator AND or OR, and a list of conditions."
         return
     conditions = rules.get("conditions")
-    if not isinstance(conditions, list) or not 0 < len(conditions) <= MAX_CONDITIONS:
-        yield f"{at}List 1 to {MAX_CONDITIONS} conditions."
+    if not isinstance(conditions, list) or not 0 < len(conditions) <= MAX_RULE_CONDITIONS:
+        yield f"{at}List 1 to {MAX_RULE_CONDITIONS} conditions."
         return
     for index, condition in enumerate(conditions):
         inner = f"{path}{'.' if path else ''}conditions[{index}]"
         if isinstance(condition, dict) and "conditions" in condition:
-            if depth == MAX_DEPTH:
-                yield f"{inner}: Groups nest at most {MAX_DEPTH} deep."
+            if depth == MAX_RULE_DEPTH:
+                yield f"{inner}: Groups nest at most {MAX_RULE_DEPTH} deep."
             else:
                 yield from rule_faults(condition, inner, depth + 1)
         else:
@@ -71,7 +71,7 @@ def condition_faults(condition: object, path: str) -> Iterator[str]:
         yield f"{path}.value: This operator needs a list."
 
 
-def _validate_rules(rules: object) -> Any:
+def _validate_rules(rules: object) -> object:
     if faults := [*rule_faults(rules)]:
         raise validation_error(" ".join(faults))
     return rules
@@ -116,7 +116,7 @@ def holds(rules: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     return join(holds(condition, known) for condition in rules["conditions"])
 
 
-def find_known(known: Mapping[str, Any], path: str) -> Any:
+def find_known(known: Mapping[str, Any], path: str) -> object:
     """Return the value of a key that is the whole path, or the one at the path. None if there is none."""
     if path in known:
         return known[path]

@@ -33,7 +33,7 @@ FIELD_LABELS = {
     "metadata": "Metadata",
 }
 FACT_FIELDS = ("model", "memory", "conditional")  # whose names are words, and no keys of the team
-MAX_FACTS = 100  # an object with more members is shown as JSON
+MAX_DISPLAYED_FACTS = 100  # an object with more members is shown as JSON
 
 
 class ReferencedKey(NamedTuple):
@@ -89,8 +89,8 @@ def build_config_section(
         return ConfigSection(field, FIELD_LABELS[field], "keys", keys)
     if field == "model":
         value = {"provider": value.get("provider"), **value}  # the provider first
-    facts = [*(FACTS.get(field) or member_facts)(value)] if isinstance(value, dict) else []
-    if 0 < len(facts) <= MAX_FACTS:
+    facts = [*(FACTS_BY_FIELD.get(field) or member_facts)(value)] if isinstance(value, dict) else []
+    if 0 < len(facts) <= MAX_DISPLAYED_FACTS:
         return ConfigSection(field, FIELD_LABELS[field], "facts" if field in FACT_FIELDS else "members", facts)
     return ConfigSection(field, FIELD_LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
 
@@ -187,7 +187,7 @@ def unset_labels(snapshot: Mapping[str, Any]) -> list[str]:
     return [label for field, label in FIELD_LABELS.items() if not is_set(snapshot, field)]
 
 
-FACTS: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
+FACTS_BY_FIELD: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
     "conditional": variant_facts,
     "requestContextSchema": variable_facts,
     "scorers": scorer_facts,

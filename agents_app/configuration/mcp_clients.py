@@ -120,7 +120,7 @@ def is_accepted(entry: Entry, digest: str) -> bool:
     return entry.definition_hash == entry.accepted_hash and (not digest or entry.is_accepted_for_all)
 
 
-def complete(value: Any, owner_id: str) -> Any:
+def complete(value: Any, owner_id: str) -> object:
     """Return a validated value with the tools of each server listed by name, and the hash of each definition.
 
     A hash that is missing becomes that of the accepted definition, so that nobody accepts a change without a look.

@@ -100,7 +100,7 @@ def memory_providers(memory: object) -> list[str]:
     return [*dict.fromkeys(provider for _, provider in model_paths(memory))]
 
 
-def processor_key(processor: Mapping[str, Any]) -> Any:
+def processor_key(processor: Mapping[str, Any]) -> object:
     """Return the registry key of a configured processor. It is not a text if the processor was never validated."""
     return processor.get("key", processor.get("id"))
 

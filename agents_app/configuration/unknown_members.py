@@ -15,7 +15,7 @@ from typing import Any
 
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
-from agents_app.configuration.memory.options import PARTS, options_without_effect
+from agents_app.configuration.memory.options import PART_MODELS, options_without_effect
 from agents_app.configuration.references import processor_key
 from agents_app.registry import Kind, registry
 
@@ -62,7 +62,7 @@ def known_arguments(choice: object) -> tuple[str, ...]:
 def find_unknown_memory_options(body: Mapping[str, Any]) -> list[UnknownName]:
     """Return the names in a memory that nothing reads, and the options that have no effect."""
     unknown: list[UnknownName] = []
-    for path, model in PARTS.items():
+    for path, model in PART_MODELS.items():
         part: Any = body.get("memory")
         for name in filter(None, path.split(".")):
             part = part.get(name) if isinstance(part, dict) else None

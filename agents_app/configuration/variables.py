@@ -16,12 +16,12 @@ from agentcms.wire.canonical import json_equal
 from agents_app.configuration.fields.types import validation_error
 
 MAX_VARIABLES = 100  # of one agent
-MAX_NAME_LENGTH = 128
-MAX_DESCRIPTION_LENGTH = 2000
+MAX_VARIABLE_NAME_LENGTH = 128
+MAX_VARIABLE_DESCRIPTION_LENGTH = 2000
 
 # The server's own values in the request context of the protocol. Callers must not set them.
-RESERVED_PREFIX = "mastra__"
-RESERVED_NAMES = frozenset({"organizationId"})
+RESERVED_VARIABLE_PREFIX = "mastra__"
+RESERVED_VARIABLE_NAMES = frozenset({"organizationId"})
 
 PLACEHOLDER = re.compile(r"""\{\{\s*([\w-]+(?:\.[\w-]+)*)\s*(?:\|\|\s*('[^']*'|"[^"]*")\s*)?\}\}""")
 
@@ -81,7 +81,7 @@ class Variable(NamedTuple):
 
 def is_reserved(name: str) -> bool:
     """Return whether only the server may set this key of a request context."""
-    return name.startswith(RESERVED_PREFIX) or name in RESERVED_NAMES
+    return name.startswith(RESERVED_VARIABLE_PREFIX) or name in RESERVED_VARIABLE_NAMES
 
 
 def has_json_type(value: object, name: str) -> bool:
@@ -137,14 +137,14 @@ def _validate_name(name: str) -> str:
     return name
 
 
-def _validate_types(value: object) -> Any:
+def _validate_types(value: object) -> object:
     names = value if isinstance(value, list) and value else [value]
     if not all(isinstance(name, str) and name in JSON_TYPES for name in names):
         raise validation_error(f"The type must be one of {', '.join(JSON_TYPES)}, or a list of them.")
     return value
 
 
-def _validate_choices(value: object) -> Any:
+def _validate_choices(value: object) -> object:
     if not isinstance(value, list) or not value:
         raise validation_error("This must be a list of the allowed values.")
     return value
@@ -152,7 +152,7 @@ def _validate_choices(value: object) -> Any:
 
 TYPE_SCHEMA = {"anyOf": [{"enum": [*JSON_TYPES]}, {"type": "array", "minItems": 1, "items": {"enum": [*JSON_TYPES]}}]}
 CHOICES_SCHEMA = {"type": "array", "minItems": 1, "description": "The allowed values."}
-VariableName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), AfterValidator(_validate_name)]
+VariableName = Annotated[str, Field(min_length=1, max_length=MAX_VARIABLE_NAME_LENGTH), AfterValidator(_validate_name)]
 
 
 class VariableSchema(BaseModel):
@@ -161,12 +161,12 @@ class VariableSchema(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
     type: Annotated[Any, AfterValidator(_validate_types), WithJsonSchema(TYPE_SCHEMA)] = None
-    description: Annotated[str, Field(max_length=MAX_DESCRIPTION_LENGTH)] | None = None
+    description: Annotated[str, Field(max_length=MAX_VARIABLE_DESCRIPTION_LENGTH)] | None = None
     default: Any = None
     enum: Annotated[Any, AfterValidator(_validate_choices), WithJsonSchema(CHOICES_SCHEMA)] = None
 
 
-def _validate_type_of_all(value: object) -> Any:
+def _validate_type_of_all(value: object) -> object:
     if value != "object":
         raise validation_error('The type of the request context is "object".')
     return value

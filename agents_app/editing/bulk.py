@@ -23,7 +23,7 @@ from agents_app.editing.archived import AgentArchived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.models import Agent, AgentQuerySet
 
-MAX_AGENTS = 200  # in one action
+MAX_SELECTED_AGENTS = 200  # in one action
 
 
 class BulkResult(NamedTuple):
@@ -105,7 +105,7 @@ def describe_selection(
 
     An agent counts as used if any of its dependents stays: one that is not selected or is left out itself.
     """
-    chosen = list(agents.with_role(user).with_ids(ids[:MAX_AGENTS]).order_by("name", "pk"))
+    chosen = list(agents.with_role(user).with_ids(ids[:MAX_SELECTED_AGENTS]).order_by("name", "pk"))
     allowed = {agent.pk: agent for agent in chosen if granted_covers(user, Role.PUBLISHER, agent.granted)}
     leaving = allowed.keys() - find_left_out(allowed, confirmed)
     payloads = {pk: dependents_payload(user, agent, without=leaving) for pk, agent in allowed.items()}
@@ -152,14 +152,14 @@ def live_and_draft(agent: Agent) -> str:
 
 def apply_to_each(agents: AgentQuerySet, user: Caller, ids: list[str], action: BulkAction) -> list[BulkResult]:
     """Apply an action to at most MAX_AGENTS agents. A failure of one does not affect the others."""
-    return [apply_to_one(agents, user, agent_id, action) for agent_id in dict.fromkeys(ids[:MAX_AGENTS])]
+    return [apply_to_one(agents, user, agent_id, action) for agent_id in dict.fromkeys(ids[:MAX_SELECTED_AGENTS])]
 
 
 def apply_to_dependents_first(
     agents: AgentQuerySet, user: Caller, ids: list[str], action: BulkAction
 ) -> list[BulkResult]:
     """Apply an action like `apply_to_each`, to an agent after those that use it. The results have the given order."""
-    chosen = [*dict.fromkeys(ids[:MAX_AGENTS])]
+    chosen = [*dict.fromkeys(ids[:MAX_SELECTED_AGENTS])]
     results = {agent_id: apply_to_one(agents, user, agent_id, action) for agent_id in order_dependents_first(chosen)}
     return [results[agent_id] for agent_id in chosen]
 

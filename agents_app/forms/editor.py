@@ -162,7 +162,7 @@ class AgentEditForm(EditorSections):
             self.add_error("model_rest", f"Set {', '.join(duplicates)} in its own field instead.")
         return {**rest, **model}
 
-    def compose_durable(self, mode: str, steps: object) -> Any:
+    def compose_durable(self, mode: str, steps: object) -> object:
         if steps is None:
             return {"yes": True, "no": False}.get(mode)
         if mode != "yes":
@@ -173,7 +173,7 @@ class AgentEditForm(EditorSections):
         stored = self.base["durable"]
         return stored if isinstance(stored, dict) and stored["maxSteps"] == steps else {"maxSteps": steps}
 
-    def compose_memory_options(self, cleaned: dict[str, Any]) -> Any:
+    def compose_memory_options(self, cleaned: dict[str, Any]) -> object:
         """Return the memory of the chosen kind. A page of the previous release has no kind and knows only keys."""
         if "memory_kind" not in self.data:
             return self.base["memory"] if isinstance(self.base["memory"], dict) else cleaned["memory"]

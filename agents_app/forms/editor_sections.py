@@ -24,7 +24,7 @@ from agents_app.forms.objects.field import StructuredValue, stored_value
 from agents_app.forms.objects.members import InputError, is_line
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
 from agents_app.forms.tools.background import (
-    MODES,
+    BACKGROUND_MODES,
     USES,
     TaskToolRow,
     background_tool_rows,
@@ -71,7 +71,7 @@ class EditorSections(forms.Form):
     base: dict[str, Any]
     user: Caller
     agent: Agent
-    background_modes, background_uses = MODES, USES
+    background_modes, background_uses = BACKGROUND_MODES, USES
     show = ""  # a field of STRUCTURED_FIELDS and the view to change to, such as "metadata:json"
 
     @property

@@ -75,7 +75,7 @@ class OptionalKeyField(RawTextField):
     def to_python(self, value: Any) -> str | None:
         return super().to_python(value) or None
 
-    def bound_data(self, data: Any, initial: Any) -> Any:
+    def bound_data(self, data: Any, initial: Any) -> object:
         return self.restore(normalize_lines(data), initial) if data and initial else data
 
 

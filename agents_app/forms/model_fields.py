@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents_app.forms.objects.members import Member
 
 TOP_K = Member("topK", "Top K")
-SEED = Member("seed", "Seed")
+SEED_MEMBER = Member("seed", "Seed")
 PRESENCE_PENALTY = Member("presencePenalty", "Presence penalty", help="From -2 to 2.")
 FREQUENCY_PENALTY = Member("frequencyPenalty", "Frequency penalty", help="From -2 to 2.")
 STOP_SEQUENCES = Member("stopSequences", "Stop sequences", "lines", help="One per line.")
@@ -20,7 +20,7 @@ THINKING = Member(
     ),
 )
 
-MODEL_MEMBERS = (TOP_K, SEED, PRESENCE_PENALTY, FREQUENCY_PENALTY, THINKING, STOP_SEQUENCES)
+MODEL_MEMBERS = (TOP_K, SEED_MEMBER, PRESENCE_PENALTY, FREQUENCY_PENALTY, THINKING, STOP_SEQUENCES)
 
 OPTION_MEMBERS = (
     Member("maxSteps", "Max steps", help="Requests to the model in one run."),

@@ -15,8 +15,8 @@ from agents_app.configuration.references import find_entry
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
 
-MAX_OPTIONS = 20  # of one search; more words find the others
-MAX_WORDS = 10
+MAX_PICKER_OPTIONS = 20  # of one search; more words find the others
+MAX_SEARCH_WORDS = 10
 
 KIND_BY_FIELD = {
     "tools": Kind.TOOL,
@@ -80,17 +80,17 @@ class OptionSource:
 
     def search(self, query: str = "", chosen: Collection[str] = ()) -> OptionPage:
         """Return the options that contain all words of a query, without chosen ones."""
-        words = query.lower().split()[:MAX_WORDS]
+        words = query.lower().split()[:MAX_SEARCH_WORDS]
         results = [option for option in self.registered(chosen) if option_matches(option, words)]
         if self.kind is not Kind.AGENT:
-            return OptionPage(results[:MAX_OPTIONS], max(len(results) - MAX_OPTIONS, 0))
+            return OptionPage(results[:MAX_PICKER_OPTIONS], max(len(results) - MAX_PICKER_OPTIONS, 0))
         stored = self.usable_agents(chosen).filter(reduce(lambda query, word: query & word_query(word), words, Q()))
-        rows = stored.order_by("name", "id").values_list("id", "name", "description")[: MAX_OPTIONS + 1]
+        rows = stored.order_by("name", "id").values_list("id", "name", "description")[: MAX_PICKER_OPTIONS + 1]
         results += [PickerOption(*row) for row in rows]
-        more = len(results) - MAX_OPTIONS
-        if len(rows) > MAX_OPTIONS:
+        more = len(results) - MAX_PICKER_OPTIONS
+        if len(rows) > MAX_PICKER_OPTIONS:
             more += stored.count() - len(rows)
-        return OptionPage(results[:MAX_OPTIONS], max(more, 0))
+        return OptionPage(results[:MAX_PICKER_OPTIONS], max(more, 0))
 
     def registered(self, chosen: Collection[str] = ()) -> list[PickerOption]:
         """Return the options that are registered in code."""

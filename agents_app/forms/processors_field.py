@@ -138,7 +138,7 @@ class ProcessorInputs:
 class ProcessorsWidget(forms.Widget):
     """A widget that reads either the JSON text or the rows of processors. Templates render it."""
 
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> object:
         if is_json_view(data, name):
             return data.get(name)
         rows = [ProcessorRow.from_data(data, name, item) for item in get_submitted_list(data, f"{name}-item")]

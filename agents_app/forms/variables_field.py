@@ -30,10 +30,10 @@ from agents_app.forms.objects.members import (
     texts_at,
 )
 
-TEXT_TYPES = ("", "string")  # of the types, those whose default is written as it is
+TEXT_VARIABLE_TYPES = ("", "string")  # of the types, those whose default is written as it is
 TYPE_LABELS = {"": "Any", "string": "Text", "number": "Number", "integer": "Whole number", "boolean": "True or false"}
 TYPE_LABELS |= {name: name.capitalize() for name in JSON_TYPES if name not in TYPE_LABELS}
-COLUMNS = ("name", "type", "description", "default", "required")
+VARIABLE_COLUMNS = ("name", "type", "description", "default", "required")
 
 
 class VariableRow(NamedTuple):
@@ -50,7 +50,7 @@ class VariableRow(NamedTuple):
         schema = schema if isinstance(schema, dict) else {}
         kind = schema.get("type", "")
         default = schema.get("default", "")
-        text = format_input_value("text" if kind in TEXT_TYPES else "json", default) if default != "" else ""
+        text = format_input_value("text" if kind in TEXT_VARIABLE_TYPES else "json", default) if default != "" else ""
         return cls(name, kind, schema.get("description", ""), text or "", "yes" if is_required else "no")
 
     def compose(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class VariableRow(NamedTuple):
         if self.description:
             schema["description"] = self.description
         if self.default:
-            schema["default"] = self.default if self.type in TEXT_TYPES else parse_json(self.default)
+            schema["default"] = self.default if self.type in TEXT_VARIABLE_TYPES else parse_json(self.default)
         return schema
 
 
@@ -95,7 +95,7 @@ class VariableInputs:
 
     @classmethod
     def from_data(cls, data: Any, name: str) -> VariableInputs:
-        columns = (get_submitted_list(data, f"{name}-row-{column}") for column in COLUMNS)
+        columns = (get_submitted_list(data, f"{name}-row-{column}") for column in VARIABLE_COLUMNS)
         rows = [VariableRow(*map(normalize_lines, texts)) for texts in zip(*columns, strict=False)]
         return cls([row for row in rows if row.name], data.get(f"{name}-typed") == "yes", name)
 
@@ -145,7 +145,7 @@ class VariableInputs:
 class VariablesWidget(forms.Widget):
     """A widget that reads either the JSON text or the rows of variables. Templates render it."""
 
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> object:
         return data.get(name) if is_json_view(data, name) else VariableInputs.from_data(data, name)
 
     def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:

@@ -42,7 +42,7 @@ UPDATED_LABELS = {key: label for key, (label, _) in UPDATED_WITHIN.items()} | {
 }
 ANY_OWNER = "*"  # in the filter form, because the blank owner is Shared
 OPEN_PANEL = "filters"
-MAX_TAGS = 10
+MAX_FILTER_TAGS = 10
 MAX_FILTER_LENGTH = 256
 FILTER_YEARS = range(2000, 2200)
 
@@ -237,7 +237,7 @@ def parse_filters(params: QueryDict) -> AgentFilters:
         model=clean_value(params.get("model") or params.get("provider", "")),
         tool=clean_value(params.get("tool", "")),
         author=clean_value(params.get("author", "")),
-        tags=tuple(dict.fromkeys(filter(None, map(clean_value, params.getlist("tag")))))[:MAX_TAGS],
+        tags=tuple(dict.fromkeys(filter(None, map(clean_value, params.getlist("tag")))))[:MAX_FILTER_TAGS],
         updated=updated if updated in UPDATED_LABELS else "",
         first_day=parse_day(params.get("from", "")),
         last_day=parse_day(params.get("to", "")),

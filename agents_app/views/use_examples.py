@@ -39,7 +39,7 @@ def required_values(agent: Agent) -> dict[str, Any]:
     }
 
 
-def example_of_variable(variable: Variable) -> Any:
+def example_of_variable(variable: Variable) -> object:
     """Return an allowed value of a variable, for people to replace."""
     if variable.choices:
         return variable.choices[0]

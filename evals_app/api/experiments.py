@@ -29,7 +29,7 @@ from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
 
 EXPERIMENT_ORDERS = {"createdAt": "created_at", "status": "status"}
-FILTERS = {
+FILTER_COLUMNS = {
     "targetType": "target_type",
     "targetId": "target_id",
     "experimentSetId": "experiment_set_id",
@@ -44,7 +44,7 @@ def list_experiments(request: Request, rows: ExperimentQuerySet, **more: object)
     with QueryParams(request) as query:
         paging: Paging = query.paging(100)
         order = query.order_by(tuple(EXPERIMENT_ORDERS), OrderBy("createdAt"))
-        filters = {column: query.text(name) for name, column in FILTERS.items()}
+        filters = {column: query.text(name) for name, column in FILTER_COLUMNS.items()}
         trial, has_trial = query.integer("trialIndex", 0), "trialIndex" in query.values
         unknown = query.check_unknown_names()
     rows = rows.filter(**{name: value for name, value in filters.items() if value is not None})

@@ -19,7 +19,16 @@ from runs_app.api.lookups import EventStreamNegotiation, stream_of_blocks
 from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping
 
 PROGRESS_INTERVAL = 0.5  # seconds between two reads of the row
-COLUMNS = ("status", "total_items", "succeeded_count", "failed_count", "summary", "verdict", "stop_reason", "error")
+PROGRESS_COLUMNS = (
+    "status",
+    "total_items",
+    "succeeded_count",
+    "failed_count",
+    "summary",
+    "verdict",
+    "stop_reason",
+    "error",
+)
 
 
 class ProgressView(JSONView):
@@ -83,7 +92,7 @@ class ProgressStream:
     def refresh(self) -> bool:
         """Read the row again. Return False if it was deleted."""
         try:
-            self.experiment.refresh_from_db(fields=COLUMNS)
+            self.experiment.refresh_from_db(fields=PROGRESS_COLUMNS)
         except Experiment.DoesNotExist:
             return False
         return True

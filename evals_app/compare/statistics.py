@@ -12,7 +12,7 @@ from typing import Any
 from agents_app.configuration.schema import JSONObject
 
 # Fixed, so that the same scores always have the same interval and p-value.
-SEED = 20_250_101
+RANDOM_SEED = 20_250_101
 RESAMPLES = 9999
 MIN_PAIRS = 10  # for an interval
 MAX_RESAMPLES_IN_MEMORY = 2_000_000  # numbers in memory at once
@@ -69,7 +69,7 @@ def bootstrap_interval(differences: Sequence[float], noise: float = 0.0) -> tupl
         n_resamples=RESAMPLES,
         batch=max(1, MAX_RESAMPLES_IN_MEMORY // len(values)),
         method="percentile",
-        rng=np.random.default_rng(SEED),
+        rng=np.random.default_rng(RANDOM_SEED),
     )
     return correct_interval(values, resamples.bootstrap_distribution)
 
@@ -106,14 +106,14 @@ def permutation(differences: Sequence[float]) -> float:
     return min(1.0, 2 * (int(least) + 1) / (RESAMPLES + 1))
 
 
-def means_of_random_signs(values: Any) -> Any:
+def means_of_random_signs(values: Any) -> object:
     """Return the means of values whose signs are turned at random: the numbers of scipy's test, 20 times faster.
 
     scipy shuffles each pair by the lowest bit of a random number of 32 bits.
     """
     import numpy as np  # loads slowly, as scipy does
 
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(RANDOM_SEED)
     rows = max(1, MAX_RESAMPLES_IN_MEMORY // len(values))
     parts = []
     for start in range(0, RESAMPLES, rows):

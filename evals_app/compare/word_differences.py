@@ -10,9 +10,9 @@ from versions_app.compare.diff import replaced_blocks
 
 WORD = re.compile(r"\w+")
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
-MAX_LENGTH = 4000  # characters of an answer in a comparison
+MAX_MARKED_LENGTH = 4000  # characters of an answer in a comparison
 EXCERPT_LENGTH = 280  # characters of a long answer that are shown before it is opened
-CONTEXT = 60  # characters of an excerpt beside a marked word
+CONTEXT_LENGTH = 60  # characters of an excerpt beside a marked word
 MIN_SHARED = 0.3  # of the letters of two answers
 
 
@@ -25,7 +25,7 @@ class WordSpan(NamedTuple):
 
 def mark_words(before: str, after: str) -> tuple[list[WordSpan], list[WordSpan]]:
     """Return two texts in parts, with the words marked that differ. Long texts are cut."""
-    old, new = TOKEN.findall(before[:MAX_LENGTH]), TOKEN.findall(after[:MAX_LENGTH])
+    old, new = TOKEN.findall(before[:MAX_MARKED_LENGTH]), TOKEN.findall(after[:MAX_MARKED_LENGTH])
     blocks = replaced_blocks(old, new)
     removed = {index for start, end, *_ in blocks for index in range(start, end)}
     added = {index for *_, start, end in blocks for index in range(start, end)}
@@ -67,9 +67,9 @@ def _ends(text: str, *, starts: bool, ends: bool) -> str:
     """Return the characters of an unmarked text that are beside marks: after one, before the next, or both."""
     if not starts and not ends:
         return text
-    if len(text) <= 2 * CONTEXT:
+    if len(text) <= 2 * CONTEXT_LENGTH:
         return text
-    return f"{text[:CONTEXT] if starts else ''} … {text[-CONTEXT:] if ends else ''}"
+    return f"{text[:CONTEXT_LENGTH] if starts else ''} … {text[-CONTEXT_LENGTH:] if ends else ''}"
 
 
 def _letters(spans: Iterable[WordSpan]) -> int:

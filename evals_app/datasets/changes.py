@@ -20,7 +20,7 @@ from runs_app.resources import digest_of_run
 
 MAX_ITEMS = 20_000
 MAX_SEARCH_TEXT = 20_000  # characters of an item that a search looks at
-BATCH = 500
+ITEMS_PER_BATCH = 500
 
 
 def dataset_not_found(dataset_id: str) -> ApiError:
@@ -147,8 +147,8 @@ class ItemsChange:
         """Return the items with these external IDs."""
         rows: dict[str, DatasetItem] = {}
         names = list(dict.fromkeys(keys))
-        for start in range(0, len(names), BATCH):
-            batch = self.dataset.items.filter(external_id__in=names[start : start + BATCH])
+        for start in range(0, len(names), ITEMS_PER_BATCH):
+            batch = self.dataset.items.filter(external_id__in=names[start : start + ITEMS_PER_BATCH])
             rows |= {row.external_id: row for row in batch if row.external_id}
         return rows
 
@@ -160,8 +160,8 @@ class ItemsChange:
         """Return the last versions of items, by the ID of the item."""
         versions: dict[UUID, ItemVersion] = {}
         ids = list(item_ids)
-        for start in range(0, len(ids), BATCH):
-            batch = ids[start : start + BATCH]
+        for start in range(0, len(ids), ITEMS_PER_BATCH):
+            batch = ids[start : start + ITEMS_PER_BATCH]
             rows = ItemVersion.objects.filter(dataset=self.dataset, to_version=None, item_id__in=batch)
             versions |= {row.item_id: row for row in rows.select_related("item")}
         return versions
@@ -228,14 +228,14 @@ class ItemsChange:
 
     def flush(self) -> None:
         """Write the items so far. Many items are written in parts, none of which changes the same item again."""
-        DatasetItem.objects.bulk_create(self.new_items, batch_size=BATCH)
+        DatasetItem.objects.bulk_create(self.new_items, batch_size=ITEMS_PER_BATCH)
         ids = [version.pk for version in self.closed]
-        for start in range(0, len(ids), BATCH):
-            closed = ItemVersion.objects.filter(pk__in=ids[start : start + BATCH])
+        for start in range(0, len(ids), ITEMS_PER_BATCH):
+            closed = ItemVersion.objects.filter(pk__in=ids[start : start + ITEMS_PER_BATCH])
             closed.update(to_version=self.row.version)
         versions = list(self.opened.values())
         mark_resources(versions)
-        ItemVersion.objects.bulk_create(versions, batch_size=BATCH)
+        ItemVersion.objects.bulk_create(versions, batch_size=ITEMS_PER_BATCH)
         self.new_items, self.closed, self.opened = [], [], {}
 
     def save(self) -> None:
@@ -274,9 +274,9 @@ def mark_resources(versions: Sequence[ItemVersion]) -> None:
         if (run_id := run_of_source(version.source)) is not None:
             by_run.setdefault(run_id, []).append(version)
     ids = [*by_run]
-    for start in range(0, len(ids), BATCH):
+    for start in range(0, len(ids), ITEMS_PER_BATCH):
         runs = AgentRun.objects.without_large_columns().select_related("resource", "thread")
-        for run in runs.filter(pk__in=ids[start : start + BATCH]):
+        for run in runs.filter(pk__in=ids[start : start + ITEMS_PER_BATCH]):
             for version in by_run[run.pk]:
                 version.resource_digest = digest_of_run(run)
 

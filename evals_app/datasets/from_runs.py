@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 from access_app.caller import Caller
 from agents_app.configuration.schema import JSONObject
@@ -35,7 +34,7 @@ def item_of_run(run: AgentRun, user: Caller, *, with_mocks: bool = False, with_s
     return columns
 
 
-def input_of(run: AgentRun) -> Any:
+def input_of(run: AgentRun) -> object:
     """Return the messages of a run: the text alone if there is only one."""
     messages = run.input["messages"]
     parts = messages[-1]["content"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from agentcms.wire.json_parser import InvalidJSON, parse
 
@@ -15,13 +14,13 @@ def text_of_json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def edited_value(text: str, before: object) -> Any:
+def edited_value(text: str, before: object) -> object:
     """Return the value of a text that people may have edited. An unchanged text keeps the value that it shows."""
     is_unchanged = text.replace("\r\n", "\n") == text_of_json(before).replace("\r\n", "\n")
     return before if is_unchanged else json_of_text(text)
 
 
-def json_of_text(text: str) -> Any:
+def json_of_text(text: str) -> object:
     """Return the value of what people typed: JSON if it is an object or a list, else a text. Blank is None."""
     text = text.replace("\r\n", "\n").strip()  # browsers send line breaks as \r\n
     if text[:1] in ("{", "["):

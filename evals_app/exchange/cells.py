@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from agentcms.wire.canonical import normalise
 from agentcms.wire.json_parser import parse
@@ -29,12 +28,12 @@ def cell_to_text(cell: str) -> str | None:
     return rest if is_quoted else cell
 
 
-def cell_to_value(cell: str) -> Any:
+def cell_to_value(cell: str) -> object:
     """Return the value of a cell: JSON if it begins with { or [, else the text. Raise InvalidJSON."""
     return parse(cell.encode()) if cell.startswith(JSON_STARTS) else cell_to_text(cell)
 
 
-def cell_to_json(cell: str) -> Any:
+def cell_to_json(cell: str) -> object:
     """Return the value of a cell that is JSON whatever it begins with. Raise InvalidJSON."""
     return parse((cell_to_text(cell) or "").encode())
 

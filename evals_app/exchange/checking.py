@@ -10,7 +10,7 @@ from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.datasets.changes import MAX_ITEMS, validator_of
 from evals_app.datasets.schema import ItemBody, parse_item
 from evals_app.exchange.columns import ColumnTargets, resolve_columns
-from evals_app.exchange.formats import ITEM_FIELDS, READ_ONLY_FIELDS, FileFormat
+from evals_app.exchange.formats import ITEM_FIELDS, READ_ONLY_ITEM_FIELDS, FileFormat
 from evals_app.exchange.reading import FileRow, UnreadableFile, read_header, read_rows
 from evals_app.models import Dataset
 
@@ -60,7 +60,7 @@ class ItemFile:
     def _parse(self, row: FileRow) -> JSONObject | RowFault:
         if row.body is None:
             return RowFault(row.line, row.issues)
-        body = {name: value for name, value in row.body.items() if name not in READ_ONLY_FIELDS}
+        body = {name: value for name, value in row.body.items() if name not in READ_ONLY_ITEM_FIELDS}
         if unknown := [*find_unknown_names(body, ITEM_FIELDS), *find_unknown_below(ItemBody, body)]:
             return RowFault(row.line, [Issue(name.field, name.message) for name in unknown])
         try:

@@ -13,7 +13,7 @@ from evals_app.exchange.formats import ANY_FIELDS, ITEM_FIELDS, OBJECT_FIELDS, T
 
 JSON_SUFFIX = "Json"  # inputJson and groundTruthJson: JSON of any kind, such as a number
 JSON_COLUMNS = tuple(f"{field}{JSON_SUFFIX}" for field in ANY_FIELDS)
-MAX_COLUMNS = 200
+MAX_FILE_COLUMNS = 200
 MAX_LISTED_COLUMNS = 20
 SUGGESTIONS = {
     **{field.lower(): field for field in (*ITEM_FIELDS, *JSON_COLUMNS)},
@@ -65,8 +65,8 @@ def resolve_columns(header: Sequence[str], columns: Mapping[str, Any] | None) ->
 
 
 def _header_issues(header: Sequence[str]) -> list[Issue]:
-    if len(header) > MAX_COLUMNS:
-        return [Issue("columns", f"The file has more than {MAX_COLUMNS} columns.")]
+    if len(header) > MAX_FILE_COLUMNS:
+        return [Issue("columns", f"The file has more than {MAX_FILE_COLUMNS} columns.")]
     names = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     return [Issue("columns", f"The column “{name}” is there twice. Rename one.") for name in names]
 
@@ -106,7 +106,7 @@ def row_to_body(cells: Mapping[str, str], columns: Mapping[str, str | None]) -> 
     return body
 
 
-def _read_cell(cell: str, target: str) -> Any:
+def _read_cell(cell: str, target: str) -> object:
     if target in JSON_COLUMNS:
         return cell_to_json(cell)
     return cell_to_text(cell) if target in TEXT_FIELDS else cell_to_value(cell)

@@ -20,7 +20,7 @@ ITEM_FIELDS = (
 TEXT_FIELDS = ("externalId", "unmockedToolPolicy")
 ANY_FIELDS = ("input", "groundTruth")  # may have any JSON value
 OBJECT_FIELDS = ("input", "groundTruth", "metadata", "requestContext")  # may be made of several columns
-READ_ONLY_FIELDS = frozenset({"id", "datasetId", "datasetVersion", "createdAt", "updatedAt"})
+READ_ONLY_ITEM_FIELDS = frozenset({"id", "datasetId", "datasetVersion", "createdAt", "updatedAt"})
 
 
 class FileFormat(models.TextChoices):

@@ -16,7 +16,7 @@ from access_app.role import Role
 from agentcms.errors import ApiError, Conflict
 from agents_app.configuration.schema import Issue, JSONObject
 from agents_app.editing.change_context import Source, change
-from evals_app.datasets.changes import BATCH, ItemsChange, dataset_not_found
+from evals_app.datasets.changes import ITEMS_PER_BATCH, ItemsChange, dataset_not_found
 from evals_app.datasets.schema import SCHEMA_FIELDS, ItemTooLarge
 from evals_app.exchange.checking import ItemFile, RowFault, check_items
 from evals_app.exchange.columns import ColumnTargets
@@ -168,7 +168,7 @@ def store_items(job: Job, dataset: Dataset, items: ItemFile, rows: int) -> dict[
     if any(getattr(changes.dataset, name) != getattr(dataset, name) for name in SCHEMA_FIELDS):
         raise Conflict("The schemas of the dataset were changed meanwhile. Import the file again.")
     checked = checked_items(items)
-    while batch := list(islice(checked, BATCH)):
+    while batch := list(islice(checked, ITEMS_PER_BATCH)):
         try:
             changes.put([item for _, item in batch])
         except ItemTooLarge as error:

@@ -17,7 +17,7 @@ from evals_app.models import Experiment, ExperimentResult
 
 CANCELLED_MESSAGE = "Cancelled."
 WALK = "run_experiment"  # the kind of the jobs that walk through an experiment
-NOTHING = Spent()
+NOTHING_SPENT = Spent()
 END_COLUMNS = (
     *("status", "verdict", "error", "stop_reason", "summary", "succeeded_count", "failed_count"),
     *("started_at", "completed_at", "updated_at"),
@@ -53,7 +53,7 @@ def count_so_far(experiment: Experiment) -> None:
     rows.update(**{name: getattr(experiment, name) for name in names})
 
 
-def stop_reason(experiment: Experiment, spent: Spent = NOTHING) -> str:
+def stop_reason(experiment: Experiment, spent: Spent = NOTHING_SPENT) -> str:
     """Return why an experiment must stop, or a blank text. `spent` comes to what its results have spent."""
     if experiment.cancel_requested_at is not None:
         return experiment.stop_reason or CANCELLED_MESSAGE

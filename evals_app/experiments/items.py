@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
@@ -33,7 +32,7 @@ class MustWait(Exception):
     """The item cannot start now, because its thread is in use or this server stops."""
 
 
-def messages_of(value: object) -> Any:
+def messages_of(value: object) -> object:
     """Return the messages for the input of an item: a text, messages, or any other JSON value as its text."""
     if isinstance(value, str):
         return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -19,7 +18,7 @@ from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun
 from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE
 
-MAX_RETRIES = 5
+MAX_ITEM_RETRIES = 5
 SCORE_COLUMNS = ("scores", "scores_tokens", "scores_cost")
 LOST_CODE = "lost"
 STOPPED_ERROR = {"message": "The run was stopped.", "code": "stopped"}
@@ -106,7 +105,7 @@ def add_mock_report(result: ExperimentResult, run: AgentRun, tree: Sequence[Agen
         result.tool_mock_report = mock_report(run, item.tool_mocks or [], failed[1] if failed else None)
 
 
-def output_of(run: AgentRun) -> Any:
+def output_of(run: AgentRun) -> object:
     """Return the answer of a run: an object if it was asked for one, else a text."""
     if (run.input.get("options") or {}).get("structuredOutput") or run.configuration.get("structuredOutput"):
         try:
@@ -125,5 +124,5 @@ def run_error(run: AgentRun) -> JSONObject | None:
     if run.status == AgentRun.Status.SUSPENDED:
         return {"message": NO_PERSON_MESSAGE, "code": "approval_required"}
     if run.error == LOST_MESSAGE:
-        return {"message": f"The process of this item died {MAX_RETRIES + 1} times.", "code": LOST_CODE}
+        return {"message": f"The process of this item died {MAX_ITEM_RETRIES + 1} times.", "code": LOST_CODE}
     return {"message": run.error or "The run failed."}

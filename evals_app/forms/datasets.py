@@ -145,20 +145,20 @@ class ItemForm(ReportingForm):
         kwargs["initial"] = initial
         super().__init__(*args, **kwargs)
 
-    def clean_input(self) -> Any:
+    def clean_input(self) -> object:
         value = self._edited("input")
         if value is None and "input" in self.data and (self.version is None or self.version.input is not None):
             raise ValidationError("The input is blank. Enter a text or JSON.")
         return value
 
-    def clean_ground_truth(self) -> Any:
+    def clean_ground_truth(self) -> object:
         return self._edited("ground_truth")
 
-    def clean_scorer_keys(self) -> Any:
+    def clean_scorer_keys(self) -> object:
         keys = self.cleaned_data["scorer_keys"]
         return [] if keys == ["none"] else keys or None
 
-    def _edited(self, name: str) -> Any:
+    def _edited(self, name: str) -> object:
         return edited_value(self.cleaned_data[name], getattr(self.version, name) if self.version else None)
 
     @property

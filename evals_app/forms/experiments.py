@@ -18,7 +18,7 @@ MEMORY_CHOICES = (
     (PER_ITEM, "A new conversation for each item"),
     (SHARED_THREAD, "One conversation for all items, one after the other"),
 )
-MAX_TAGS = 20
+MAX_REVIEW_TAGS = 20
 
 
 class StartForm(forms.Form):
@@ -132,6 +132,6 @@ class ReviewForm(forms.Form):
 
     def clean_tags(self) -> list[str]:
         tags = [tag.strip() for tag in self.cleaned_data["tags"].split(",") if tag.strip()]
-        if len(tags) > MAX_TAGS or any(len(tag) > 64 for tag in tags):
-            raise forms.ValidationError(f"Enter at most {MAX_TAGS} tags of at most 64 characters.")
+        if len(tags) > MAX_REVIEW_TAGS or any(len(tag) > 64 for tag in tags):
+            raise forms.ValidationError(f"Enter at most {MAX_REVIEW_TAGS} tags of at most 64 characters.")
         return [*dict.fromkeys(tags)]

@@ -21,8 +21,8 @@ from agents_app.forms.fields import StrictJSONField
 from agents_app.forms.objects.field import ObjectInputs, is_json_view
 from agents_app.forms.objects.members import InputError, Member, format_json
 from evals_app.scorers.kinds.checks import CHECKS
-from evals_app.scorers.kinds.pipelines import STEPS
-from evals_app.scorers.kinds.trajectory import MODES
+from evals_app.scorers.kinds.pipelines import PIPELINE_STEPS
+from evals_app.scorers.kinds.trajectory import TRAJECTORY_MODES
 from evals_app.scorers.settings import SETTINGS
 
 ROOT = "settings"  # the part with the settings that are in no object
@@ -59,7 +59,13 @@ CHECK_MEMBERS = (
     Member("max", "At most", "number", required=True),
 )
 TRAJECTORY_MEMBERS = (
-    Member("mode", "Order", "choice", "Not set: as the expected steps of the item say, else strict.", choices(*MODES)),
+    Member(
+        "mode",
+        "Order",
+        "choice",
+        "Not set: as the expected steps of the item say, else strict.",
+        choices(*TRAJECTORY_MODES),
+    ),
     Member("arguments", "Arguments", "choice", "", choices("ignore", "compare")),
     Member("maxSteps", "Max steps"),
     Member("forbiddenTools", "Forbidden tools", "lines", "One name per line."),
@@ -70,10 +76,10 @@ STEP_MEMBERS = (
     Member("prompt", "Prompt", "text", "For a step that asks a model."),
     Member("outputSchema", "JSON Schema of the answer", "json"),
 )
-STEP_LABELS = dict(zip(STEPS, ("Preprocess", "Analyze", "Score", "Reason"), strict=True))
+STEP_LABELS = dict(zip(PIPELINE_STEPS, ("Preprocess", "Analyze", "Score", "Reason"), strict=True))
 DROP_MEMBERS = (Member("drop", "Fields to drop", "lines", "One per line: what the steps do not see of an answer."),)
 # Of each type its parts, with a heading and their inputs.
-PARTS: dict[str, dict[str, tuple[str, tuple[Member, ...]]]] = {
+SETTING_PARTS: dict[str, dict[str, tuple[str, tuple[Member, ...]]]] = {
     "check": {ROOT: ("", CHECK_MEMBERS)},
     "trajectory": {ROOT: ("", TRAJECTORY_MEMBERS)},
     "pipeline": {
@@ -94,7 +100,7 @@ class SettingsInputs:
     def describe(cls, kind: str, value: Mapping[str, Any]) -> SettingsInputs | None:
         """Return the inputs that give settings back unchanged, or None if they need JSON."""
         parts: dict[str, ObjectInputs] = {}
-        for name, (_, members) in PARTS[kind].items():
+        for name, (_, members) in SETTING_PARTS[kind].items():
             part = value if name == ROOT else value.get(name, {})
             inputs = ObjectInputs.describe(members, part) if isinstance(part, dict) else None
             if inputs is None:
@@ -109,7 +115,7 @@ class SettingsInputs:
             kind,
             {
                 name: ObjectInputs.from_data(members, data, f"{prefix}-{kind}-{name}")
-                for name, (_, members) in PARTS[kind].items()
+                for name, (_, members) in SETTING_PARTS[kind].items()
             },
         )
 
@@ -135,7 +141,7 @@ class SettingsInputs:
         labels = {member.name: member.label for member in self.parts[part].members} if part in self.parts else {}
         if name not in labels:
             return None
-        label = f"{PARTS[self.kind][part][0]} {labels[name]}".strip()
+        label = f"{SETTING_PARTS[self.kind][part][0]} {labels[name]}".strip()
         return InputError(f"{label}: {message}", f"{prefix}-{self.kind}-{part}-{name}:0", message)
 
     def show_errors(self, errors: Iterable[ValidationError]) -> None:
@@ -147,13 +153,13 @@ class SettingsInputs:
     def rows(self, prefix: str) -> Iterator[tuple[str, str, ObjectInputs]]:
         """Yield the prefix of the names, the heading and the inputs of each part, for the template."""
         for name, inputs in self.parts.items():
-            yield f"{prefix}-{self.kind}-{name}", PARTS[self.kind][name][0], inputs
+            yield f"{prefix}-{self.kind}-{name}", SETTING_PARTS[self.kind][name][0], inputs
 
 
 class SettingsWidget(forms.Widget):
     """A widget that reads either the JSON text or the inputs of the submitted type. Templates render it."""
 
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> object:
         kind = data.get("type")
         if is_json_view(data, name):
             return data.get(name)

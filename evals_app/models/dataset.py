@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from access_app.owned_rows import OwnedQuerySet
 
-MAX_ID_LENGTH = 64
+MAX_DATASET_ID_LENGTH = 64
 
 
 class DatasetQuerySet(OwnedQuerySet["Dataset"]):
@@ -26,7 +26,7 @@ class Dataset(models.Model):
     id = models.CharField(
         "ID",
         primary_key=True,
-        max_length=MAX_ID_LENGTH,
+        max_length=MAX_DATASET_ID_LENGTH,
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "Use lowercase letters, digits, '-' and '_'.")],
         help_text="Used in URLs and the API; cannot be changed.",
     )

@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents_app.models import Agent
 from runs_app.models import Score
 
-MAX_AGE = timedelta(days=90)
+MAX_SCORE_AGE = timedelta(days=90)
 
 
 class OnlineScores(NamedTuple):
@@ -35,7 +35,7 @@ def find_online_scores(agent: Agent) -> list[OnlineScores]:
         run__version_number__isnull=False,
         source=Score.Source.LIVE,
         score__isnull=False,
-        created_at__gte=timezone.now() - MAX_AGE,
+        created_at__gte=timezone.now() - MAX_SCORE_AGE,
     )
     columns = ("scorer", "run__version_number", "scorer_version")
     rows = scores.order_by().values_list(*columns)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from agents_app.registry import Entry, Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.results import ScorerError, answer_of_run
-from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_stored_version, score_by_snapshot
+from evals_app.scorers.snapshots import UNKNOWN_SCORER_MESSAGE, find_stored_version, score_by_snapshot
 from evals_app.scorers.time_limit import within_limit
 from runs_app.models import AgentRun
 
@@ -27,7 +27,7 @@ class LiveScorer(NamedTuple):
         """Return the score of a run with everything that its row stores."""
         version = find_stored_version(self.scorer_id, self.version_number)
         if version is None:
-            return {"error": UNKNOWN_MESSAGE.format(key=self.scorer_id)}
+            return {"error": UNKNOWN_SCORER_MESSAGE.format(key=self.scorer_id)}
         return asyncio.run(score_by_snapshot(version.snapshot, answer_of_run(run), self.version_number)).columns
 
 

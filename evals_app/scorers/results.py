@@ -11,7 +11,7 @@ from agents_app.configuration.schema import JSONObject
 from evals_app.experiments.spending import Spent, run_tree, spent_by_runs
 from runs_app.models import AgentRun
 
-MAX_DEPTH = 5  # of sub-agents whose calls are counted
+MAX_RESULT_DEPTH = 5  # of sub-agents whose calls are counted
 # Sums and squares of scores must fit a double.
 MAX_SCORE = 1_000_000
 ScoreValue = Annotated[float, Field(ge=-MAX_SCORE, le=MAX_SCORE)]
@@ -99,7 +99,7 @@ def answer_of_run(run: AgentRun, spent: Spent | None = None, **fields: Any) -> A
 def calls_of_run(run: AgentRun, depth: int = 0) -> tuple[tuple[ToolUse, ...], int]:
     """Return the calls of a run in order, those of sub-agents after the call of their agent, and its steps."""
     begun, ends, steps = read_call_events(run)
-    children = {child.parent_call_id: child for child in run.children.all()} if depth < MAX_DEPTH else {}
+    children = {child.parent_call_id: child for child in run.children.all()} if depth < MAX_RESULT_DEPTH else {}
     calls: list[ToolUse] = []
     for call_id, call in begun.items():
         end = ends.get(call_id, {})

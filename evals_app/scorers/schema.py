@@ -14,8 +14,8 @@ from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSO
 from evals_app.scorers.expectations import expectation_issues
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.judges import JUDGE, score_range
-from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS
-from evals_app.scorers.kinds.trajectory import MODES
+from evals_app.scorers.kinds.pipelines import DROPPABLE, PIPELINE_STEPS, SCORE_STEP
+from evals_app.scorers.kinds.trajectory import TRAJECTORY_MODES
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import ScoreValue
 from evals_app.scorers.settings import settings_issues
@@ -83,7 +83,7 @@ class ScorerBody(BaseModel):
 
 
 NOT_IN_SNAPSHOT = ("id", "owner_id", "metadata", "publish", "change_message")
-WIRE_NAMES = {name: to_wire(name) for name in ScorerBody.model_fields}
+SCORER_WIRE_NAMES = {name: to_wire(name) for name in ScorerBody.model_fields}
 
 
 def parse_scorer(body: object) -> tuple[JSONObject, JSONObject]:
@@ -98,7 +98,7 @@ def parse_scorer_change(body: object) -> tuple[JSONObject, JSONObject]:
 
 def split_fields(fields: JSONObject) -> tuple[JSONObject, JSONObject]:
     other = {name: fields[name] for name in NOT_IN_SNAPSHOT if name in fields}
-    return {WIRE_NAMES[name]: value for name, value in fields.items() if name not in other}, other
+    return {SCORER_WIRE_NAMES[name]: value for name, value in fields.items() if name not in other}, other
 
 
 def reject_invalid_scorer(snapshot: JSONObject) -> None:
@@ -174,8 +174,8 @@ def check_issues(config: JSONObject) -> list[Issue]:
 
 def trajectory_issues(config: JSONObject) -> list[Issue]:
     issues = []
-    if config.get("mode") not in (None, *MODES):
-        issues.append(Issue("presetConfig.mode", f"Choose one of {', '.join(MODES)}."))
+    if config.get("mode") not in (None, *TRAJECTORY_MODES):
+        issues.append(Issue("presetConfig.mode", f"Choose one of {', '.join(TRAJECTORY_MODES)}."))
     if (expected := config.get("expected")) is not None:
         issues += expectation_issues(expected, "presetConfig.expected")
     return issues
@@ -185,7 +185,7 @@ def pipeline_issues(snapshot: JSONObject, config: JSONObject) -> list[Issue]:
     issues = []
     if SCORE_STEP not in config:
         issues.append(Issue(f"presetConfig.{SCORE_STEP}", "A pipeline needs this step."))
-    for name in {*config} & {*STEPS}:
+    for name in {*config} & {*PIPELINE_STEPS}:
         step, field = config[name], f"presetConfig.{name}"
         if step is None or ("function" in step) == ("prompt" in step):
             issues.append(Issue(field, "Name either a function or a prompt."))

@@ -11,7 +11,7 @@ from agents_app.registry import Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
 from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
-from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_stored_version, score_by_snapshot
+from evals_app.scorers.snapshots import UNKNOWN_SCORER_MESSAGE, find_stored_version, score_by_snapshot
 from evals_app.scorers.time_limit import within_limit
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.scoring import scorer_arguments
@@ -35,7 +35,7 @@ async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
     """Return the score of an answer by a scorer in code."""
     entry = registry.get(Kind.SCORER, key)
     if entry is None:
-        return ScoreResult(error=UNKNOWN_MESSAGE.format(key=key))
+        return ScoreResult(error=UNKNOWN_SCORER_MESSAGE.format(key=key))
     try:
         if isinstance(entry.target, LiveEvaluator):
             return await within_limit(score_by_evaluator(entry.target.target, answer))
@@ -49,7 +49,7 @@ async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
         return ScoreResult(error=f"{type(error).__name__}: {error}"[:2000])
 
 
-def call_function(target: Any, answer: Answer) -> Any:
+def call_function(target: Any, answer: Answer) -> object:
     """Call a registered function with those of its parameters that it names."""
     values = {
         "answer": answer.output,

@@ -20,7 +20,7 @@ from evals_app.scorers.time_limit import within_limit
 log = logging.getLogger(__name__)
 
 UNREADABLE_MESSAGE = "The model gave no answer that fits its schema, also when it was asked again."
-UNKNOWN_MESSAGE = "Unknown scorer '{key}'. Choose a registered scorer or create one."
+UNKNOWN_SCORER_MESSAGE = "Unknown scorer '{key}'. Choose a registered scorer or create one."
 
 
 def find_stored_version(scorer_id: str, version_number: int | None) -> ScorerVersion | None:

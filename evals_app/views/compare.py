@@ -25,7 +25,7 @@ from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_
 from evals_app.views.result_filters import chosen_items
 from runs_app.models import RunEvent
 
-FAILED_MESSAGE = "The statistics could not be computed. The log of the server has the reason."
+STATISTICS_FAILED = "The statistics could not be computed. The log of the server has the reason."
 MEASURES = [f"{side}{figure}" for figure in ("Mean", "Median", "P95") for side in ("baseline", "candidate")]
 MEASURES += ["difference", "low", "high"]
 
@@ -50,7 +50,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     query = f"a={baseline.pk}&b={candidate.pk}"
     if comparison.state == Comparison.State.FAILED:
         again_url = f"{reverse('evals:compare_again')}?{query}"
-        return render(request, "evals/compare.html", {**context, "problem": FAILED_MESSAGE, "again_url": again_url})
+        return render(request, "evals/compare.html", {**context, "problem": STATISTICS_FAILED, "again_url": again_url})
     statistics = comparison.statistics or {}
     only = request.GET.get("only", "")
     items = chosen_items(statistics.get("items", []), only)

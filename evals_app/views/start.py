@@ -22,7 +22,7 @@ from evals_app.forms.experiments import StartForm
 from evals_app.models import Dataset, Experiment
 from evals_app.views.lookups import get_page_dataset
 
-MAX_AGENTS = 500
+MAX_AGENT_CHOICES = 500
 
 
 @require_http_methods(GET_POST)
@@ -31,7 +31,7 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Ask for the options of an experiment with an estimate of its cost, then start it."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
     agents = Agent.objects.for_user(request.user).without_archived().order_by("name")
-    choices = [*agents.values_list("pk", "name")[:MAX_AGENTS]]
+    choices = [*agents.values_list("pk", "name")[:MAX_AGENT_CHOICES]]
     defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
     defaults["target"] = default_target(dataset, dict(choices))
     given: dict[str, Any] = {

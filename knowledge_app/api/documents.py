@@ -28,7 +28,7 @@ from knowledge_app.api.schemas import DocumentBody
 from knowledge_app.documents.adding import add_content, add_text, add_url, delete_document
 from knowledge_app.models import Document, KnowledgeBase
 
-MAX_FILES = 50  # of one request
+MAX_FILES_PER_REQUEST = 50  # of one request
 NO_STATUS = "all"
 # In a response with a document, which a caller may send back as it was read.
 READ_ONLY_DOCUMENT_KEYS = (
@@ -84,8 +84,8 @@ def add_from_fields(request: Request, base: KnowledgeBase, fields: JSONObject) -
 def add_files(request: Request, base: KnowledgeBase) -> list[JSONObject]:
     """Add the files of a form, all or none, and return their bodies. The field `metadata` is that of all, as JSON."""
     files = [file for name in request.FILES for file in request.FILES.getlist(name)]
-    if not files or len(files) > MAX_FILES:
-        raise BadRequest("request body", [("file", f"Send 1 to {MAX_FILES} files.")])
+    if not files or len(files) > MAX_FILES_PER_REQUEST:
+        raise BadRequest("request body", [("file", f"Send 1 to {MAX_FILES_PER_REQUEST} files.")])
     try:
         text = request.POST.get("metadata")
         metadata = parse(text.encode()) if text else None

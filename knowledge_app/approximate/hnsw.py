@@ -18,7 +18,7 @@ from knowledge_app.models import Chunk, KnowledgeIndex
 REFRESH = "refresh_hnsw"
 MIN_CHUNKS = 50_000  # from here on, comparing all vectors takes longer than a person waits
 MAX_HNSW_DIMENSIONS = 4000  # of an HNSW index over halfvec
-PREFIX = "knowledge_hnsw_"
+HNSW_INDEX_PREFIX = "knowledge_hnsw_"
 # What pgvector takes to build a graph in memory: the numbers of a vector as halfvec, and its links to others.
 BYTES_PER_NUMBER, BYTES_PER_VECTOR = 2, 1000
 MAX_BUILD_MB = 1024
@@ -27,7 +27,7 @@ offer_to_staff("refresh-hnsw", "Create missing HNSW indexes", REFRESH)
 
 
 def index_name(index_id: UUID) -> str:
-    return f"{PREFIX}{index_id.hex}"
+    return f"{HNSW_INDEX_PREFIX}{index_id.hex}"
 
 
 def enqueue_if_large(index: KnowledgeIndex) -> Job | None:
@@ -104,7 +104,7 @@ def memory_for(count: int, dimensions: int) -> Iterator[None]:
 def drop_orphans() -> int:
     """Drop the HNSW indexes of deleted knowledge indexes, and return their number."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT indexname FROM pg_indexes WHERE starts_with(indexname, %s)", [PREFIX])
+        cursor.execute("SELECT indexname FROM pg_indexes WHERE starts_with(indexname, %s)", [HNSW_INDEX_PREFIX])
         names = {row[0] for row in cursor.fetchall()}
     orphans = names - {index_name(index_id) for index_id in KnowledgeIndex.objects.values_list("pk", flat=True)}
     for name in orphans:

@@ -18,7 +18,7 @@ from knowledge_app.documents.fetching import reject_large
 from knowledge_app.documents.media_types import MARKDOWN, media_type_of
 from knowledge_app.indexing.jobs import enqueue_document_indexing
 from knowledge_app.models import Document, KnowledgeBase
-from knowledge_app.models.document import MAX_NAME_LENGTH
+from knowledge_app.models.document import MAX_DOCUMENT_NAME_LENGTH
 from knowledge_app.quotas import require_document_quota
 
 MAX_METADATA_LENGTH = 4000  # characters of JSON
@@ -87,7 +87,7 @@ def add_url(
     except ValidationError as error:
         raise DocumentError(" ".join(error.messages)) from None
     parts = urlsplit(url)
-    name = checked_name(name or f"{parts.hostname}{parts.path}".rstrip("/")[:MAX_NAME_LENGTH])
+    name = checked_name(name or f"{parts.hostname}{parts.path}".rstrip("/")[:MAX_DOCUMENT_NAME_LENGTH])
     return _store(base, name, {"source": Document.Source.URL, "url": url}, metadata, user)
 
 
@@ -128,8 +128,8 @@ def is_unchanged(document: Document, fields: dict[str, Any], metadata: dict[str,
 def checked_name(name: str) -> str:
     """Return the name of a document without blanks around it. Raise DocumentError."""
     name = name.strip()
-    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-        raise DocumentError(f"The name of a document has 1 to {MAX_NAME_LENGTH} printable characters.")
+    if not name or len(name) > MAX_DOCUMENT_NAME_LENGTH or not name.isprintable():
+        raise DocumentError(f"The name of a document has 1 to {MAX_DOCUMENT_NAME_LENGTH} printable characters.")
     return name
 
 

@@ -20,10 +20,10 @@ from tools_app.programs.commands import Command
 from tools_app.programs.sandbox import NO_SANDBOX, SANDBOX, is_sandbox_available
 
 PROGRAM = Path(__file__).with_name("extraction_program.py")
-MAX_CHARACTERS = 5_000_000  # of the text of a document
+MAX_EXTRACTED_CHARACTERS = 5_000_000  # of the text of a document
 MAX_PLACE_LENGTH = 200
 MAX_SECTIONS = 20_000  # headings of a text that become places; a hostile one consists of millions
-TOO_LONG_MESSAGE = f"The document has more than {MAX_CHARACTERS:,} characters of text. Divide it."
+TOO_LONG_MESSAGE = f"The document has more than {MAX_EXTRACTED_CHARACTERS:,} characters of text. Divide it."
 EMPTY_MESSAGE = "The document has no text."
 SCANNED_MESSAGE = "The PDF has no text. It may be a scan: add a version with recognized text."
 STOPPED_MESSAGE = "The document could not be read within {seconds} seconds and the memory limit. Divide it."
@@ -44,7 +44,7 @@ def extract_text(content: bytes, media_type: str) -> ExtractedText:
     extracted = extract_pages(content, media_type)
     if not extracted.text.strip():
         raise DocumentError(SCANNED_MESSAGE if media_type == media_types.PDF else EMPTY_MESSAGE)
-    if len(extracted.text) > MAX_CHARACTERS:
+    if len(extracted.text) > MAX_EXTRACTED_CHARACTERS:
         raise DocumentError(TOO_LONG_MESSAGE)
     return extracted
 
@@ -86,7 +86,7 @@ def headings(text: str) -> Iterator[tuple[int, str]]:
 def run_program(kind: str, content: bytes) -> list[str]:
     """Extract the pages of a document in another process, in the sandbox where there is one."""
     seconds = settings.KNOWLEDGE_EXTRACTION_TIMEOUT
-    limits = (str(settings.KNOWLEDGE_MAX_PAGES), str(MAX_CHARACTERS), str(seconds))
+    limits = (str(settings.KNOWLEDGE_MAX_PAGES), str(MAX_EXTRACTED_CHARACTERS), str(seconds))
     sandbox = SANDBOX if is_sandbox_available() else NO_SANDBOX
     command = Command("extraction", (sys.executable, "-I", str(PROGRAM), kind, *limits), sandbox=sandbox)
     try:

@@ -11,7 +11,7 @@ from django.conf import settings
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from knowledge_app.documents.errors import DocumentError
 
-TIMEOUT = 30  # seconds for the whole document
+FETCH_TIMEOUT = 30  # seconds for the whole document
 # Without the address: everybody who may add a document could look up the names of the internal network.
 PRIVATE_ADDRESS_MESSAGE = (
     "'{host}' has a private address, to which connections are not allowed. Ask the operator to add its network to "
@@ -39,7 +39,7 @@ def fetch_document(url: str) -> FetchedDocument:
     except AddressRefused:
         raise DocumentError(PRIVATE_ADDRESS_MESSAGE.format(host=urlsplit(url).hostname)) from None
     except TimeoutError:
-        raise DocumentError(f"The URL did not answer within {TIMEOUT} seconds.") from None
+        raise DocumentError(f"The URL did not answer within {FETCH_TIMEOUT} seconds.") from None
 
 
 async def _fetch_in_time(url: str) -> FetchedDocument:
@@ -47,9 +47,9 @@ async def _fetch_in_time(url: str) -> FetchedDocument:
 
     from agentcms.outbound.transport import CheckedTransport, is_compressed  # heavy
 
-    async with asyncio.timeout(TIMEOUT):
+    async with asyncio.timeout(FETCH_TIMEOUT):
         # No proxy of the environment: it would connect to addresses that nobody checked.
-        client = httpx2.AsyncClient(transport=CheckedTransport(), timeout=TIMEOUT, trust_env=False)
+        client = httpx2.AsyncClient(transport=CheckedTransport(), timeout=FETCH_TIMEOUT, trust_env=False)
         try:
             async with client, client.stream("GET", url, headers=HEADERS) as response:
                 if response.is_redirect:

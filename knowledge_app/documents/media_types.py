@@ -21,7 +21,7 @@ BY_SUFFIX = {
     ".pdf": PDF,
 }
 ACCEPTED = ",".join(BY_SUFFIX)
-UNKNOWN_MESSAGE = "'{name}' cannot be read. Add text, Markdown, HTML or PDF."
+UNKNOWN_MEDIA_TYPE_MESSAGE = "'{name}' cannot be read. Add text, Markdown, HTML or PDF."
 NOT_TEXT_MESSAGE = "The document is not text in UTF-8. Save it as UTF-8 and add it again."
 
 
@@ -36,7 +36,7 @@ def media_type_of(name: str, content: bytes, declared: str = "") -> str:
     if media_type is None and begins_like_html(content[:500]):
         media_type = HTML
     if media_type is None or media_type == PDF:  # a PDF begins with its mark
-        raise DocumentError(UNKNOWN_MESSAGE.format(name=name))
+        raise DocumentError(UNKNOWN_MEDIA_TYPE_MESSAGE.format(name=name))
     return media_type
 
 

@@ -33,7 +33,7 @@ UNEXPECTED_MESSAGE = "An unexpected error stopped the indexing. The operator of 
 
 
 @job_handler(INDEX_DOCUMENT, "Indexing of a document")
-def run_indexing(job: Job) -> Any:
+def run_indexing(job: Job) -> object:
     """Index one document, unless it was deleted or a newer job has it."""
     documents = Document.objects.filter(pk=job.parameters["document"])
     owner_id = documents.values_list("base__owner_id", flat=True).first()
@@ -123,7 +123,7 @@ def get_base_of_job(job: Job) -> KnowledgeBase:
 
 
 @job_handler(REINDEX_BASE, "Indexing of a knowledge base")
-def run_reindexing(job: Job) -> Any:
+def run_reindexing(job: Job) -> object:
     """Index all documents of a base again: fetch those by URL, and embed only what has no vector yet.
 
     If the settings changed, all of it goes into another index, which then replaces the live one.

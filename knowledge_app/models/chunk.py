@@ -11,7 +11,7 @@ from knowledge_app.models.document import Document
 from knowledge_app.models.knowledge_base import KnowledgeBase
 from knowledge_app.models.knowledge_index import KnowledgeIndex
 
-MAX_KEY_LENGTH = 128
+MAX_CHUNK_KEY_LENGTH = 128
 
 
 class ChunkQuerySet(models.QuerySet["Chunk"]):
@@ -34,7 +34,7 @@ class Chunk(models.Model):
 
     index = models.ForeignKey(KnowledgeIndex, models.CASCADE, related_name="chunks", editable=False)
     document = models.ForeignKey(Document, models.CASCADE, null=True, related_name="chunks", editable=False)
-    key = models.CharField(max_length=MAX_KEY_LENGTH, blank=True, default="", editable=False)
+    key = models.CharField(max_length=MAX_CHUNK_KEY_LENGTH, blank=True, default="", editable=False)
     number = models.PositiveIntegerField(default=0, editable=False)
     text = models.TextField(blank=True, default="", editable=False)
     text_hash = models.CharField(max_length=64, editable=False)

@@ -11,7 +11,7 @@ from agentcms.ids import uuid7
 from knowledge_app.models.knowledge_base import KnowledgeBase
 from knowledge_app.models.knowledge_index import KnowledgeIndex
 
-MAX_NAME_LENGTH = 200
+MAX_DOCUMENT_NAME_LENGTH = 200
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):
@@ -44,7 +44,7 @@ class Document(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     base = models.ForeignKey(KnowledgeBase, models.CASCADE, related_name="documents", editable=False)
-    name = models.CharField(max_length=MAX_NAME_LENGTH)
+    name = models.CharField(max_length=MAX_DOCUMENT_NAME_LENGTH)
     source = models.CharField(max_length=8, choices=Source, editable=False)
     url = models.CharField("URL", max_length=2000, blank=True, default="", editable=False)
     media_type = models.CharField(max_length=100, editable=False)

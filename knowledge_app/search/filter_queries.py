@@ -12,20 +12,20 @@ from agentcms.wire.metadata_filter import AllOf, AnyOf, Filter, KeyComparison, N
 Query = tuple[str, list[Any]]
 
 SQL_ORDERS = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-NOTHING = Q(pk__in=[])
-EVERYTHING = ~NOTHING  # a blank Q would vanish from a combination
+NO_CHUNKS = Q(pk__in=[])
+ALL_CHUNKS = ~NO_CHUNKS  # a blank Q would vanish from a combination
 
 
 def to_query(condition: Filter) -> Q:
     """Return the condition for rows with a column `metadata`."""
     match condition:
         case AllOf(parts):
-            query = EVERYTHING
+            query = ALL_CHUNKS
             for part in parts:
                 query &= to_query(part)
             return query
         case AnyOf(parts):
-            query = NOTHING
+            query = NO_CHUNKS
             for part in parts:
                 query |= to_query(part)
             return query

@@ -8,7 +8,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
-from agentcms.wire.metadata_filter import OPERATORS
+from agentcms.wire.metadata_filter import FILTER_OPERATORS
 from agents_app.registry import Entry, Kind
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
 from knowledge_app.tool.table import BaseSummary, base_table
@@ -67,8 +67,8 @@ def search_argument_schema(base: BaseSummary) -> dict[str, Any]:
             "type": "object",
             "description": (
                 f"A filter by these keys: {', '.join(base.filterable)}. A key has a value or an operator, such as "
-                f'{{"{base.filterable[0]}": {{"$in": ["a", "b"]}}}}. Operators: {", ".join(OPERATORS)}; $and and $or '
-                "combine lists of filters."
+                f'{{"{base.filterable[0]}": {{"$in": ["a", "b"]}}}}. Operators: {", ".join(FILTER_OPERATORS)}; $and '
+                "and $or combine lists of filters."
             ),
         }
     return {"type": "object", "properties": properties, "required": ["query"], "additionalProperties": False}

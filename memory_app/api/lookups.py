@@ -11,7 +11,7 @@ from agentcms.errors import ApiError, BadRequest, NotFound
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
-from memory_app.history.threads import KEY_MESSAGE, get_own_thread, get_thread, is_thread_key
+from memory_app.history.threads import THREAD_KEY_MESSAGE, get_own_thread, get_thread, is_thread_key
 from memory_app.models import Thread
 from memory_app.observational.limits import THREAD_REQUIRED, THREAD_REQUIRED_MESSAGE
 from memory_app.realms import RESOURCE_MESSAGE, MemoryCaller, is_resource_key, memory_caller
@@ -109,7 +109,7 @@ class BodyFields:
         if value is None and not required:
             return ""
         if not is_thread_key(value):
-            self.issues.append(Issue(name, KEY_MESSAGE))
+            self.issues.append(Issue(name, THREAD_KEY_MESSAGE))
             return ""
         return str(value)
 

@@ -12,7 +12,7 @@ from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from memory_app.api.json_columns import containing_json
 from memory_app.models import Message, Thread
 
-ROLES = ("user", "assistant", "signal")
+FILTER_ROLES = ("user", "assistant", "signal")
 REMINDER_TYPES = ("system-reminder", "reactive")  # of signals
 LOOKUPS = {"start": "created_at__gte", "end": "created_at__lte"}
 
@@ -24,8 +24,8 @@ def filtered_heads(thread: Thread, criteria: dict[str, Any]) -> QuerySet[Message
     faults: Faults = []
     heads = thread.messages.filter(head_number=F("number"), **read_times(criteria.get("dateRange"), faults))
     roles, metadata = criteria.get("roles"), criteria.get("metadata") or {}
-    if roles is not None and not (isinstance(roles, list) and all(role in ROLES for role in roles)):
-        faults.append(("filter.roles", f"This must be a list of {', '.join(ROLES)}."))
+    if roles is not None and not (isinstance(roles, list) and all(role in FILTER_ROLES for role in roles)):
+        faults.append(("filter.roles", f"This must be a list of {', '.join(FILTER_ROLES)}."))
     if not isinstance(metadata, dict):
         faults.append(("filter.metadata", NOT_AN_OBJECT_MESSAGE))
     if faults:

@@ -24,7 +24,7 @@ from memory_app.working.options import working_options_of
 from memory_app.working.values import Holder, Origin, WorkingMemory
 
 EMPTY = WorkingMemory(None, 0)
-FORMATS = {"template", "schema"}  # only one of them counts
+MEMORY_FORMATS = {"template", "schema"}  # only one of them counts
 
 
 class RequestedMemory(NamedTuple):
@@ -66,7 +66,7 @@ class WorkingMemoryView(JSONView):
         origin = Origin(user_id=request.user.pk)
         outcome = values.write_text(holder, text, options, origin, expected_revision(request, holder))
         if outcome.has_moved:
-            raise PreconditionFailed(values.MOVED_MESSAGE, etag_of(outcome.memory))
+            raise PreconditionFailed(values.MEMORY_MOVED_MESSAGE, etag_of(outcome.memory))
         if outcome.issues:
             raise BadRequest("request body", [(issue.field, issue.message) for issue in outcome.issues])
         return with_revision_etag(json_response({"success": True}), outcome.memory)
@@ -109,8 +109,8 @@ def with_requested(request: Request, options: WorkingMemoryOptions) -> WorkingMe
         if not isinstance(config, dict):
             return options
         given = options.model_dump(by_alias=True, exclude_unset=True)
-        if config.keys() & FORMATS:
-            given = {name: value for name, value in given.items() if name not in FORMATS}
+        if config.keys() & MEMORY_FORMATS:
+            given = {name: value for name, value in given.items() if name not in MEMORY_FORMATS}
         try:
             validate_fields(WorkingMemoryOptions, given | config)
         except ConfigError as error:
@@ -124,7 +124,7 @@ def holder_of(thread: Thread, options: WorkingMemoryOptions) -> Holder:
     return thread if options.scope == "thread" or thread.resource is None else thread.resource
 
 
-def template_of(options: WorkingMemoryOptions) -> Any:
+def template_of(options: WorkingMemoryOptions) -> object:
     return options.json_schema if options.json_schema is not None else options.template or ""
 
 
@@ -153,5 +153,5 @@ def expected_revision(request: Request, holder: Holder) -> int | None:
         return None
     current = values.read_memory(holder)
     if etag_of(current).strip('"') not in named_etags(header):
-        raise PreconditionFailed(values.MOVED_MESSAGE, etag_of(current))
+        raise PreconditionFailed(values.MEMORY_MOVED_MESSAGE, etag_of(current))
     return current.revision

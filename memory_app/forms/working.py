@@ -14,7 +14,7 @@ from agents_app.forms.objects.schema import schema_members
 from memory_app.working import values
 from memory_app.working.values import WorkingMemory
 
-TEXT = "text"
+TEXT_NAME = "text"
 
 
 class WorkingMemoryForm(forms.Form):
@@ -28,18 +28,18 @@ class WorkingMemoryForm(forms.Form):
     def __init__(self, stored: WorkingMemory, blank: str, data: QueryDict | None = None) -> None:
         """Begin with a stored value, or with the blank one that the agent suggests."""
         text = blank if stored.text is None else stored.text
-        super().__init__(data, initial={TEXT: text, "revision": stored.revision})
+        super().__init__(data, initial={TEXT_NAME: text, "revision": stored.revision})
 
     @property
     def new_text(self) -> str:
         """The text of the valid form."""
-        return str(self.cleaned_data[TEXT]).replace("\r\n", "\n")
+        return str(self.cleaned_data[TEXT_NAME]).replace("\r\n", "\n")
 
     def add_issues(self, issues: Iterable[Issue]) -> None:
         """Show what is wrong with the value, each with its path."""
         for issue in issues:
             path = issue.field.removeprefix(values.FIELD).removeprefix(".")
-            self.add_error(TEXT, f"{path}: {issue.message}" if path else issue.message)
+            self.add_error(TEXT_NAME, f"{path}: {issue.message}" if path else issue.message)
 
 
 class WorkingObjectForm(WorkingMemoryForm):
@@ -50,16 +50,16 @@ class WorkingObjectForm(WorkingMemoryForm):
         described = schema_members(schema)
         self.add_label = "" if schema.get("additionalProperties") is False else "Add a member"
         members = described.members if described and described.is_object else ()
-        self.fields[TEXT] = ObjectField(members=members, label="Working memory")
-        self.initial[TEXT] = values.parse_object(stored.text)
+        self.fields[TEXT_NAME] = ObjectField(members=members, label="Working memory")
+        self.initial[TEXT_NAME] = values.parse_object(stored.text)
 
     @property
     def new_text(self) -> str:
-        value = self.cleaned_data[TEXT]
+        value = self.cleaned_data[TEXT_NAME]
         return values.encode(value) if value else ""
 
     def structured(self, view: str = "") -> StructuredValue:
         """Return the object for the template, in the view `json` or `fields`, or as it was submitted."""
-        if not view and self.is_bound and is_json_view(self.data, TEXT):
+        if not view and self.is_bound and is_json_view(self.data, TEXT_NAME):
             view = "json"
-        return StructuredValue.build(self[TEXT], view)
+        return StructuredValue.build(self[TEXT_NAME], view)

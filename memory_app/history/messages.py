@@ -16,7 +16,7 @@ from agentcms.errors import Conflict
 from agentcms.ids import uuid7
 from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import SIGNAL, USER, derive_fields, head_numbers
-from memory_app.history.messages_for_model import COLUMNS, fit_tokens, window_data
+from memory_app.history.messages_for_model import WINDOW_COLUMNS, fit_tokens, window_data
 from memory_app.history.titles import enqueue_title
 from memory_app.history.turns import find_turns
 from memory_app.models import Message, Thread
@@ -25,7 +25,7 @@ from memory_app.observational.limits import ObservationLimits
 from memory_app.observational.log import discard_observations
 from memory_app.recall.indexing import enqueue_message_indexing
 
-MAX_MESSAGES = 100_000  # of a thread
+MAX_THREAD_MESSAGES = 100_000  # of a thread
 BATCH_SIZE = 500
 
 
@@ -84,8 +84,8 @@ def reject_full_thread(thread: Thread, count: int) -> None:
     Call it before a run begins, not at its end: the answer would be lost.
     """
     # Numbers are never used again, so there may be fewer messages.
-    if thread.last_number + count > MAX_MESSAGES and thread.messages.count() + count > MAX_MESSAGES:
-        raise Conflict(f"A thread has at most {MAX_MESSAGES:,} messages. Begin another one.", "thread_full")
+    if thread.last_number + count > MAX_THREAD_MESSAGES and thread.messages.count() + count > MAX_THREAD_MESSAGES:
+        raise Conflict(f"A thread has at most {MAX_THREAD_MESSAGES:,} messages. Begin another one.", "thread_full")
 
 
 def build_message_row(
@@ -180,7 +180,7 @@ def window_rows(
         oldest = heads.values_list("number", flat=True)[limit - 1 : limit].first() if limit else None
         messages = messages.filter(number__gte=oldest) if oldest is not None else messages
         messages = messages if limit else messages.none()
-    return fit_tokens(messages.order_by("-number").only(*COLUMNS).iterator(), max_tokens)
+    return fit_tokens(messages.order_by("-number").only(*WINDOW_COLUMNS).iterator(), max_tokens)
 
 
 def known_message_keys(thread: Thread, keys: Iterable[str]) -> set[str]:

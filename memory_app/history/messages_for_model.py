@@ -12,7 +12,7 @@ from memory_app.history.turns import ThreadTurns
 from memory_app.models import Message
 
 UNPROCESSED, PAYLOAD = "unprocessed", "signal"  # in the metadata of a message
-COLUMNS = (
+WINDOW_COLUMNS = (
     *("number", "head_number", "role", "data", "tokens", "run_id", "seen_by"),
     *("author_id", "author_name", "attributes"),
 )

@@ -20,7 +20,7 @@ USER_TAG = "user"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 NAME_MESSAGE = "A name consists of letters, digits, '_', '.' and '-', and begins with a letter or '_'."
 VALUE_MESSAGE = "This must be a text, a number, true, false or null."
-MAX_NAME_LENGTH = 100
+MAX_SIGNAL_NAME_LENGTH = 100
 
 AttributeValue = str | int | float | bool | None
 
@@ -53,7 +53,7 @@ def validate_signal(signal: Signal, path: str = "signal") -> None:
     issues = [Issue(f"{path}.{member}", NAME_MESSAGE) for member, name in names if not is_name(name)]
     for name, value in signal.attributes.items():
         if not is_name(name):
-            issues.append(Issue(f"{path}.attributes.{name[:MAX_NAME_LENGTH]}", NAME_MESSAGE))
+            issues.append(Issue(f"{path}.attributes.{name[:MAX_SIGNAL_NAME_LENGTH]}", NAME_MESSAGE))
         elif not isinstance(value, AttributeValue):
             issues.append(Issue(f"{path}.attributes.{name}", VALUE_MESSAGE))
     if issues:
@@ -62,7 +62,7 @@ def validate_signal(signal: Signal, path: str = "signal") -> None:
 
 def is_name(name: str) -> bool:
     """Return True for a valid name of a tag or an attribute."""
-    return len(name) <= MAX_NAME_LENGTH and NAME.fullmatch(name) is not None
+    return len(name) <= MAX_SIGNAL_NAME_LENGTH and NAME.fullmatch(name) is not None
 
 
 def signal_text(signal: Signal) -> str:

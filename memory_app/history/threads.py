@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 CHILD_NAMESPACE = UUID("6f1c0b1e-8f0d-5d3a-9a55-0c1f6a7c2b90")  # of the keys of the threads of sub-agents
-KEY_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters without a slash."
+THREAD_KEY_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters without a slash."
 
 
 def is_thread_key(value: object) -> bool:

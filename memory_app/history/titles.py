@@ -10,7 +10,7 @@ from jobs_app.runner import enqueue
 from memory_app.models import Thread
 
 TITLE_THREAD = "title_thread"
-MAX_LENGTH = 80  # characters
+MAX_FIRST_TITLE_LENGTH = 80  # characters
 MARKS = "#*_`\"'“”„«» "  # of Markdown and quotations, around the words
 
 
@@ -24,7 +24,7 @@ def enqueue_title(thread_id: int, run_id: UUID, min_messages: int) -> None:
 def clean_title(text: str) -> str:
     """Return the first line of a text as a title, without the marks around it."""
     line = next((line.strip(MARKS) for line in text.splitlines() if line.strip(MARKS)), "")
-    return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1].rstrip()}…"
+    return line if len(line) <= MAX_FIRST_TITLE_LENGTH else f"{line[: MAX_FIRST_TITLE_LENGTH - 1].rstrip()}…"
 
 
 def save_title(thread: Thread, title: str) -> bool:

@@ -99,7 +99,7 @@ def _invocation(call: Mapping[str, Any], results: Mapping[Any, Mapping[str, Any]
     }
 
 
-def _arguments(value: object) -> Any:
+def _arguments(value: object) -> object:
     if not isinstance(value, str):
         return {} if value is None else value
     try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from agentcms.vectors.embedders import Rows
 
-MAX_TEXT_LENGTH = 4000  # of a recalled message, in characters
+MAX_RECALLED_LENGTH = 4000  # of a recalled message, in characters
 
 Known = Collection[tuple[str, str]]  # messages by role and text
 
@@ -104,7 +104,7 @@ def message_json(row: Message, thread: Thread, part: int) -> dict[str, Any]:
 
 def excerpt_of_part(text: str, part: int) -> str:
     """Return a text, or its part that was found if it is long."""
-    return text if len(text) <= MAX_TEXT_LENGTH else f"… {cut_parts(text)[part]} …"
+    return text if len(text) <= MAX_RECALLED_LENGTH else f"… {cut_parts(text)[part]} …"
 
 
 def reload_messages(stored: Collection[dict[str, Any]]) -> list[dict[str, Any]]:

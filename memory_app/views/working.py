@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memory_app.forms.working import TEXT, WorkingMemoryForm, WorkingObjectForm
+from memory_app.forms.working import TEXT_NAME, WorkingMemoryForm, WorkingObjectForm
 from memory_app.models import Thread, WorkingRevision
 from memory_app.views.access import get_page_thread
 from memory_app.views.links import own_realm, thread_url
@@ -72,7 +72,7 @@ def save(request: HttpRequest, memory: ThreadMemory, form: WorkingMemoryForm) ->
     revision = form.cleaned_data["revision"]
     outcome = values.write_text(memory.holder, form.new_text, memory.options, origin, revision)
     if outcome.has_moved:
-        form.add_error(TEXT, "Somebody else changed it meanwhile. Copy your text, and open this page again.")
+        form.add_error(TEXT_NAME, "Somebody else changed it meanwhile. Copy your text, and open this page again.")
     form.add_issues(outcome.issues)
     if outcome.is_written:
         report_change(request, outcome, revision)

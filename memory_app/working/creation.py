@@ -9,7 +9,7 @@ from memory_app.working import values
 from memory_app.working.options import working_options_of
 
 METADATA_NAME = "workingMemory"
-PATH = f"metadata.{METADATA_NAME}"
+METADATA_PATH = f"metadata.{METADATA_NAME}"
 
 
 def write_initial_memory(thread: Thread) -> None:
@@ -22,4 +22,4 @@ def write_initial_memory(thread: Thread) -> None:
     holder = thread if options.scope == "thread" or thread.resource is None else thread.resource
     outcome = values.write_text(holder, text, options, values.Origin(user_id=thread.user_id))
     if outcome.issues:
-        raise ConfigError([Issue(PATH, issue.message) for issue in outcome.issues])
+        raise ConfigError([Issue(METADATA_PATH, issue.message) for issue in outcome.issues])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def merge(stored: object, update: object) -> Any:
+def merge(stored: object, update: object) -> object:
     """Return a stored value with an update.
 
     Objects are merged deeply, a null removes a member, arrays and other values are replaced, and members that the

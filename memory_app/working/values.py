@@ -25,8 +25,8 @@ from memory_app.working.merging import merge
 
 MAX_REVISIONS = 20
 FIELD = "workingMemory"  # in the paths of issues
-MOVED_MESSAGE = "The working memory has changed meanwhile. Read it again, and send the whole text."
-NOT_JSON_MESSAGE = "This must be a JSON object, because the agent has a schema for its working memory."
+MEMORY_MOVED_MESSAGE = "The working memory has changed meanwhile. Read it again, and send the whole text."
+MEMORY_NOT_JSON_MESSAGE = "This must be a JSON object, because the agent has a schema for its working memory."
 
 Holder = Resource | Thread  # the row that has a working memory
 
@@ -88,7 +88,7 @@ def merge_object(holder: Holder, update: object, schema: Mapping[str, Any], orig
         if update is None:
             return None, []
         if not isinstance(update, dict):
-            return stored, [Issue(FIELD, NOT_JSON_MESSAGE)]
+            return stored, [Issue(FIELD, MEMORY_NOT_JSON_MESSAGE)]
         value = merge(parse_object(stored), update)
         return encode(value), issues_by_schema(value, schema, FIELD)
 
@@ -108,7 +108,7 @@ def replace_object(
         except InvalidJSON as error:
             return stored, [Issue(fault.field or FIELD, fault.message) for fault in error.faults]
         if not isinstance(value, dict):
-            return stored, [Issue(FIELD, NOT_JSON_MESSAGE)]
+            return stored, [Issue(FIELD, MEMORY_NOT_JSON_MESSAGE)]
         return encode(value), issues_by_schema(value, schema, FIELD)
 
     return change_working_memory(holder, origin, parsed, expected)

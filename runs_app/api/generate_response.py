@@ -86,7 +86,7 @@ def generate_response(run: AgentRun) -> ResponseBody:
     }
 
 
-def structured_output(run: AgentRun) -> Any:
+def structured_output(run: AgentRun) -> object:
     """Return the answer of a run as an object. None if its caller has asked for a text, or it is no valid JSON."""
     has_object = run.output and run.input.get("options", {}).get(STRUCTURED_OUTPUT) and run.finish_reason == "stop"
     try:

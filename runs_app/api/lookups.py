@@ -31,7 +31,7 @@ EVENT_STREAM = "text/event-stream"
 class EventStreamNegotiation(DefaultContentNegotiation):
     """Content negotiation that accepts requests for event streams. Errors are JSON."""
 
-    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> object:
         if EVENT_STREAM in request.META.get("HTTP_ACCEPT", ""):
             return renderers[0], renderers[0].media_type
         return super().select_renderer(request, renderers, format_suffix)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db import transaction
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 READER_MODULE = "runs_app.building.answer_reader"
 READER_TIMEOUT = 10.0  # seconds for the request to the model
-MAX_CANDIDATES = 2  # with more than one, nothing is resumed
+MAX_SUSPENDED_CANDIDATES = 2  # with more than one, nothing is resumed
 
 
 def resume_by_message(
@@ -94,7 +94,7 @@ def find_question(agent: ResolvedAgent, user: User, thread: str, resource: str) 
         thread__in=Thread.objects.for_caller(caller).filter(key=thread),  # keys of a user may serve several realms
         thread__resource_key=caller.resource_to_write(resource),
     )
-    candidates = list(runs.without_large_columns()[:MAX_CANDIDATES])
+    candidates = list(runs.without_large_columns()[:MAX_SUSPENDED_CANDIDATES])
     waiting = waiting_calls_below(candidates[0]) if len(candidates) == 1 else []
     if len(waiting) != 1:
         return None
@@ -110,10 +110,10 @@ def last_text(messages: list[InputMessage]) -> str:
     return " ".join(part["text"] for part in last["content"]) if last["role"] == "user" else ""
 
 
-def ask_model(agent: ResolvedAgent, call: PendingCall, text: str) -> Any:
+def ask_model(agent: ResolvedAgent, call: PendingCall, text: str) -> object:
     """Return the data that a text contains, or None if it contains none or the model could not be asked."""
 
-    async def ask() -> Any:
+    async def ask() -> object:
         reader = await run_blocking(import_module, READER_MODULE)  # imports pydantic-ai, which is heavy
         built = await run_db(agent.build)
         async with asyncio.timeout(READER_TIMEOUT):

@@ -45,7 +45,7 @@ class Verdict(models.TextChoices):
     RESUME = "resume", "Answer"
 
 
-STATES = {
+STATE_BY_VERDICT = {
     Verdict.APPROVE: PendingCall.State.APPROVED,
     Verdict.DECLINE: PendingCall.State.DECLINED,
     Verdict.RESUME: PendingCall.State.RESUMED,
@@ -105,7 +105,7 @@ def repeated_decision(call: PendingCall, decision: Decision, user: User) -> Pend
     if call.state == PendingCall.State.CANCELLED:
         raise NotSuspended("This call waits no longer, because its run has ended.")
     is_same = (
-        call.state == STATES[decision.verdict]
+        call.state == STATE_BY_VERDICT[decision.verdict]
         and call.decided_by_id == user.pk
         and call.reason == decision.reason
         and json_equal(call.edited_arguments, edited_arguments(call, decision))
@@ -174,7 +174,7 @@ def argument_issues(call: PendingCall, decision: Decision) -> list[Issue]:
 def store_decision(call: PendingCall, decision: Decision, user: User, via: PendingCall.Via) -> None:
     """Save a decision. Raise AlreadyDecided if the call was decided meanwhile."""
     columns = {
-        "state": STATES[decision.verdict],
+        "state": STATE_BY_VERDICT[decision.verdict],
         "decided_by": user,
         "decided_by_name": user.get_username(),
         "decided_at": Now(),

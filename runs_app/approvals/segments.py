@@ -207,7 +207,7 @@ def deferred_results(segment: Segment) -> DeferredToolResults | None:
     return results
 
 
-def awaited_result(call: PendingCall, segment: Segment) -> Any:
+def awaited_result(call: PendingCall, segment: Segment) -> object:
     """Return the result of the background task or of the child run of a call, or its failure."""
     task_id = background_task_id(call)
     if task_id is None:
@@ -218,7 +218,7 @@ def awaited_result(call: PendingCall, segment: Segment) -> Any:
     return task.result if task.status == BackgroundTask.Status.COMPLETED else ToolFailed(task.error)
 
 
-def child_result(call: PendingCall, children: Mapping[UUID, AgentRun]) -> Any:
+def child_result(call: PendingCall, children: Mapping[UUID, AgentRun]) -> object:
     """Return the output of the child run of a call, or its failure."""
     child = children.get(child_run_id(call) or call.pk)
     if child is None:

@@ -18,7 +18,7 @@ from agents_app.configuration.background_tasks import AWAITED, BackgroundRules
 from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 
-MAX_DEPTH = 3  # of tasks that start tasks
+MAX_TASK_DEPTH = 3  # of tasks that start tasks
 MAX_READABLE_LENGTH = 64  # characters of the ID of a call in its key; a child run stores 128 of the key
 
 
@@ -49,7 +49,7 @@ def find_or_create_task(call: BackgroundCall) -> BackgroundTask | None:
             return task
         run = AgentRun.objects.only("pk", "parent_id", "parent_call_id", "root_id").get(pk=call.run_id)
         depth = depth_of(run) + 1
-        if depth > MAX_DEPTH:
+        if depth > MAX_TASK_DEPTH:
             return None
         task = create_task(call, depth)
         # Robust: the task is stored, and maintenance starts it later if it cannot start now.

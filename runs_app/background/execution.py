@@ -51,7 +51,7 @@ TASK_OUTCOME_UNKNOWN = (
 )
 ASKS_PERSON_MESSAGE = "The tool asks a person, which it cannot do in the background. Call it in the foreground."
 MISSING_TOOL_MESSAGE = "The agent has no tool '{name}' any more."
-TIMEOUT_MESSAGE = "The tool took longer than {seconds:g} seconds and was stopped."
+TOOL_TIMEOUT_MESSAGE = "The tool took longer than {seconds:g} seconds and was stopped."
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ async def attempt(engine: Engine, task: BackgroundTask) -> TaskOutcome:
     except TimeoutError:
         if not clock.expired():
             raise
-        return TaskOutcome(TaskStatus.TIMED_OUT, error=TIMEOUT_MESSAGE.format(seconds=seconds))
+        return TaskOutcome(TaskStatus.TIMED_OUT, error=TOOL_TIMEOUT_MESSAGE.format(seconds=seconds))
     except CallDeferred as deferral:
         is_child = CHILD_RUN_ID in (deferral.metadata or {})
         return TaskOutcome(TaskStatus.SUSPENDED) if is_child else failed(ASKS_PERSON_MESSAGE)
@@ -167,7 +167,7 @@ def failed(message: str) -> TaskOutcome:
     return TaskOutcome(TaskStatus.FAILED, error=message)
 
 
-async def call_task_tool(engine: Engine, task: BackgroundTask) -> Any:
+async def call_task_tool(engine: Engine, task: BackgroundTask) -> object:
     """Return the result of the tool of a task."""
     run = await run_db(load_run, task.run_id)
     built: BuiltAgent = await run_db(ResolvedAgent.from_run(run).build)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 from jobs_app.models import Job
 from jobs_app.runner import CONTINUES, job_handler
@@ -12,7 +11,7 @@ from runs_app.engine.engine import get_engine
 
 
 @job_handler(RUN_TASK, "Background task")
-def run_background_task(job: Job) -> Any:
+def run_background_task(job: Job) -> object:
     """Execute a background task on the event loop, which finishes the job."""
     # The module imports pydantic-ai, which is heavy.
     carry_job = import_module("runs_app.background.execution").carry_job

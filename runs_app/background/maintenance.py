@@ -14,7 +14,7 @@ from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus
 
-BATCH = 100
+TASKS_PER_LOOK = 100
 LOST_TASK_AGE = timedelta(hours=1)
 UNKNOWN_END_MESSAGE = (
     "The worker of this task stopped again and again. It is not known whether the tool has done its work."
@@ -36,13 +36,13 @@ def end_lost_tasks() -> int:
     failed = BackgroundTask.objects.in_slots().filter(job__state=Job.State.FAILED)
     running = BackgroundTask.objects.filter(status=TaskStatus.RUNNING, job=None, child_run_id=None)
     orphaned = running.filter(started_at__lt=timezone.now() - LOST_TASK_AGE)
-    tasks = [*failed[:BATCH], *orphaned[:BATCH]]
+    tasks = [*failed[:TASKS_PER_LOOK], *orphaned[:TASKS_PER_LOOK]]
     return sum(end_task(task, TaskStatus.FAILED, error=UNKNOWN_END_MESSAGE) for task in tasks)
 
 
 def cancel_tasks_of_cancelled_runs() -> None:
     tasks = BackgroundTask.objects.unfinished().filter(run__status=AgentRun.Status.CANCELLED)
-    for task in tasks[:BATCH]:
+    for task in tasks[:TASKS_PER_LOOK]:
         cancel_task(task, is_delivered=False)
 
 
@@ -50,6 +50,6 @@ def settle_waiting_tasks() -> None:
     """End the tasks whose sub-agent has waited for a person, and whose run has ended."""
     child = AgentRun.objects.filter(pk=OuterRef("child_run_id"), finished_at__isnull=False)
     tasks = BackgroundTask.objects.unfinished().filter(Exists(child))
-    for task in tasks[:BATCH]:
+    for task in tasks[:TASKS_PER_LOOK]:
         if task.child_run_id is not None:
             settle_task_of_child(task.child_run_id)

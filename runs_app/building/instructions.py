@@ -13,7 +13,7 @@ from agents_app.configuration.references import MissingReference
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.configuration.variables import Variable, declared_variables, find_placeholders
 
-MAX_WARNINGS = 20  # of one run
+MAX_VARIABLE_WARNINGS = 20  # of one run
 REQUIRED_VARIABLE_MESSAGE = "The agent needs this variable. Send it in requestContext or in variables."
 
 
@@ -110,7 +110,7 @@ def missing_warnings(paths: list[str]) -> list[MissingReference]:
             printable_key(path),
             missing_variable_message(printable_key(path)),
         )
-        for path in paths[:MAX_WARNINGS]
+        for path in paths[:MAX_VARIABLE_WARNINGS]
     ]
     if more := len(paths) - len(warnings):
         warnings.append(MissingReference("instructions", "", f"{more} more variables have no value."))

@@ -97,7 +97,7 @@ def short_call_id(call_id: str) -> str:
     return call_id if len(call_id) <= MAX_CALL_ID_LENGTH else sha256_hex(call_id)
 
 
-def original_arguments(messages: Iterable[ModelMessage], call_id: str, arguments: Mapping[str, Any]) -> Any:
+def original_arguments(messages: Iterable[ModelMessage], call_id: str, arguments: Mapping[str, Any]) -> object:
     """Return the arguments of a tool call as the model wrote them. The validated ones may have no stable text."""
     for message in reversed([*messages]):
         if isinstance(message, ModelResponse):

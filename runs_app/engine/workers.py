@@ -12,7 +12,7 @@ from runs_app.models.run import DURABLE_LEASE_DURATION
 
 HEARTBEAT_INTERVAL = 1.5  # seconds
 # As long as the lease of a run: once the runs of a dead worker are queued again, nobody leaves them to it any more.
-MAX_AGE = DURABLE_LEASE_DURATION
+MAX_HEARTBEAT_AGE = DURABLE_LEASE_DURATION
 LOOK_INTERVAL = 1.0  # seconds in which a process does not read the heartbeat again
 
 _written_at = float("-inf")
@@ -35,4 +35,4 @@ def end_heartbeat() -> None:
 def is_any_alive() -> bool:
     """Return whether a worker has lately written its heartbeat."""
     age = Heartbeat.age(Heartbeat.RUN_WORKER)
-    return age is not None and age <= MAX_AGE
+    return age is not None and age <= MAX_HEARTBEAT_AGE

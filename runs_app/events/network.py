@@ -13,7 +13,7 @@ from runs_app.models import AgentRun
 
 FROM_NETWORK = "NETWORK"
 TARGET_PREFIXES = ("agent", "workflow")  # of the names of tools that call these
-TEXT_TYPES = ("step-start", "step-discarded", "text-start", "text-delta")
+TEXT_CHUNK_TYPES = ("step-start", "step-discarded", "text-start", "text-delta")
 WAITING_EVENTS = {"tool-call-approval": "approval", "tool-call-suspended": "suspended"}
 COMPLETION_REASON = "The agent has answered."
 
@@ -35,7 +35,7 @@ class NetworkConverter:
         kind, payload = chunk["type"], chunk["payload"]
         if kind == "start":
             yield self.build("routing-agent-start", **self.start_payload())
-        elif kind in TEXT_TYPES:
+        elif kind in TEXT_CHUNK_TYPES:
             yield from self.convert_text(kind, payload)
         elif kind == "tool-call":
             yield self.call_start(payload)

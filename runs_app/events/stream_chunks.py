@@ -15,7 +15,7 @@ from runs_app.models import RunEvent
 
 StreamChunk = dict[str, Any]
 
-MAX_VALUE_LENGTH = 200_000  # characters of one tool result in an event; the model receives the whole result
+MAX_CHUNK_VALUE_LENGTH = 200_000  # characters of one tool result in an event; the model receives the whole result
 DELTA_TYPES = ("text-delta", "reasoning-delta")  # consecutive deltas of one text become one event
 FINAL_TYPES = ("finish", "error", "abort")  # the last chunk of a run has one of these types
 SUSPENDED_TYPE = "suspended"  # the last chunk before a run waits for people
@@ -55,11 +55,11 @@ def to_storable_json(value: object, *, fallback: Callable[[Any], str] = str) -> 
     return plain if next(iter(find_json_faults(plain)), None) is None else _make_storable(plain)
 
 
-def truncate_value(value: object) -> Any:
+def truncate_value(value: object) -> object:
     """Return a storable value, or the beginning of its text if it is too long for an event."""
     plain = to_storable_json(value)
     text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
-    return plain if len(text) <= MAX_VALUE_LENGTH else truncate_text(text, MAX_VALUE_LENGTH)
+    return plain if len(text) <= MAX_CHUNK_VALUE_LENGTH else truncate_text(text, MAX_CHUNK_VALUE_LENGTH)
 
 
 def truncate_text(text: str, max_length: int) -> str:
@@ -69,7 +69,7 @@ def truncate_text(text: str, max_length: int) -> str:
     return f"{text[:max_length]}… ({len(text):,} characters in total)"
 
 
-def _make_storable(value: object, levels: int = 32) -> Any:
+def _make_storable(value: object, levels: int = 32) -> object:
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
-SCORER = "person"  # the key of scores by people
+PERSON_SCORER = "person"  # the key of scores by people
 
 
 class ScoreForm(forms.Form):

@@ -13,7 +13,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
 
 from agents_app.registry import Entry
-from runs_app.building.memory_parameters import CONTEXT, OPTIONS, memory_parameters
+from runs_app.building.memory_parameters import CONTEXT_PARAMETER, OPTIONS_PARAMETER, memory_parameters
 from runs_app.engine.context import RunDeps
 
 
@@ -35,8 +35,8 @@ class MemoryOfRun(AbstractCapability[RunDeps]):
     async def for_run(self, ctx: RunContext[RunDeps]) -> AbstractCapability[RunDeps]:
         deps: RunDeps | None = ctx.deps  # None if trusted code runs the agent itself
         values: dict[str, Any] = {
-            CONTEXT: dict(deps.request_context) if deps is not None else {},
-            OPTIONS: dict(deps.memory_options) if deps is not None else {},
+            CONTEXT_PARAMETER: dict(deps.request_context) if deps is not None else {},
+            OPTIONS_PARAMETER: dict(deps.memory_options) if deps is not None else {},
         }
         capability: AbstractCapability[RunDeps] = self.entry.target(**{name: values[name] for name in self.parameters})
         return capability

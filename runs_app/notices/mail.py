@@ -21,8 +21,8 @@ from runs_app.notices.recipients import find_deciders
 log = logging.getLogger(__name__)
 
 NOTICE_INTERVAL = timedelta(hours=1)  # between two notices to one person
-MAX_LISTED = 10  # calls in one e-mail
-TEXT = """{summary}
+MAX_MAILED_CALLS = 10  # calls in one e-mail
+MAIL_TEXT = """{summary}
 
 {calls}
 
@@ -77,10 +77,10 @@ def build_message(user: User, waiting: PendingCallQuerySet) -> EmailMessage:
     """Return the e-mail. It names tools and agents, and has no arguments, which may be confidential."""
     count = waiting.count()
     summary = "A call waits for your decision." if count == 1 else f"{count} calls wait for your decision."
-    lines = list_calls(waiting.order_by("-created_at")[:MAX_LISTED])
-    if count > MAX_LISTED:
-        lines.append(f"- and {count - MAX_LISTED} more")
-    text = TEXT.format(summary=summary, calls="\n".join(lines), url=settings.PUBLIC_URL)
+    lines = list_calls(waiting.order_by("-created_at")[:MAX_MAILED_CALLS])
+    if count > MAX_MAILED_CALLS:
+        lines.append(f"- and {count - MAX_MAILED_CALLS} more")
+    text = MAIL_TEXT.format(summary=summary, calls="\n".join(lines), url=settings.PUBLIC_URL)
     headers = {"List-Unsubscribe": f"<{settings.PUBLIC_URL}/account/notices>"}
     return EmailMessage(summary.rstrip("."), text, to=[user.email], headers=headers)
 

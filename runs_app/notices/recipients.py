@@ -12,12 +12,12 @@ from access_app.role import Role
 from runs_app.models import PendingCall
 
 # The columns of a call on which its deciders depend.
-COLUMNS = ("owner_id", "role", "requested_by", "four_eyes", "realm_owner")
+RECIPIENT_COLUMNS = ("owner_id", "role", "requested_by", "four_eyes", "realm_owner")
 
 
 def find_deciders(calls: QuerySet[PendingCall]) -> list[User]:
     """Return the active users who may decide at least one of the waiting calls."""
-    groups = calls.order_by().values(*COLUMNS).distinct()
+    groups = calls.order_by().values(*RECIPIENT_COLUMNS).distinct()
     return [*{user.pk: user for user in _deciders_of_groups(groups)}.values()]
 
 

@@ -20,7 +20,7 @@ from jobs_app.runner import enqueue, job_handler
 from runs_app.models import PendingCall
 
 WEBHOOK_JOB = "approval_webhook"
-TIMEOUT = 10.0  # seconds
+WEBHOOK_TIMEOUT = 10.0  # seconds
 REQUESTED_EVENT, DECIDED_EVENT = "approval_requested", "approval_decided"
 PASSING_STATUSES = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 
@@ -115,7 +115,7 @@ async def _post(url: str, headers: dict[str, str], body: bytes) -> int:
     from agentcms.outbound.transport import CheckedTransport  # heavy
 
     # No proxy of the environment: it would connect to addresses that nobody checked.
-    client = httpx2.AsyncClient(transport=CheckedTransport(), timeout=TIMEOUT, trust_env=False)
+    client = httpx2.AsyncClient(transport=CheckedTransport(), timeout=WEBHOOK_TIMEOUT, trust_env=False)
     # The body of the response is not read: it may be of any size.
     async with client, client.stream("POST", url, headers=headers, content=body) as response:
         return response.status_code

@@ -124,7 +124,7 @@ def added_parts(column: str) -> list[ExportedRows]:
     return [rows for rows in _added if column in {field.name for field in rows.model._meta.fields}]
 
 
-def to_json(value: object) -> Any:
+def to_json(value: object) -> object:
     """Return a value of a column as JSON has it: bytes as base64."""
     return b64encode(value).decode() if isinstance(value, bytes | memoryview) else value
 

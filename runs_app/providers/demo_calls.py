@@ -94,7 +94,7 @@ def example_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {name: example_value(properties.get(name, {}), text) for name in dict.fromkeys(schema.get("required", ()))}
 
 
-def example_value(schema: Mapping[str, Any], text: str) -> Any:
+def example_value(schema: Mapping[str, Any], text: str) -> object:
     """Return a value that matches a schema, derived from a text if possible."""
     if "enum" in schema:
         return schema["enum"][0]

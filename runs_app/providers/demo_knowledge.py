@@ -16,7 +16,7 @@ from agents_app.registry import Kind
 
 MAX_QUOTES = 2
 MAX_QUOTE_WORDS = 60
-MAX_QUERY_LENGTH = 1000
+MAX_DEMO_QUERY_LENGTH = 1000
 
 is_mark = re.compile(r"</?passage-[0-9a-f]+>").fullmatch
 
@@ -26,7 +26,7 @@ def search_calls(prompt: str, info: AgentInfo) -> DeltaToolCalls:
     tools = [tool for tool in info.function_tools if (tool.metadata or {}).get("kind") == Kind.KNOWLEDGE.value]
     if not prompt.strip() or (info.model_settings or {}).get("tool_choice") == "none":
         return {}
-    arguments = json.dumps({"query": prompt.strip()[:MAX_QUERY_LENGTH]})
+    arguments = json.dumps({"query": prompt.strip()[:MAX_DEMO_QUERY_LENGTH]})
     return {
         number: DeltaToolCall(tool.name, arguments, tool_call_id=f"demo_{number}_{tool.name}")
         for number, tool in enumerate(tools)

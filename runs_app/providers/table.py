@@ -34,7 +34,7 @@ DEFAULT_URLS = {
     "mistral": "https://api.mistral.ai/v1",
 }
 NO_KEY_MESSAGE = "{title} has no API key."
-INVALID_KEY_MESSAGE = "The API key of {title} contains invalid characters."
+INVALID_PROVIDER_KEY_MESSAGE = "The API key of {title} contains invalid characters."
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def provider_from_entry(entry: Entry) -> Provider:
     secret = settings.MODEL_KEYS.get(key, "").strip()
     is_usable = key == DEMO_DIALECT or is_valid_key(secret)
     setting = "" if is_usable else f"{key.upper()}_API_KEY"
-    problem = (INVALID_KEY_MESSAGE if secret else NO_KEY_MESSAGE).format(title=title)
+    problem = (INVALID_PROVIDER_KEY_MESSAGE if secret else NO_KEY_MESSAGE).format(title=title)
     return Provider(
         key,
         title,
@@ -134,7 +134,7 @@ def unavailable_reason(row: ModelProvider, secret: str | None, base_url: str) ->
     if not base_url:
         return f"{row.title} has no base URL. Enter one under Model providers."
     if secret and not is_valid_key(secret):
-        return f"{INVALID_KEY_MESSAGE.format(title=row.title)} Enter it again under Model providers."
+        return f"{INVALID_PROVIDER_KEY_MESSAGE.format(title=row.title)} Enter it again under Model providers."
     if not secret and not row.base_url:
         return f"{NO_KEY_MESSAGE.format(title=row.title)} Add one under Model providers."
     return ""

@@ -10,16 +10,16 @@ from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.memory.options import parse_memory_options
 from agents_app.configuration.memory.values import MAX_LAST_MESSAGES
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
-from memory_app.history.threads import KEY_MESSAGE, is_thread_key
+from memory_app.history.threads import THREAD_KEY_MESSAGE, is_thread_key
 from memory_app.realms import RESOURCE_MESSAGE, is_resource_key
 
 MAX_TITLE_LENGTH = 200
 MAX_METADATA_KB = 16
 MEMORY_NAMES = frozenset({"thread", "resource", "options", "readOnly"})
 # The parts of a memory that a call can switch off.
-PARTS = ("generateTitle", "semanticRecall", "workingMemory", "observationalMemory")
+MEMORY_PARTS = ("generateTitle", "semanticRecall", "workingMemory", "observationalMemory")
 HISTORY = "messageHistory"
-OPTION_NAMES = frozenset({"lastMessages", "readOnly", HISTORY, *PARTS})
+OPTION_NAMES = frozenset({"lastMessages", "readOnly", HISTORY, *MEMORY_PARTS})
 NARROWING_MESSAGE = "A call can only narrow the memory of the agent, so this has no effect. Send false, or omit this."
 HISTORY_MESSAGE = "A call cannot change the number of tokens, so this has no effect. Send fewer lastMessages."
 WIDER_MESSAGE = "A call can only narrow the memory of the agent, which allows {allowed}. This has no effect. Omit it."
@@ -83,7 +83,7 @@ def parse_narrowing(memory: Mapping[str, Any]) -> dict[str, Any]:
     elif count is not None:
         message = f"This must be a whole number from 0 to {MAX_LAST_MESSAGES:,}, or false."
         issues.append(Issue("memory.options.lastMessages", message))
-    for name in PARTS:
+    for name in MEMORY_PARTS:
         if options.get(name) is False:
             narrowing[name] = False
     if issues:
@@ -107,7 +107,7 @@ def find_widening(body: Mapping[str, Any]) -> list[UnknownName]:
     options = memory.get("options") if isinstance(memory, dict) else None
     if not isinstance(options, dict):
         return []
-    unused = [(name, NARROWING_MESSAGE) for name in PARTS if options.get(name) not in (False, None)]
+    unused = [(name, NARROWING_MESSAGE) for name in MEMORY_PARTS if options.get(name) not in (False, None)]
     if options.get(HISTORY) is not None:
         unused.append((HISTORY, HISTORY_MESSAGE))
     path = "memory.options"
@@ -150,7 +150,7 @@ def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
     keys = ["", ""]
     with collecting_issues(issues):
         threads = {"memory.thread": thread.get("id"), "threadId": body.get("threadId")}
-        keys[0] = parse_same_key(threads, is_thread_key, KEY_MESSAGE)
+        keys[0] = parse_same_key(threads, is_thread_key, THREAD_KEY_MESSAGE)
     with collecting_issues(issues):
         resources = {
             "memory.resource": memory.get("resource"),

@@ -17,9 +17,9 @@ from agents_app.configuration.schema import ConfigError, Issue, collecting_issue
 MessagePart = dict[str, Any]
 InputMessage = dict[str, Any]
 
-MAX_MESSAGES = 1000
+MAX_INPUT_MESSAGES = 1000
 MAX_ID_LENGTH = 256
-ROLES = ("user", "assistant", "tool")
+MESSAGE_ROLES = ("user", "assistant", "tool")
 # UI messages may contain these. They are not sent to the model.
 IGNORED_PART_TYPES = ("reasoning", "step-start", "redacted-reasoning")
 
@@ -33,8 +33,8 @@ def parse_messages(value: object, path: str = "messages") -> list[InputMessage]:
     if issues:  # the checks below require valid JSON
         raise ConfigError(issues)
     items = value if isinstance(value, list) else [value]
-    if len(items) > MAX_MESSAGES:
-        raise ConfigError([Issue(path, f"Send at most {MAX_MESSAGES:,} messages.")])
+    if len(items) > MAX_INPUT_MESSAGES:
+        raise ConfigError([Issue(path, f"Send at most {MAX_INPUT_MESSAGES:,} messages.")])
     messages: list[InputMessage] = []
     for index, item in enumerate(items):
         with collecting_issues(issues):
@@ -60,8 +60,8 @@ def _parse_message(value: object, path: str) -> Iterator[InputMessage]:
     role = value.get("role", "user")
     if role == "system":
         raise ConfigError([Issue(f"{path}.role", SYSTEM_MESSAGE_ERROR)])
-    if role not in ROLES:
-        raise ConfigError([Issue(f"{path}.role", f"This must be one of {', '.join(ROLES)}.")])
+    if role not in MESSAGE_ROLES:
+        raise ConfigError([Issue(f"{path}.role", f"This must be one of {', '.join(MESSAGE_ROLES)}.")])
     parts = list(_parse_parts(value, path))
     if role == "user" and any(part["type"] != "text" for part in parts):
         raise ConfigError([Issue(path, "A message of the user may only contain texts.")])

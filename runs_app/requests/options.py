@@ -42,7 +42,7 @@ PositiveCount = Annotated[int, Field(ge=1)]
 ShortText = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-def _tool_choice(value: object) -> Any:
+def _tool_choice(value: object) -> object:
     match value:
         case None | "auto" | "none" | "required" | {"type": "tool", "toolName": str()}:
             return value
@@ -50,7 +50,7 @@ def _tool_choice(value: object) -> Any:
     raise PydanticCustomError("tool_choice", "{message}", {"message": message})
 
 
-def _tool_approval(value: Any) -> Any:
+def _tool_approval(value: Any) -> object:
     is_list = isinstance(value, list) and len(value) <= MAX_APPROVED_TOOLS
     if value is None or isinstance(value, bool) or (is_list and all(isinstance(key, str) and key for key in value)):
         return value

@@ -90,7 +90,7 @@ class ExpandedSchema:
         if target is not None:
             self.count_value(target, (*path, reference), depth + 1)
 
-    def find_target(self, reference: str) -> Any:
+    def find_target(self, reference: str) -> object:
         """Return the part of the schema that a reference such as `#/$defs/name` names, or None."""
         names = [name.replace("~1", "/").replace("~0", "~") for name in reference.split("/")]
         if names[0] != "#":

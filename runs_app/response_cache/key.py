@@ -132,7 +132,7 @@ def messages_identity(messages: Sequence[ModelMessage]) -> list[list[Any]]:
     return [[message.kind, *map(part_identity, message.parts)] for message in messages]
 
 
-def text_content(content: Any) -> Any:
+def text_content(content: Any) -> object:
     """Return the content of a message of a user. Raise NotCacheable for files."""
     if isinstance(content, str) or all(isinstance(item, str) for item in content):
         return content

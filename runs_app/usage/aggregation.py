@@ -16,9 +16,9 @@ from django.db.models.functions import Cast, Coalesce, Floor, Greatest, Ln, Trun
 from runs_app.models import AgentRun, Score
 from runs_app.models.daily_usage import DailyUsage
 from runs_app.models.run_queryset import AgentRunQuerySet
-from runs_app.usage.histogram import BASE, SHORTEST
+from runs_app.usage.histogram import LOG_BASE, SHORTEST
 
-UNSAVED = 0  # stands for the version of runs of unsaved text
+UNSAVED_VERSION = 0  # stands for the version of runs of unsaved text
 
 
 class UsageKey(NamedTuple):
@@ -66,7 +66,7 @@ class SecondsBetween(Func):
 
     output_field = FloatField()
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> object:
         return self.as_sql(compiler, connection, template="EXTRACT(EPOCH FROM %(expressions)s)", arg_joiner=" - ")
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
@@ -102,7 +102,7 @@ def run_figures(runs: AgentRunQuerySet) -> Iterable[Any]:
         + Coalesce(Cast(KT("usage__outputTokens"), BigIntegerField()), 0),
     )
     # PostgreSQL ignores NULL in GREATEST.
-    bucket = Case(When(started_at__isnull=False, then=Floor(Ln(seconds) / Value(math.log(BASE)))))
+    bucket = Case(When(started_at__isnull=False, then=Floor(Ln(seconds) / Value(math.log(LOG_BASE)))))
     grouped = with_key(runs, "").annotate(bucket=bucket)
     figures: Iterable[Any] = grouped.values_list("agent_id", "owner_id", "version", "day", "bucket").annotate(
         run_count=Count("pk"),
@@ -125,5 +125,5 @@ def score_figures(runs: AgentRunQuerySet) -> Iterable[Any]:
 def with_key(rows: Any, path: str) -> Any:
     """Annotate the version and the day of `UsageKey`. `path` leads from the rows to the runs."""
     return rows.order_by().annotate(
-        version=Coalesce(f"{path}version_number", UNSAVED), day=UTCDay(f"{path}finished_at", tzinfo=UTC)
+        version=Coalesce(f"{path}version_number", UNSAVED_VERSION), day=UTCDay(f"{path}finished_at", tzinfo=UTC)
     )

@@ -19,7 +19,7 @@ from versions_app.models import AgentVersion
 DAYS = 28
 RUNS_PER_DAY = (4, 11)
 TOKEN_PRICE = Decimal("0.000004")  # US dollars
-ERROR = "OpenAI did not answer within 60 seconds. Try again."
+DEMO_ERROR = "OpenAI did not answer within 60 seconds. Try again."
 
 # A message and the answer to it.
 CONVERSATIONS = [
@@ -83,7 +83,7 @@ def create_past_run(agent: Agent, version: AgentVersion, user: User, at: datetim
 
 
 def failed_columns() -> dict[str, Any]:
-    return {"status": AgentRun.Status.FAILED, "error": ERROR, "finish_reason": "error"}
+    return {"status": AgentRun.Status.FAILED, "error": DEMO_ERROR, "finish_reason": "error"}
 
 
 def usage_columns(input_tokens: int, output_tokens: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
-BASE = 1.1
+LOG_BASE = 1.1
 SHORTEST = 0.001  # seconds
 
 Histogram = Mapping[int, int]  # the number of runs by bucket
@@ -19,7 +19,7 @@ Histogram = Mapping[int, int]  # the number of runs by bucket
 
 def bucket_of(seconds: float) -> int:
     """Return the bucket of a duration."""
-    return math.floor(math.log(max(seconds, SHORTEST), BASE))
+    return math.floor(math.log(max(seconds, SHORTEST), LOG_BASE))
 
 
 def merge_histograms(histograms: Iterable[Histogram]) -> Histogram:
@@ -35,5 +35,5 @@ def estimate_percentile(histogram: Histogram, share: float) -> timedelta | None:
     for bucket in sorted(histogram):
         remaining -= histogram[bucket]
         if remaining <= 0:
-            return timedelta(seconds=BASE ** (bucket + 0.5))
+            return timedelta(seconds=LOG_BASE ** (bucket + 0.5))
     return None

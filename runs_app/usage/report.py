@@ -13,7 +13,7 @@ from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agents_app.models import Agent
 from runs_app.models import DailyUsage
-from runs_app.usage.aggregation import UNSAVED, UsageFigures, aggregate_runs
+from runs_app.usage.aggregation import UNSAVED_VERSION, UsageFigures, aggregate_runs
 from runs_app.usage.histogram import estimate_percentile
 from runs_app.usage.rollup import ONE_DAY, finished_runs, last_written_day, start_of
 
@@ -84,7 +84,7 @@ def live_moves(agent: Agent, first_day: date) -> list[LiveMove]:
 
 
 def version_label(number: int) -> str:
-    return "unsaved text" if number == UNSAVED else f"v{number}"
+    return "unsaved text" if number == UNSAVED_VERSION else f"v{number}"
 
 
 def p95(figures: UsageFigures) -> timedelta | None:

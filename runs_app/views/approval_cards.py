@@ -12,7 +12,7 @@ from runs_app.display.approvals import PendingCallView, build_approval_views
 from runs_app.forms.decision import DecisionForm
 from runs_app.models import AgentRun
 
-MODES = ("edit", "decline")
+CARD_MODES = ("edit", "decline")
 RUN_PLACE = "run"  # a page that shows the run too
 
 
@@ -34,7 +34,7 @@ def build_card(
     return {
         "view": view,
         "place": RUN_PLACE if place == RUN_PLACE else "",
-        "mode": mode if view.may_decide and mode in MODES else "",
+        "mode": mode if view.may_decide and mode in CARD_MODES else "",
         "form": form,
         "fields": form.structured(json_view) if has_fields else None,
     }

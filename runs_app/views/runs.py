@@ -30,7 +30,7 @@ from runs_app.display.answer import RunView, add_waits, build_run_views, input_m
 from runs_app.display.formats import model_name
 from runs_app.display.memory_of_run import build_memory
 from runs_app.display.remembered import recalled_messages
-from runs_app.forms.score import SCORER, ScoreForm
+from runs_app.forms.score import PERSON_SCORER, ScoreForm
 from runs_app.models import AgentRun, Score
 from runs_app.requests.facts import VARIANTS
 from runs_app.views.approval_cards import add_cards
@@ -79,7 +79,7 @@ def score(request: HttpRequest, run_id: UUID) -> HttpResponse:
     values = form.cleaned_data
     Score.objects.create(
         run=run,
-        scorer=SCORER,
+        scorer=PERSON_SCORER,
         score=values["score"],
         reason=values["comment"],
         source=Score.Source.PERSON,

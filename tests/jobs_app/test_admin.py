@@ -108,7 +108,7 @@ def test_staff_have_the_limit_of_unfinished_jobs_too(client, staff, settings, na
 
 
 def test_an_export_of_too_many_selected_agents_is_refused(client, staff, monkeypatch):
-    monkeypatch.setattr("agents_app.editing.bulk.MAX_AGENTS", 1)
+    monkeypatch.setattr("agents_app.editing.bulk.MAX_SELECTED_AGENTS", 1)
     agents = AgentFactory.create_batch(2)
 
     answer = export(client, *(agent.pk for agent in agents))

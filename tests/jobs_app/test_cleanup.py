@@ -122,7 +122,7 @@ def test_cleanup_keeps_the_target_of_undo(settings):
 
 
 def test_rows_are_deleted_in_batches(monkeypatch):
-    monkeypatch.setattr(cleanup, "BATCH", 2)
+    monkeypatch.setattr(cleanup, "DELETED_PER_BATCH", 2)
     for number in range(5):
         session(f"s{number}", days_ago(1))
 

@@ -25,7 +25,7 @@ from tools_app.acp.table import AcpRecord
 from tools_app.acp.workspaces.folders import workspace_folder
 from tools_app.models import AcpSession
 
-MAX_PROCESSES = 8  # of one event loop
+MAX_ACP_PROCESSES = 8  # of one event loop
 MAX_PROCESSES_OF_TEAM = 6  # for the runs of one team: others need not wait for its prompts
 PROCESS_IDLE_SECONDS = 600.0  # after which a process that nobody uses is ended
 MAX_SESSION_ID_LENGTH = 256  # characters
@@ -99,7 +99,7 @@ class AgentPool:
 
     def find_crowd(self, owner_id: str) -> list[ProcessKey | object]:
         """Return the places of which one has to become free before a team may take another one."""
-        if len(self.slots) >= MAX_PROCESSES:
+        if len(self.slots) >= MAX_ACP_PROCESSES:
             return list(self.slots)
         own = [key for key, slot in self.slots.items() if slot.owner_id == owner_id]
         return own if owner_id != SHARED_OWNER and len(own) >= MAX_PROCESSES_OF_TEAM else []

@@ -9,7 +9,7 @@ from typing import Any
 
 from tools_app.acp.permissions import Decisions, PermissionRequest
 
-MAX_TEXT_LENGTH = 1024 * 1024  # characters of the answer to one prompt
+MAX_ANSWER_LENGTH = 1024 * 1024  # characters of the answer to one prompt
 MAX_ACTIVITIES = 500  # events of one prompt
 
 
@@ -46,7 +46,7 @@ class PromptTurn:
         if not self.is_active or not text:
             return
         self.text_length += len(text)
-        if self.text_length > MAX_TEXT_LENGTH:
+        if self.text_length > MAX_ANSWER_LENGTH:
             self.has_overflowed = True
             self.interrupted.set()
             return

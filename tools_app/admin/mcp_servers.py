@@ -25,10 +25,10 @@ from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import server_tool_rows, server_version_rows, usage_context
 from tools_app.mcp.listing import accept_definition, enqueue_listing
 from tools_app.mcp.table import definitions_of, server_unavailable_reason, switch_server
-from tools_app.mcp.versions import SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
+from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
 
-EDITED_COLUMNS = (*SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_headers", "header_names", "updated_at")
+EDITED_COLUMNS = (*SERVER_SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_headers", "header_names", "updated_at")
 
 
 @admin.register(McpServer)

@@ -20,9 +20,9 @@ from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
 
 ACP_COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of ACP_COMMANDS."
-MOVED_MESSAGE = "The command changed. Send env again, or null to delete the stored values."
+COMMAND_MOVED_MESSAGE = "The command changed. Send env again, or null to delete the stored values."
 # Columns by the fields of a body.
-COLUMNS = {
+ACP_COLUMNS = {
     "title": "title",
     "description": "description",
     "command_key": "command_key",
@@ -93,7 +93,7 @@ def reject_acp_commands(body: JSONObject) -> None:
 def apply_acp_agent(row: AcpAgent, fields: JSONObject) -> None:
     """Set the fields of a body on a row and validate it. Raise BadRequest."""
     command_key = row.command_key
-    for name, column in COLUMNS.items():
+    for name, column in ACP_COLUMNS.items():
         if fields.get(name) is not None:
             setattr(row, column, fields[name])
         elif name in fields and column in BLANK_COLUMNS:
@@ -117,7 +117,7 @@ def apply_environment(row: AcpAgent, fields: JSONObject, *, is_moved: bool) -> l
     """Set the environment of a body. Return what is wrong with it."""
     if "env" not in fields:
         # Otherwise another program would get the values.
-        return [Issue("env", MOVED_MESSAGE)] if is_moved and row.encrypted_environment else []
+        return [Issue("env", COMMAND_MOVED_MESSAGE)] if is_moved and row.encrypted_environment else []
     try:
         row.set_environment(fields["env"] or {})
     except ValidationError as error:

@@ -107,7 +107,7 @@ def reject_call(row: McpServer, definition: Definition) -> None:
         raise Conflict("This tool needs approval. Call it in a run of an agent.", "approval_required")
 
 
-def execute(server: Server, name: str, arguments: dict[str, Any], caller: CallerNames) -> Any:
+def execute(server: Server, name: str, arguments: dict[str, Any], caller: CallerNames) -> object:
     """Call a tool. Raise ApiError if the server failed, or if its result is too large."""
     from tools_app.mcp.calls import call_mcp_tool  # imports pydantic-ai, which is heavy
     from tools_app.mcp.sessions import session_pool

@@ -13,8 +13,8 @@ from agentcms.wire.validation import find_json_faults
 from tools_app.reported_text import printable
 
 MAX_TOOLS = 500  # of one server
-MAX_NAME_LENGTH = 128
-MAX_DESCRIPTION_LENGTH = 20_000
+MAX_MCP_TOOL_NAME_LENGTH = 128
+MAX_TOOL_DESCRIPTION_LENGTH = 20_000
 MAX_SCHEMA_LENGTH = 64 * 1024  # characters of JSON
 MAX_LISTING_LENGTH = 1024 * 1024  # characters of JSON of all definitions: each process keeps those of all servers
 MAX_ACCEPTED, MAX_ACCEPTED_LENGTH = 2 * MAX_TOOLS, 2 * MAX_LISTING_LENGTH  # with the tools that are gone
@@ -127,7 +127,7 @@ def parse_listing(tools: Iterable[Mapping[str, Any]]) -> Listing:
 
 
 def left_out_message(name: str, reason: str) -> str:
-    return f"'{printable(name[:MAX_NAME_LENGTH])}' is left out: {reason}"
+    return f"'{printable(name[:MAX_MCP_TOOL_NAME_LENGTH])}' is left out: {reason}"
 
 
 def shortened(reasons: list[str]) -> list[str]:
@@ -157,14 +157,14 @@ def without_surplus(listing: Listing, accepted: Mapping[str, Definition]) -> Lis
 
 def _find_reason(name: str, tool: Mapping[str, Any], known: Mapping[str, Definition]) -> str:
     """Return why a tool cannot be used, or a blank text."""
-    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable() or "/" in name:
-        return f"a name has 1 to {MAX_NAME_LENGTH} printable characters other than a slash."
+    if not name or len(name) > MAX_MCP_TOOL_NAME_LENGTH or not name.isprintable() or "/" in name:
+        return f"a name has 1 to {MAX_MCP_TOOL_NAME_LENGTH} printable characters other than a slash."
     if name in known:
         return "the server lists the name twice."
     if len(known) >= MAX_TOOLS:
         return f"a server has at most {MAX_TOOLS} tools."
-    if len(tool.get("description") or "") > MAX_DESCRIPTION_LENGTH:
-        return f"its description is longer than {MAX_DESCRIPTION_LENGTH:,} characters."
+    if len(tool.get("description") or "") > MAX_TOOL_DESCRIPTION_LENGTH:
+        return f"its description is longer than {MAX_TOOL_DESCRIPTION_LENGTH:,} characters."
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict) or next(iter(find_json_faults(dict(tool), "")), None):
         return "its definition cannot be stored as JSON."

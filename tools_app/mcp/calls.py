@@ -30,11 +30,11 @@ from tools_app.mcp.errors import (
     CREDENTIALS_STATUSES,
     INVALID_MESSAGE,
     LARGE_MESSAGE,
+    MCP_TIMEOUT_MESSAGE,
     PRIVATE_ADDRESS_MESSAGE,
     PROGRAM_MESSAGE,
     REDIRECT_MESSAGE,
     REFUSED_MESSAGE,
-    TIMEOUT_MESSAGE,
     UNREACHABLE_MESSAGE,
     AnswerCompressed,
     AnswerTooLarge,
@@ -63,7 +63,7 @@ LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 
 
-async def call_mcp_tool(server: Server, name: str, arguments: Mapping[str, Any], caller: CallerNames) -> Any:
+async def call_mcp_tool(server: Server, name: str, arguments: Mapping[str, Any], caller: CallerNames) -> object:
     """Call a tool and return its result as JSON values. Raise McpError, whose message is for users and models."""
     reject_unavailable(server)
     started, outcome, refusal = time.monotonic(), "failed", watch_refusals()
@@ -79,7 +79,7 @@ async def call_mcp_tool(server: Server, name: str, arguments: Mapping[str, Any],
         return without_files(server, value)
     except TimeoutError:
         outcome = "timed_out"
-        raise McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=seconds_allowed)) from None
+        raise McpError(MCP_TIMEOUT_MESSAGE.format(title=server.title, seconds=seconds_allowed)) from None
     except ToolError as error:
         raise tool_error(server, str(error)) from None
     except (McpError, ValidationError):
@@ -91,7 +91,7 @@ async def call_mcp_tool(server: Server, name: str, arguments: Mapping[str, Any],
         mcp_called.send(sender=McpServer, server=server.key, outcome=outcome, seconds=seconds)
 
 
-async def send_call(server: Server, toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> Any:
+async def send_call(server: Server, toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> object:
     with trace_context_for(server.url):  # the client sends it with each call
         if reads_resources(server.tools.get(name)):
             return await read_mcp_resource(toolset, arguments)
@@ -109,11 +109,11 @@ def error_in_call(server: Server, error: BaseException) -> McpError:
     return tool_error(server, str(error)) if is_unknown_tool(str(error)) else connection_error(server, error)
 
 
-def without_files(server: Server, value: object) -> Any:
+def without_files(server: Server, value: object) -> object:
     """Return a result with words in place of images and files. Raise McpError if these are too large."""
     size = 0
 
-    def convert(item: object) -> Any:
+    def convert(item: object) -> object:
         nonlocal size
         if isinstance(item, BinaryContent):
             size += len(item.data)
@@ -139,7 +139,7 @@ async def list_tools(server: Server) -> Listing:
             async with toolset:
                 tools, reads = await toolset.list_tools(), await has_resources(toolset)
     except TimeoutError:
-        raise McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=seconds)) from None
+        raise McpError(MCP_TIMEOUT_MESSAGE.format(title=server.title, seconds=seconds)) from None
     except ValidationError as error:
         raise McpError(" ".join(error.messages)) from None
     except Exception as error:
@@ -180,7 +180,7 @@ def answer_error(server: Server, error: BaseException) -> McpError | None:
         code = inner.code if isinstance(inner, MCPError) else None
         is_late = isinstance(inner, TimeoutError | httpx2.TimeoutException) or code in LATE_CODES
         if is_late or is_runtime_error(inner, LATE):
-            return McpError(TIMEOUT_MESSAGE.format(title=server.title, seconds=server.connect_timeout))
+            return McpError(MCP_TIMEOUT_MESSAGE.format(title=server.title, seconds=server.connect_timeout))
         if is_runtime_error(inner, ENDLESS):
             return McpError(LARGE_MESSAGE.format(title=server.title))
         if isinstance(inner, PydanticValidationError) or code == PARSE_ERROR:

@@ -15,7 +15,7 @@ MAX_HEADERS = 20
 MAX_HEADER_LENGTH = 8000
 MIN_MASKED_LENGTH = 8  # characters; shorter words such as "Bearer" are no secrets
 # The client writes these itself.
-RESERVED_NAMES = {
+RESERVED_HEADER_NAMES = {
     "accept",
     "accept-encoding",
     "connection",
@@ -29,7 +29,7 @@ RESERVED_NAMES = {
     "transfer-encoding",
     "upgrade",
 }
-RESERVED_PREFIX = "mcp-"
+RESERVED_HEADER_PREFIX = "mcp-"
 
 is_header_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}").fullmatch
 is_header_value = re.compile(r"[\t -~]*").fullmatch
@@ -62,7 +62,7 @@ def validate_headers(headers: Mapping[str, str]) -> None:
 def _validate_header(name: str, value: str) -> None:
     if not is_header_name(name):
         raise ValidationError(f"'{name[:100]}' is not a name of a header. Use one such as Authorization.", "headers")
-    if name.lower() in RESERVED_NAMES or name.lower().startswith(RESERVED_PREFIX):
+    if name.lower() in RESERVED_HEADER_NAMES or name.lower().startswith(RESERVED_HEADER_PREFIX):
         raise ValidationError(f"The header {name} is set by the client. Remove it.", "headers")
     if not is_header_value(value) or value != value.strip() or len(value) > MAX_HEADER_LENGTH:
         raise ValidationError(f"The value of the header {name} cannot be sent. Enter it again.", "headers")

@@ -32,7 +32,7 @@ class ListingFailed(Unprocessable):
 
 
 @job_handler(LIST_TOOLS, "Listing of MCP tools")
-def run_listing(job: Job) -> Any:
+def run_listing(job: Job) -> object:
     """List the tools of one server, or of all enabled ones. Report each server that failed."""
     server = McpServer.objects.filter(key=job.parameters.get("server"))
     return listing_slots.run(job, list_tools_of_job, server.values_list("owner_id", flat=True).first() or "")

@@ -13,7 +13,7 @@ from pydantic_ai.mcp import MCPError, MCPToolset
 from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Listing
 from tools_app.mcp.errors import McpError
 
-MAX_LISTED = 1000  # resources in an answer
+MAX_LISTED_RESOURCES = 1000  # resources in an answer
 URI_MESSAGE = "'{uri}' is not the URI of a resource. Call the tool without a URI for a list."
 
 
@@ -35,7 +35,7 @@ def reads_resources(definition: Definition | None) -> bool:
     return definition is not None and definition.hash == RESOURCE_TOOL.hash
 
 
-async def read_mcp_resource(toolset: MCPToolset[None], arguments: Mapping[str, Any]) -> Any:
+async def read_mcp_resource(toolset: MCPToolset[None], arguments: Mapping[str, Any]) -> object:
     """Return a resource, or the list of all without a URI. Raise McpError."""
     uri = arguments.get("uri")
     if not uri:
@@ -57,5 +57,5 @@ async def list_resources(toolset: MCPToolset[None]) -> list[dict[str, str]]:
             **({"description": item.description} if item.description else {}),
             **({"mimeType": item.mime_type} if item.mime_type else {}),
         }
-        for member, uri, item in [*resources, *templates][:MAX_LISTED]
+        for member, uri, item in [*resources, *templates][:MAX_LISTED_RESOURCES]
     ]

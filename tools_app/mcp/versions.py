@@ -12,7 +12,7 @@ from agents_app.editing.change_context import Source, change
 from tools_app.models import McpServer, McpServerVersion
 
 # The column of each member of a snapshot. The values of headers are in no snapshot.
-SNAPSHOT_COLUMNS = {
+SERVER_SNAPSHOT_COLUMNS = {
     "name": "title",
     "description": "description",
     "transport": "transport",
@@ -50,7 +50,7 @@ def restore_server_version(server: McpServer, version: McpServerVersion) -> Rest
     if the configuration is not valid any more.
     """
     address, names = server.address, list(server.header_names)
-    for member, column in SNAPSHOT_COLUMNS.items():
+    for member, column in SERVER_SNAPSHOT_COLUMNS.items():
         setattr(server, column, version.snapshot.get(member, getattr(server, column)))
     is_moved = server.address != address
     if is_moved:

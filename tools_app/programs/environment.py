@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 
 from tools_app.programs.commands import Command
 
-MAX_VARIABLES = 50
+MAX_ENVIRONMENT_VARIABLES = 50
 MAX_VALUE_LENGTH = 8000  # characters
 MASK = "••••"
 MIN_SECRET_LENGTH = 4  # shorter values are in many words
@@ -19,8 +19,8 @@ def validate_environment(environment: Mapping[str, str], command: Command | None
 
     Otherwise a variable such as LD_PRELOAD could start what the operator did not list.
     """
-    if len(environment) > MAX_VARIABLES:
-        raise ValidationError(f"An agent has at most {MAX_VARIABLES} variables.", "environment")
+    if len(environment) > MAX_ENVIRONMENT_VARIABLES:
+        raise ValidationError(f"An agent has at most {MAX_ENVIRONMENT_VARIABLES} variables.", "environment")
     allowed = command.environment_names if command is not None else ()
     for name, value in environment.items():
         if name not in allowed:

@@ -20,7 +20,7 @@ from agentcms.outbound.transport import resolve_host
 MAX_HEAD = 16 * 1024  # bytes of a request for a connection
 CONNECT_TIMEOUT = 10  # seconds
 MAX_CONNECTIONS = 64
-REFUSED, FAILED, INVALID = "403 Forbidden", "502 Bad Gateway", "405 Method Not Allowed"
+REFUSED, CONNECTION_FAILED, INVALID = "403 Forbidden", "502 Bad Gateway", "405 Method Not Allowed"
 
 
 class AddressProxy:
@@ -72,7 +72,7 @@ class AddressProxy:
         except AddressRefused:
             return await send_status(writer, REFUSED)
         except (OSError, TimeoutError, httpcore2.ConnectError, OverflowError):
-            return await send_status(writer, FAILED)
+            return await send_status(writer, CONNECTION_FAILED)
         await send_status(writer, "200 Connection established")
         try:
             await asyncio.gather(relay_stream(reader, far_writer), relay_stream(far_reader, writer))

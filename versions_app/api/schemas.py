@@ -11,7 +11,7 @@ from agents_app.configuration.fields.types import AgentId
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject
 
 VersionName = Annotated[str, Field(max_length=100)]
-READ_ONLY_FIELDS = (
+READ_ONLY_VERSION_FIELDS = (
     "id",
     "agentId",
     "versionNumber",
@@ -54,7 +54,7 @@ class RestoreOptions(BaseModel):
 
 def parse_description(body: Any) -> JSONObject:
     """Return the name, message and pin of a request body. A null resets the field. Raises ConfigError."""
-    if read_only := [name for name in READ_ONLY_FIELDS if name in body]:
+    if read_only := [name for name in READ_ONLY_VERSION_FIELDS if name in body]:
         raise ConfigError(
             Issue(name, "Read-only. Only name, changeMessage and pinned can be changed.") for name in read_only
         )

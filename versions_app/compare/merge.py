@@ -61,7 +61,7 @@ def merge_snapshots(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Ma
     return Merge(merged, touching)
 
 
-def merge_field(field: str, base: Any, mine: Any, theirs: Any) -> Any:
+def merge_field(field: str, base: Any, mine: Any, theirs: Any) -> object:
     """Return the merged value of a field. Raises ChangesTouch."""
     if values_equal(mine, theirs) or values_equal(base, theirs):
         return mine
@@ -153,7 +153,7 @@ def _same(left: object, right: object) -> bool:
     return values_equal(left, right)
 
 
-def _reject_both(base: object, mine: object, theirs: object, path: str) -> Any:
+def _reject_both(base: object, mine: object, theirs: object, path: str) -> object:
     raise ChangesTouch(path)
 
 

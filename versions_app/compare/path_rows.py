@@ -31,7 +31,7 @@ def differing_paths(diff: FieldDiff) -> Iterator[PathDiff]:
             yield from split_members(path)
 
 
-def members_or_value(value: object, other: object) -> Any:
+def members_or_value(value: object, other: object) -> object:
     """Return a side of a difference: no members instead of nothing, where the other side has members."""
     return type(other)() if value is None and isinstance(other, dict | list) else value
 

@@ -26,7 +26,7 @@ TEXT_FIELDS = ("name", "description", "instructions")
 LIST_FIELDS = ("tools", "workflows", "agents", "integrationTools")
 
 # Limits of a readable page. The page reports how much was omitted.
-MAX_ROWS = 3000
+MAX_DIFF_ROWS = 3000
 MAX_PATHS = 300
 
 
@@ -152,9 +152,9 @@ def build_text_blocks(diff: FieldDiff, numbers: Iterator[int], options: CompareO
                 blocks.append(RowBlock([DiffRow("folded", count=len(rows))], key, folded=True))
             continue
         rows = list(side_by_side_rows(run, numbers) if options.side_by_side else unified_rows(run, numbers))
-        blocks.append(RowBlock(rows[: max(MAX_ROWS - row_count, 0)]))
+        blocks.append(RowBlock(rows[: max(MAX_DIFF_ROWS - row_count, 0)]))
         row_count += len(rows)
-    return blocks, max(row_count - MAX_ROWS, 0)
+    return blocks, max(row_count - MAX_DIFF_ROWS, 0)
 
 
 def split_at_folds(folded: Sequence[DiffLine | Fold]) -> Iterator[Fold | list[DiffLine]]:

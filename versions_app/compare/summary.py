@@ -10,7 +10,7 @@ from agents_app.configuration.display import FIELD_LABELS, variant_facts
 from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, line_counts, values_equal, visible_differences
 
 MAX_NAMED_KEYS = 3  # further keys are counted
-MAX_VALUE_LENGTH = 40  # characters
+MAX_SUMMARY_VALUE_LENGTH = 40  # characters
 
 
 class FieldSummary(NamedTuple):
@@ -165,7 +165,7 @@ def _short_value(value: object) -> str:
     if isinstance(value, dict | list):
         return "{…}" if isinstance(value, dict) else "[…]"
     text = " ".join(str(value).split()) or "empty"
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"
+    return text if len(text) <= MAX_SUMMARY_VALUE_LENGTH else f"{text[: MAX_SUMMARY_VALUE_LENGTH - 1]}…"
 
 
 SUMMARIZERS: dict[str, Callable[[str, Any, Any], FieldSummary]] = {

@@ -24,7 +24,7 @@ from versions_app.exchange.requester import requesting_user
 
 EXPORT = "export_agents"
 EXPORT_BATCH_SIZE = 20  # agents, each of which may have several megabytes
-PROGRESS_INTERVAL = 200  # exported records between two progress reports
+RECORDS_PER_REPORT = 200  # exported records between two progress reports
 KEY_COLUMNS = ("pk", "owner_id", "archived_at", "active_version_id", "head_version_id")
 
 limits.limit_per_user(EXPORT)
@@ -139,7 +139,7 @@ def write_export(job: Job, agents: AgentQuerySet, file: IO[bytes], max_size: int
         size += len(line)
         if size > max_size:
             raise limits.FileQuotaExceeded
-        if number % PROGRESS_INTERVAL == 0:
+        if number % RECORDS_PER_REPORT == 0:
             job.report_progress(done=number)
     return ExportedFile(number, size, digest.hexdigest(), fingerprint.hexdigest(), sorted(owner_ids))
 

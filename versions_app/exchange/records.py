@@ -15,7 +15,7 @@ from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agentcms.wire.validation import MAX_DEPTH
+from agentcms.wire.validation import MAX_JSON_DEPTH
 from agents_app.configuration.references import (
     FIELD_KINDS,
     StoredAgents,
@@ -48,7 +48,7 @@ RECORD_KEYS = frozenset({"agent", "archived", "draft", "id", "ownerId"})
 CONFIG_KEYS = frozenset(WIRE_NAMES.values())
 ACTIONS = ("create", "update", "same", "refuse")
 MAX_RECORD_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-MAX_WARNINGS = 20
+MAX_RECORD_WARNINGS = 20
 
 
 class RecordOutcome(NamedTuple):
@@ -80,7 +80,7 @@ class Record(NamedTuple):
             return cls("", error=f"The record is larger than {MAX_RECORD_BYTES >> 20} MB.")
         try:
             # A configuration is nested one level deeper than in a request body.
-            value = parse(line.rstrip(), MAX_DEPTH + 1)
+            value = parse(line.rstrip(), MAX_JSON_DEPTH + 1)
         except InvalidJSON as error:
             # The report has the line of the file, and a record is one line.
             return cls("", error=str(error).replace(" at line 1, column", " at column"))
@@ -116,7 +116,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
             if options.get("dryRun"):
                 transaction.set_rollback(True)
         warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft, owner_id)]
-        return RecordOutcome(agent_id, action, "", owner_id, warnings[:MAX_WARNINGS])
+        return RecordOutcome(agent_id, action, "", owner_id, warnings[:MAX_RECORD_WARNINGS])
     except ConfigError as error:
         return RecordOutcome(agent_id, "refuse", describe_issues(error), code=error.issue_code)
     except (RecordRejected, AgentArchived) as error:
@@ -273,4 +273,4 @@ def missing_reference_warnings(
     keys = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}
     reload_missing_entries(keys)
     missing = find_missing_references(keys, StoredAgents(owner_id=owner_id))
-    return [warning._asdict() for warning in missing][:MAX_WARNINGS]
+    return [warning._asdict() for warning in missing][:MAX_RECORD_WARNINGS]

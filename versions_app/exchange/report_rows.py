@@ -15,8 +15,8 @@ from versions_app.exchange.records import RecordOutcome
 
 MAX_LISTED_RECORDS = 20_000  # of one report
 MAX_REPORT_SIZE = 16 << 20  # bytes of one report
-MAX_ID_LENGTH = 200
-MAX_TEXT_LENGTH = 2000
+MAX_REPORTED_ID_LENGTH = 200
+MAX_REPORTED_TEXT_LENGTH = 2000
 ROW_BATCH_SIZE = 500
 OUTCOME_LOG = "told"  # key of a cursor and suffix of a file of release 0.1
 
@@ -50,11 +50,12 @@ def adopt_outcome_log(job: Job, log: IO[bytes], size: int) -> None:
 def row_content(outcome: RecordOutcome) -> dict[str, Any]:
     """Return what a row stores, without what is blank. Texts that quote a file are truncated."""
     warnings = [
-        {name: truncate(text, MAX_ID_LENGTH) for name, text in warning.items()} for warning in outcome.warnings
+        {name: truncate(text, MAX_REPORTED_ID_LENGTH) for name, text in warning.items()}
+        for warning in outcome.warnings
     ]
     values: dict[str, Any] = {
-        "id": truncate(outcome.id, MAX_ID_LENGTH),
-        "reason": truncate(outcome.reason, MAX_TEXT_LENGTH),
+        "id": truncate(outcome.id, MAX_REPORTED_ID_LENGTH),
+        "reason": truncate(outcome.reason, MAX_REPORTED_TEXT_LENGTH),
         "code": outcome.code,
         "ownerId": outcome.owner_id,
         "warnings": warnings,

@@ -64,8 +64,7 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
         **link_context(request, sides, layout),
     }
     response = render(request, "versions/compare.html", context)
-    # Without a chosen layout, phones get another one than wide screens: see `chosen_layout`.
-    response.headers["Vary"] = "Sec-CH-UA-Mobile, Cookie"
+    response.headers["Vary"] = "Sec-CH-UA-Mobile, Cookie"  # phones get another layout: see `chosen_layout`
     return response
 
 

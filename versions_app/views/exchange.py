@@ -21,7 +21,7 @@ from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.uploads import accepts_upload
-from agents_app.editing.bulk import MAX_AGENTS
+from agents_app.editing.bulk import MAX_SELECTED_AGENTS
 from agents_app.views.access import visible_agents
 from jobs_app.limits import require_free_job, used_bytes
 from jobs_app.models import Job, JobQuerySet
@@ -93,7 +93,7 @@ def export(request: HttpRequest) -> HttpResponse:
     agent_ids: list[str] | None = None
     if selected := request.POST.getlist("agent"):
         # A longer ID is that of no agent.
-        short = [agent_id for agent_id in selected[:MAX_AGENTS] if len(agent_id) <= MAX_AGENT_ID_LENGTH]
+        short = [agent_id for agent_id in selected[:MAX_SELECTED_AGENTS] if len(agent_id) <= MAX_AGENT_ID_LENGTH]
         agent_ids = [agent_id.replace("\0", "") for agent_id in short]
     elif "selected" in request.POST:
         return redirect("agents:list")

@@ -15,7 +15,15 @@ from evals_app.gates.schema import GateBody
 EXPERIMENTS = f"{DATASET}/experiments"
 EXPERIMENT = f"{EXPERIMENTS}/{{experimentId}}"
 GATES = "/api/stored/agents/{agentId}/gates"
-FILTERS = ("targetType", "targetId", "experimentSetId", "comparisonId", "variantId", "trialIndex", "experimentOrder")
+EXPERIMENT_FILTERS = (
+    "targetType",
+    "targetId",
+    "experimentSetId",
+    "comparisonId",
+    "variantId",
+    "trialIndex",
+    "experimentOrder",
+)
 
 EXPERIMENT_OPERATIONS = (
     Operation(
@@ -24,7 +32,7 @@ EXPERIMENT_OPERATIONS = (
         "listDatasetExperiments",
         "List the experiments over a dataset",
         "ExperimentPage",
-        query=(*PAGING, *FILTERS),
+        query=(*PAGING, *EXPERIMENT_FILTERS),
     ),
     Operation(
         "post",
@@ -66,7 +74,12 @@ EXPERIMENT_OPERATIONS = (
     Operation("post", f"{EXPERIMENT}/items/{{itemId}}/run", "runExperimentItem", "Run one item", "ItemRan", "ItemRun"),
     Operation("post", f"{EXPERIMENT}/finalize", "finalizeExperiment", "End an experiment", "Experiment"),
     Operation(
-        "get", "/api/experiments", "listExperiments", "List experiments", "ExperimentPage", query=(*PAGING, *FILTERS)
+        "get",
+        "/api/experiments",
+        "listExperiments",
+        "List experiments",
+        "ExperimentPage",
+        query=(*PAGING, *EXPERIMENT_FILTERS),
     ),
     Operation(
         "post",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agentcms.openapi.json_schema import JSON
 
-OWN_REALM = "The conversations of the user, or those of the end users of the team that the API key serves."
+OWN_REALM_TEXT = "The conversations of the user, or those of the end users of the team that the API key serves."
 MEMORY_DESCRIPTIONS: dict[str, str] = {
-    "listThreads": f"{OWN_REALM} A key for one resource lists its threads only.",
+    "listThreads": f"{OWN_REALM_TEXT} A key for one resource lists its threads only.",
     "createThread": "The same request again returns the thread. A thread of another resource is a 409.",
     "getThread": "A thread of another realm is a 404, one of another resource than the named one a 403.",
     "updateThread": "A thread cannot change its resource by this route.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic_core import PydanticCustomError
 
@@ -19,7 +18,7 @@ def names_program(value: object) -> bool:
     return isinstance(value, list) and any(map(names_program, value))
 
 
-def reject_program_of_server(choice: object) -> Any:
+def reject_program_of_server(choice: object) -> object:
     """Reject the choice of an MCP server that names a program. The names of its tools may be any text."""
     if not isinstance(choice, dict):
         return choice

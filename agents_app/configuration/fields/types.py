@@ -53,14 +53,14 @@ def null_resets_to(default: type) -> BeforeValidator:
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
-def _limit_keys(value: object) -> Any:
+def _limit_keys(value: object) -> object:
     """Reject an object with too many keys before pydantic validates each of them."""
     if isinstance(value, dict) and len(value) > MAX_REFERENCES:
         raise PydanticCustomError("too_long", "")
     return value
 
 
-def _validate_durable(value: object) -> Any:
+def _validate_durable(value: object) -> object:
     match value:
         case None | True | False:
             return value

@@ -228,7 +228,7 @@ def options_without_effect(memory: object) -> Iterator[tuple[str, str]]:
 
 
 # The models of the objects in a memory, by path.
-PARTS: dict[str, type[_Options]] = {
+PART_MODELS: dict[str, type[_Options]] = {
     "": MemoryOptions,
     "options": MemoryParts,
     "options.messageHistory": MessageHistory,

@@ -11,7 +11,7 @@ from agents_app.configuration.fields.types import validation_error
 
 MAX_LAST_MESSAGES = 1000
 MAX_MESSAGE_RANGE = 10
-MAX_TEXT_LENGTH = 32_768  # of a template, of a JSON Schema as text, and of instructions
+MAX_OPTION_TEXT_LENGTH = 32_768  # of a template, of a JSON Schema as text, and of instructions
 # Names of the alternatives of a union. They are no part of the path of an error.
 KEY_TAG, OBJECT_TAG, FLAG_TAG = "[key of a memory]", "[options of a memory]", "[on or off]"
 UNION_TAGS = frozenset({KEY_TAG, OBJECT_TAG, FLAG_TAG})
@@ -21,7 +21,7 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _validate_model(value: object) -> Any:
+def _validate_model(value: object) -> object:
     if isinstance(value, str):
         provider, separator, name = value.partition("/")
         if separator and _is_name(provider) and _is_name(name):
@@ -33,13 +33,13 @@ def _validate_model(value: object) -> Any:
     raise validation_error('Name a model as "provider/name", or as an object with provider and name.')
 
 
-def _validate_last_messages(value: object) -> Any:
+def _validate_last_messages(value: object) -> object:
     if value is False or value is None or (type(value) is int and 0 <= value <= MAX_LAST_MESSAGES):
         return value
     raise validation_error(f"This must be a whole number from 0 to {MAX_LAST_MESSAGES:,}, or false for no messages.")
 
 
-def _validate_message_range(value: object) -> Any:
+def _validate_message_range(value: object) -> object:
     counts = [value.get("before", 0), value.get("after", 0)] if isinstance(value, dict) else [value]
     if value is None or all(type(count) is int and 0 <= count <= MAX_MESSAGE_RANGE for count in counts):
         return value
@@ -48,20 +48,20 @@ def _validate_message_range(value: object) -> Any:
     )
 
 
-def _validate_buffer_tokens(value: Any) -> Any:
+def _validate_buffer_tokens(value: Any) -> object:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is False or value is None or (is_number and (0 < value <= 1 or (value == int(value) and value > 1))):
         return value
     raise validation_error("This must be a share of messageTokens from 0 to 1, a number of tokens, or false.")
 
 
-def _validate_schema(value: object) -> Any:
+def _validate_schema(value: object) -> object:
     if value is None:
         return value
     if not isinstance(value, dict) or value.get("type", "object") != "object":
         raise validation_error("This must be a JSON Schema of the type object.")
-    if len(str(value)) > MAX_TEXT_LENGTH:
-        raise validation_error(f"This must not exceed {MAX_TEXT_LENGTH:,} characters.")
+    if len(str(value)) > MAX_OPTION_TEXT_LENGTH:
+        raise validation_error(f"This must not exceed {MAX_OPTION_TEXT_LENGTH:,} characters.")
     try:
         reject_invalid_schema(value)
     except ValueError as error:
@@ -87,7 +87,7 @@ _RANGE_SCHEMA = {"anyOf": [_COUNT, {"type": "object", "properties": {"before": _
 _OBJECT_SCHEMA = {"anyOf": [{"type": "object"}, {"type": "null"}], "default": None}
 _BUFFER_SCHEMA = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": False}]}
 NamedModel = Annotated[Any, AfterValidator(_validate_model), WithJsonSchema(_MODEL_SCHEMA)]
-LongText = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
+LongText = Annotated[str, Field(max_length=MAX_OPTION_TEXT_LENGTH)]
 Scope = Literal["resource", "thread"]
 MessageCount = Annotated[Any, AfterValidator(_validate_last_messages), WithJsonSchema(_COUNT_OR_FALSE)]
 MessageRange = Annotated[Any, AfterValidator(_validate_message_range), WithJsonSchema(_RANGE_SCHEMA)]
@@ -95,7 +95,7 @@ ObjectSchema = Annotated[Any, AfterValidator(_validate_schema), WithJsonSchema(_
 BufferTokens = Annotated[Any, AfterValidator(_validate_buffer_tokens), WithJsonSchema(_BUFFER_SCHEMA)]
 
 
-def _validate_flag(value: object) -> Any:
+def _validate_flag(value: object) -> object:
     if value is None or isinstance(value, bool):
         return value
     raise validation_error("This must be true, false or an object.")

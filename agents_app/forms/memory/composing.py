@@ -8,13 +8,13 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agents_app.forms.memory.inputs import ALL_INPUTS, GROUPS, PREFIX, texts_of, value_at
+from agents_app.forms.memory.inputs import ALL_INPUTS, GROUPS, INPUT_PREFIX, texts_of, value_at
 from agents_app.forms.objects.members import InputError
 
 MemoryObject = dict[str, Any]
 
 
-def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str = PREFIX) -> MemoryObject:
+def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str = INPUT_PREFIX) -> MemoryObject:
     """Return the memory of these texts. Raise ValidationError with an error for each invalid input.
 
     A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
@@ -41,7 +41,7 @@ def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str
     return memory
 
 
-def memory_error(path: str, message: str, prefix: str = PREFIX) -> ValidationError:
+def memory_error(path: str, message: str, prefix: str = INPUT_PREFIX) -> ValidationError:
     """Return the error for an issue at a path of a memory: that of an input if there is one for the path."""
     labels = {item.path: item.label for item in ALL_INPUTS}
     if path in labels:

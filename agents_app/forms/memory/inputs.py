@@ -20,7 +20,7 @@ from agents_app.forms.objects.members import (
     parse_json,
 )
 
-PREFIX = "memory-"
+INPUT_PREFIX = "memory-"
 MEMORY_KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))
 ON_OFF = (("", "Off"), ("on", "On"))
 SCOPES = (("", "All threads of a resource (default)"), ("thread", "One thread"))
@@ -163,7 +163,7 @@ def kind_of(memory: object) -> str:
     return "options" if isinstance(memory, dict) else "registered"
 
 
-def value_at(memory: object, path: str) -> Any:
+def value_at(memory: object, path: str) -> object:
     """Return the value at a path of a stored memory, or None."""
     for name in path.split("."):
         memory = memory.get(name) if isinstance(memory, dict) else None
@@ -179,7 +179,7 @@ class MemoryOptionsWidget(forms.Widget):
     """A widget that reads the texts of the options by path. A template renders them."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, str]:
-        return {item.path: normalize_lines(data.get(f"{PREFIX}{item.path}") or "") for item in ALL_INPUTS}
+        return {item.path: normalize_lines(data.get(f"{INPUT_PREFIX}{item.path}") or "") for item in ALL_INPUTS}
 
     def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
 
-from agents_app.forms.memory.inputs import GROUPS, PREFIX, MemoryGroup, MemoryInput
+from agents_app.forms.memory.inputs import GROUPS, INPUT_PREFIX, MemoryGroup, MemoryInput
 from agents_app.forms.objects.members import texts_at
 
 
@@ -43,7 +43,7 @@ class MemorySection:
 
 
 def build_memory_sections(
-    texts: Mapping[str, str], errors: Iterable[ValidationError], prefix: str = PREFIX
+    texts: Mapping[str, str], errors: Iterable[ValidationError], prefix: str = INPUT_PREFIX
 ) -> list[MemorySection]:
     """Return the groups with their texts, and each error at its input."""
     errors = [*errors]

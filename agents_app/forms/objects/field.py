@@ -179,7 +179,7 @@ class ObjectWidget(forms.Widget):
         super().__init__(attrs)
         self.members = members
 
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> object:
         return data.get(name) if is_json_view(data, name) else ObjectInputs.from_data(self.members, data, name)
 
     def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
@@ -235,7 +235,7 @@ class StructuredValue:
         )
 
 
-def convert(form_field: Any, value: Any, view: str) -> Any:
+def convert(form_field: Any, value: Any, view: str) -> object:
     """Return a submitted value for another view, JSON text or a value. Invalid input stays as it is."""
     try:
         parsed = form_field.to_python(value) if view else value
@@ -249,7 +249,7 @@ def format_blank_or_json(value: object) -> str:
     return "" if value is None else format_json(value)
 
 
-def stored_value(form_field: Any, value: Any) -> Any:
+def stored_value(form_field: Any, value: Any) -> object:
     """Return the value of inputs as far as they are valid."""
     try:
         return form_field.to_python(value)

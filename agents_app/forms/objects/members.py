@@ -25,7 +25,7 @@ def normalize_line(text: str) -> str:
     return text.replace("\r", "").replace("\n", "")
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str) -> object:
     """Return the value of a JSON text. Raises ValidationError with all faults."""
     try:
         return parse(text.encode("utf-8", "surrogatepass"))
@@ -34,7 +34,7 @@ def parse_json(text: str) -> Any:
         raise ValidationError(faults, code="invalid") from error
 
 
-def parse_number(text: str) -> Any:
+def parse_number(text: str) -> object:
     """Return a number with all its digits. Raises ValidationError for any other text."""
     try:
         number = parse_json(text.strip())
@@ -95,7 +95,7 @@ def format_input_value(kind: str, value: object) -> str | None:
         return None
 
 
-def parse_input_value(kind: str, text: str) -> Any:
+def parse_input_value(kind: str, text: str) -> object:
     """Return the value of a text in an input of this kind. Raises ValidationError."""
     _, parse_text = FORMATS[kind]
     return parse_text(text)

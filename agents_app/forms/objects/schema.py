@@ -24,11 +24,11 @@ class SchemaMembers(NamedTuple):
     members: tuple[Member, ...]
     is_object: bool = True
 
-    def wrap(self, value: object) -> Any:
+    def wrap(self, value: object) -> object:
         """Return a value as the object that the inputs edit."""
         return value if self.is_object else {WHOLE_VALUE: value}
 
-    def unwrap(self, value: Any) -> Any:
+    def unwrap(self, value: Any) -> object:
         """Return the value of an edited object."""
         return value if self.is_object else (value or {}).get(WHOLE_VALUE)
 

@@ -22,7 +22,7 @@ from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_T
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import InputError, texts_at
 
-MODES = [("", "The tools below"), (EVERY_TOOL, "Every tool"), ("disabled", "No tool")]
+BACKGROUND_MODES = [("", "The tools below"), (EVERY_TOOL, "Every tool"), ("disabled", "No tool")]
 USES = [
     ("", "As the tool says"),
     (DEFERRED, "In the background"),
@@ -32,7 +32,7 @@ USES = [
 ]
 WHOLE_NUMBER = re.compile(r"[0-9]{1,8}")
 DECIMAL_NUMBER = re.compile(r"[0-9]{1,8}(\.[0-9]{1,3})?")
-TIMEOUT_MESSAGE = "The seconds of {key} are not a number. Use a number such as 600, or leave the input blank."
+INVALID_TIMEOUT_MESSAGE = "The seconds of {key} are not a number. Use a number such as 600, or leave the input blank."
 RETRIES_MESSAGE = "The retries of {key} are not a whole number. Use a number such as 2, or leave the input blank."
 
 
@@ -128,7 +128,7 @@ def background_error(path: str, message: str, data: object) -> ValidationError:
     return ValidationError(f"{path}: {message}" if path else message, code="invalid")
 
 
-def compose_use(data: object, key: str, before: object, errors: list[InputError]) -> Any:
+def compose_use(data: object, key: str, before: object, errors: list[InputError]) -> object:
     """Return the choice of a row, unchanged if nobody changed it, or None for that of the tool."""
     sent = sent_row(data, key, [])
     use = sent.use
@@ -141,7 +141,7 @@ def compose_use(data: object, key: str, before: object, errors: list[InputError]
     if use != DEFERRED:
         choice["disposition"] = use
     if sent.timeout:
-        error = InputError(TIMEOUT_MESSAGE.format(key=key), f"background-timeout-{key}:0")
+        error = InputError(INVALID_TIMEOUT_MESSAGE.format(key=key), f"background-timeout-{key}:0")
         add_number(choice, "timeoutMs", sent.timeout, 1000, error, errors)
     if sent.retries:
         error = InputError(RETRIES_MESSAGE.format(key=key), f"background-retries-{key}:0")

@@ -99,7 +99,7 @@ def is_plain_text(value: object) -> bool:
     return isinstance(value, str) and parse_input(value) == value
 
 
-def parse_input(text: str) -> Any:
+def parse_input(text: str) -> object:
     """Return the value of an input: numbers, true, false, null and quoted texts as in JSON, else the text."""
     try:
         value = json.loads(text)

@@ -105,7 +105,7 @@ def compose_variant(row: VariantRow) -> dict[str, Any]:
     return variant
 
 
-def compose_value(row: VariantRow) -> Any:
+def compose_value(row: VariantRow) -> object:
     if row.json:
         return parse_at(row, "json", "Value", row.json)
     if row.field == "tools":
@@ -121,7 +121,7 @@ def parse_at(row: VariantRow, part: str, label: str, text: str) -> Any:
         raise ValidationError([*InputError.build(label, error, f"{row.prefix}-{part}")]) from None
 
 
-def compose_memory(row: VariantRow) -> Any:
+def compose_memory(row: VariantRow) -> object:
     if row.kind == OPTIONS:
         return compose_memory_options(row.stored, row.texts, f"{row.prefix}-")
     if not row.texts.get("key"):

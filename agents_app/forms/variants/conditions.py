@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any, NamedTuple
 
-from agents_app.configuration.conditional import JOINS, MAX_DEPTH, RULE_OPERATORS
+from agents_app.configuration.conditional import JOINS, MAX_RULE_DEPTH, RULE_OPERATORS
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import normalize_line, parse_tags
 from agents_app.forms.tools.knowledge import parse_input
@@ -101,7 +101,7 @@ class ConditionGroup:
             inner = operator.removeprefix(GROUP_MARK)
             if inner == operator:
                 group.items += [ConditionTexts(field.strip(), operator, text.strip())] if field.strip() else []
-            elif depth < MAX_DEPTH and inner not in names:
+            elif depth < MAX_RULE_DEPTH and inner not in names:
                 names.add(inner)
                 inner_group = cls.from_data(data, f"{prefix}-{inner}", inner, depth + 1)
                 group.items += [inner_group] if inner_group.items else []
@@ -127,7 +127,7 @@ class ConditionGroup:
     @property
     def blank_group(self) -> ConditionGroup | None:
         """Return a group to fill in, or None at the deepest level."""
-        if self.depth == MAX_DEPTH:
+        if self.depth == MAX_RULE_DEPTH:
             return None
         taken = {item.name for item in self.items if isinstance(item, ConditionGroup)}
         name = next(name for number in range(len(taken) + 1) if (name := f"new{number}") not in taken)

@@ -11,13 +11,13 @@ from agents_app.forms.memory.composing import memory_error
 from agents_app.forms.objects.members import InputError
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
 
-PATH = re.compile(r"(?P<field>\w{1,100})\[(?P<index>\d+)\]\.?(?P<inner>.*)", re.DOTALL)
+ISSUE_PATH = re.compile(r"(?P<field>\w{1,100})\[(?P<index>\d+)\]\.?(?P<inner>.*)", re.DOTALL)
 FIRST_INPUTS = {"model": "provider", "memory": "key", "tools": "keys"}
 
 
 def variant_error(path: str, message: str, rows: Sequence[VariantRow]) -> ValidationError:
     """Return the error for an issue at a path of the field `conditional`, and set it on its row."""
-    match = PATH.fullmatch(path)
+    match = ISSUE_PATH.fullmatch(path)
     group = [row for row in rows if match and row.field == match["field"]]
     if match is None or int(match["index"]) >= len(group):
         return ValidationError(f"{path}: {message}" if path else message, code="invalid")

@@ -42,7 +42,7 @@ UNKNOWN_FORMAT_MESSAGE = "Send CSV, a JSON array or JSON Lines. Name the format 
 class FileNegotiation(DefaultContentNegotiation):
     """Content negotiation that accepts requests for any media type. Errors are JSON."""
 
-    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> object:
         return renderers[0], renderers[0].media_type
 
 

@@ -22,7 +22,7 @@ from agents_app.configuration.schema import JSONObject
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import stop_reason
 from evals_app.experiments.items import require_runnable, save_failure
-from evals_app.experiments.results import LOST_CODE, MAX_RETRIES, open_row, store_result
+from evals_app.experiments.results import LOST_CODE, MAX_ITEM_RETRIES, open_row, store_result
 from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.experiments.spending import add_earlier_spending, spent_by_result
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
@@ -60,7 +60,7 @@ class Calls:
         running = self.experiment.results.filter(state=ExperimentResult.State.RUNNING).exclude(pk__in=[*self.open])
         for result in running.select_related("item_version"):
             result.experiment = self.experiment
-            if result.retry_count >= MAX_RETRIES or stop_reason(self.experiment):
+            if result.retry_count >= MAX_ITEM_RETRIES or stop_reason(self.experiment):
                 result.error, result.completed_at = DIED, timezone.now()
                 store_result(result)
             elif take_over_call(result):

@@ -24,7 +24,7 @@ from evals_app.experiments.direct.calls import Calls
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import count_so_far, finish, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
-from evals_app.experiments.results import MAX_RETRIES, open_row, was_lost
+from evals_app.experiments.results import MAX_ITEM_RETRIES, open_row, was_lost
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.experiments.stopping import STOP_SECONDS, end_at_once, end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
@@ -152,7 +152,7 @@ class Walk:
             run = result.run
             if run is not None and run.status in AgentRun.UNFINISHED_STATUSES:
                 end_stuck_run(run)
-            elif was_lost(run) and result.retry_count < MAX_RETRIES and not stop_reason(self.experiment):
+            elif was_lost(run) and result.retry_count < MAX_ITEM_RETRIES and not stop_reason(self.experiment):
                 ended += self.start_again(result)
             elif self.scoring.is_full or not may_score:
                 waiting += 1

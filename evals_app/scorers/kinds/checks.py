@@ -13,7 +13,7 @@ from agentcms.wire.patterns import compile_pattern
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 
 # Characters of one text times those of the other: a comparison takes 0.1 s, in which nothing else runs.
-MAX_PAIRS = 4_000_000_000
+MAX_CHARACTER_PAIRS = 4_000_000_000
 
 Config = dict[str, Any]
 Check = Callable[[Config, Answer], tuple[float, str]]
@@ -96,7 +96,7 @@ def at_most(name: str) -> Check:
 def similarity(config: Config, answer: Answer) -> tuple[float, str]:
     expected = normalized(expected_text(config, answer), config)
     output = normalized(text_of(answer.output), config)
-    if len(expected) * len(output) > MAX_PAIRS:
+    if len(expected) * len(output) > MAX_CHARACTER_PAIRS:
         raise NotScorable(f"Texts of {len(output):,} and {len(expected):,} characters are too long to compare.")
     return fuzz.ratio(output, expected) / 100, ""
 

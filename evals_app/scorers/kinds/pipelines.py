@@ -18,8 +18,8 @@ from django.core.exceptions import ImproperlyConfigured
 from evals_app.scorers.kinds.judges import label_of, score_range
 from evals_app.scorers.results import Answer, ScorerError, ScoreResult
 
-STEPS = ("preprocess", "analyze", "generateScore", "generateReason")
-SCORE_STEP, REASON_STEP = STEPS[2:]
+PIPELINE_STEPS = ("preprocess", "analyze", "generateScore", "generateReason")
+SCORE_STEP, REASON_STEP = PIPELINE_STEPS[2:]
 DROPPABLE: dict[str, Any] = {"input": None, "ground_truth": None, "calls": (), "instructions": ""}
 NUMBER_SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}
 REASON_SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]}
@@ -47,7 +47,7 @@ async def score_by_pipeline(config: dict[str, Any], answer: Answer) -> ScoreResu
     results: dict[str, Any] = {}
     usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
     cost: float | None = None
-    for name in STEPS:
+    for name in PIPELINE_STEPS:
         if config.get(name) is None:
             continue
         results[name], model = await run_step(config, name, answer, results)

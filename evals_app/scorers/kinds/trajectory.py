@@ -11,7 +11,7 @@ from evals_app.scorers.expectations import ARGUMENT_NAMES, RESULT_NAMES
 from evals_app.scorers.kinds.limits import limit_faults, limits_of
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
 
-MODES = ("strict", "relaxed", "unordered", "subset", "superset")
+TRAJECTORY_MODES = ("strict", "relaxed", "unordered", "subset", "superset")
 # The mode for each `ordering` of an expected trajectory, as the published client names it. All but the first allow
 # more calls than the expected ones.
 MODE_BY_ORDERING = {"strict": "strict", "relaxed": "relaxed", "unordered": "superset"}

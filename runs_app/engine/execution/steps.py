@@ -36,7 +36,7 @@ async def record_steps(
     end_step(called, recorder, deps)
 
 
-def end_unless_stoppable(node: object, recorder: Recorder, deps: RunDeps) -> Any:
+def end_unless_stoppable(node: object, recorder: Recorder, deps: RunDeps) -> object:
     """Record the end of a step whose tools were called. With a stop condition, which comes now, return the node."""
     if STOP_WHEN in deps.options:
         return node

@@ -23,7 +23,7 @@ APP_ID = "agentcms"
 RUN_QUEUED_EVENT = "agentcms/run.queued"
 SERVE_PATH = "inngest"
 INNGEST_PAUSE = 5.0  # seconds without events after a failure
-MAX_RETRIES = 4  # of a call of this server
+MAX_STEP_RETRIES = 4  # of a call of this server
 
 
 class InngestRunner(MessageRunner):
@@ -64,7 +64,7 @@ def build_inngest_url() -> URLPattern:
     client = get_client()
 
     @client.create_function(
-        fn_id="perform-run", trigger=inngest.TriggerEvent(event=RUN_QUEUED_EVENT), retries=MAX_RETRIES
+        fn_id="perform-run", trigger=inngest.TriggerEvent(event=RUN_QUEUED_EVENT), retries=MAX_STEP_RETRIES
     )
     def perform_run(context: inngest.ContextSync) -> None:
         run_id = str(context.event.data["runId"])

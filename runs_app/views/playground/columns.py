@@ -33,7 +33,7 @@ from runs_app.views.playground.conversations import NEW, find_chosen_threads, la
 from runs_app.views.playground.facts import FactTexts, chosen_variants, fact_values, submitted_facts
 from versions_app.models import AgentVersion
 
-MAX_COLUMNS = 3
+MAX_TRY_COLUMNS = 3
 MAX_TURNS = 12  # of a conversation in a column
 STATUS_BY_CHOICE = {"live": "published", "draft": "draft"}
 DEMO_MODEL = {"provider": "demo", "name": "echo"}
@@ -56,11 +56,11 @@ class TryPageParams:
     def from_query(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> TryPageParams:
         """Parse `columns=live,v7&runs=…,…` of a URL, or the fields `column` and `run` of the form."""
         values = query.getlist("column") or query.get("columns", "").split(",")
-        choices = [value for value in values if is_valid_choice(value)][:MAX_COLUMNS] or [*default]
+        choices = [value for value in values if is_valid_choice(value)][:MAX_TRY_COLUMNS] or [*default]
         runs = query.getlist("run") or query.get("runs", "").split(",")
-        runs = [*runs, *[""] * MAX_COLUMNS][: len(choices)]
+        runs = [*runs, *[""] * MAX_TRY_COLUMNS][: len(choices)]
         threads = query.getlist("thread") or query.get("threads", "").split(",")
-        threads = [*threads, *[""] * MAX_COLUMNS][: len(choices)]
+        threads = [*threads, *[""] * MAX_TRY_COLUMNS][: len(choices)]
         unsaved, base, marks = query.get("unsaved", ""), query.get("unsaved_base", ""), query.get("marks") == "yes"
         return cls(choices, runs, unsaved, base, marks, threads, submitted_facts(query))
 
@@ -78,7 +78,7 @@ class TryPageParams:
         return urlencode({"columns": ",".join(self.choices), **runs, **threads, **marks, **facts}, safe=",")
 
     def add(self, choice: str) -> None:
-        if choice and len(self.choices) < MAX_COLUMNS:
+        if choice and len(self.choices) < MAX_TRY_COLUMNS:
             self.choices.append(choice)
             self.runs.append("")
             self.threads.append("")

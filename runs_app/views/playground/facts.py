@@ -18,8 +18,8 @@ from agents_app.views.access import has_role_for
 from runs_app.resolution import ResolvedAgent
 
 FACT_PREFIX = "fact-"
-MAX_FACTS = 20
-MAX_LENGTH = 500
+MAX_TRY_FACTS = 20
+MAX_FACT_LENGTH = 500
 
 FactTexts = dict[str, str]
 
@@ -43,7 +43,7 @@ def submitted_facts(query: QueryDict) -> FactTexts:
         texts = {unquote(name.removeprefix(FACT_PREFIX)): str(query[name]).strip() for name in names}
     else:
         texts = parse_facts(query.get("facts", ""))
-    return {name: text[:MAX_LENGTH] for name, text in [*texts.items()][:MAX_FACTS] if text}
+    return {name: text[:MAX_FACT_LENGTH] for name, text in [*texts.items()][:MAX_TRY_FACTS] if text}
 
 
 def parse_facts(text: str) -> FactTexts:
@@ -66,7 +66,7 @@ def fact_values(texts: FactTexts) -> dict[str, Any]:
     return {name: parse_fact(text) for name, text in texts.items()}
 
 
-def parse_fact(text: str) -> Any:
+def parse_fact(text: str) -> object:
     if text.startswith(("[", "{")):
         try:
             return json.loads(text)
@@ -85,7 +85,9 @@ def fact_fields(configurations: Sequence[Mapping[str, Any]], texts: FactTexts) -
                     values.setdefault(condition["field"], {}).update(dict.fromkeys(expected_texts(condition)))
         for key in configuration.get(CONTEXT_KEYS) or ():
             values.setdefault(key, {})
-    return [FactField(name, texts.get(name, ""), tuple(expected)) for name, expected in [*values.items()][:MAX_FACTS]]
+    return [
+        FactField(name, texts.get(name, ""), tuple(expected)) for name, expected in [*values.items()][:MAX_TRY_FACTS]
+    ]
 
 
 def all_conditions(rules: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -17,7 +17,7 @@ from agents_app.views.header import AgentTab, header_context
 from runs_app.forms.message import MessageForm
 from runs_app.models import SavedInput
 from runs_app.views.playground.columns import (
-    MAX_COLUMNS,
+    MAX_TRY_COLUMNS,
     TryColumn,
     TryPageParams,
     build_columns,
@@ -139,14 +139,14 @@ def next_choice(agent: Agent, choices: Sequence[str]) -> str:
 
     Blank if the columns are as many as can be, or have all there is.
     """
-    if len(choices) >= MAX_COLUMNS:
+    if len(choices) >= MAX_TRY_COLUMNS:
         return ""
     if agent.has_draft and "draft" not in choices:
         return "draft"
     live, head = pointer_numbers(agent)
     used = {parse_version_choice(choice) for choice in choices}
     used |= {number for number, choice in ((live, "live"), (head, "draft")) if choice in choices}
-    newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MAX_COLUMNS + 1]
+    newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MAX_TRY_COLUMNS + 1]
     return next((f"v{number}" for number in newest if number not in used), "" if "unsaved" in choices else "unsaved")
 
 

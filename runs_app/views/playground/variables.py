@@ -14,7 +14,7 @@ from agents_app.configuration.variables import Variable, declared_variables, var
 from agents_app.forms.fields import RawTextField
 from runs_app.building.instructions import to_text
 
-PREFIX = "variable-"
+VARIABLE_PREFIX = "variable-"
 MAX_FIELDS = 100
 
 
@@ -58,13 +58,13 @@ def build_variable_field(variable: Variable) -> forms.Field:
 
 def field_name(name: str) -> str:
     """Return the name of the field of a variable, which is a part of an id and so has no spaces."""
-    return f"{PREFIX}{quote(name, safe='')}"
+    return f"{VARIABLE_PREFIX}{quote(name, safe='')}"
 
 
 def submitted_texts(query: QueryDict) -> dict[str, str]:
     """Return the texts of the variables in a submitted form, without empty ones."""
-    names = (name for name in query if name.startswith(PREFIX))
-    texts = {unquote(name.removeprefix(PREFIX)): str(query[name]).replace("\r\n", "\n") for name in names}
+    names = (name for name in query if name.startswith(VARIABLE_PREFIX))
+    texts = {unquote(name.removeprefix(VARIABLE_PREFIX)): str(query[name]).replace("\r\n", "\n") for name in names}
     return {name: text for name, text in texts.items() if text}
 
 
@@ -90,7 +90,7 @@ def typed_values(texts: Mapping[str, str], configuration: Mapping[str, Any]) -> 
     return {name: parse_text(text, declared[name]) if name in declared else text for name, text in texts.items()}
 
 
-def parse_text(text: str, variable: Variable) -> Any:
+def parse_text(text: str, variable: Variable) -> object:
     """Return the value that a text stands for: one of the allowed values, or JSON if the variable is no text."""
     for choice in variable.choices:
         if to_text(choice) == text:

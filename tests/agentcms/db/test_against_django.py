@@ -14,7 +14,7 @@ from django.utils.timezone import now
 
 from access_app.models import ApiKey, keys_with_prefix
 from agentcms.db.compiled_query import CompiledQuery
-from agents_app.api.list_query import ORDER_COLUMNS, STATES, agent_keys
+from agents_app.api.list_query import ORDER_COLUMNS, STATE_COLUMNS, agent_keys
 from agents_app.api.representation import agent_row, agent_rows_by_id, agent_total
 from agents_app.editing.change_context import change
 from agents_app.editing.locking import agent_with_live_version, locked_agent
@@ -72,7 +72,7 @@ def calls(user, agent, prefix):
     yield agent_with_live_version, (), {"user": user, "agent_id": agent.pk}
     yield applying_gates, (), {"agent_id": agent.pk, "owner_id": agent.owner_id}
     yield agent_total, (), {"user": user}
-    for flag, relation in STATES.values():
+    for flag, relation in STATE_COLUMNS.values():
         yield agent_row, (relation,), {"user": user, "agent_id": agent.pk}
         yield agent_rows_by_id, (relation,), {"user": user, "agent_ids": [agent.pk, "missing"]}
         for order in ORDERS:

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from agentcms.wire.validation import MAX_DEPTH, find_json_faults
+from agentcms.wire.validation import MAX_JSON_DEPTH, find_json_faults
 from tests.agentcms.wire.test_canonical import VALUES, as_jsonb
 
 
@@ -52,11 +52,11 @@ def test_all_faults_are_found_at_once():
 
 def test_a_given_path_is_a_prefix_and_counts_as_a_level():
     assert [fault.field for fault in find_json_faults({"a": "\0"}, "metadata")] == ["metadata.a"]
-    assert list(find_json_faults(nest(MAX_DEPTH - 1), "metadata")) == []
-    assert len(list(find_json_faults(nest(MAX_DEPTH), "metadata"))) == 1
+    assert list(find_json_faults(nest(MAX_JSON_DEPTH - 1), "metadata")) == []
+    assert len(list(find_json_faults(nest(MAX_JSON_DEPTH), "metadata"))) == 1
 
 
-@pytest.mark.parametrize(("levels", "count"), [(MAX_DEPTH, 0), (MAX_DEPTH + 1, 1), (100_000, 1)])
+@pytest.mark.parametrize(("levels", "count"), [(MAX_JSON_DEPTH, 0), (MAX_JSON_DEPTH + 1, 1), (100_000, 1)])
 def test_json_deeper_than_64_levels_is_a_fault(levels, count):
     assert len(list(find_json_faults(nest(levels)))) == count
 

@@ -144,6 +144,6 @@ def test_a_draft_with_circular_sub_agents_is_refused_with_the_path(client, staff
 
 
 def test_too_many_selected_agents_are_refused(client, staff, monkeypatch):
-    monkeypatch.setattr("agents_app.editing.bulk.MAX_AGENTS", 1)
+    monkeypatch.setattr("agents_app.editing.bulk.MAX_SELECTED_AGENTS", 1)
 
     assert messages(choose_action(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]

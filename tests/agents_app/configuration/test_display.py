@@ -1,6 +1,6 @@
 """Configurations in words."""
 
-from agents_app.configuration.display import MAX_FACTS, config_sections
+from agents_app.configuration.display import MAX_DISPLAYED_FACTS, config_sections
 
 
 def section_of(**configuration):
@@ -46,4 +46,4 @@ def test_members_have_paths_and_many_are_json():
         "members",
         [("tags", "customers, night"), ("team.size", "3"), ("language", "en")],
     )
-    assert section_of(metadata={str(number): number for number in range(MAX_FACTS + 1)})[0] == "json"
+    assert section_of(metadata={str(number): number for number in range(MAX_DISPLAYED_FACTS + 1)})[0] == "json"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evals_app.compare.statistics import LEVEL, SEED, adjust_for_many, compare_pairs
+from evals_app.compare.statistics import LEVEL, RANDOM_SEED, adjust_for_many, compare_pairs
 from evals_app.compare.summary import describe_statistics
 from evals_app.models import Experiment
 from tests.conftest import DRILL
@@ -31,14 +31,14 @@ def test_the_interval_and_the_test_are_those_of_scipy():
     before, after = scores(1, effect=0.03)
     differences = np.array(after) - np.array(before)
     interval = stats.bootstrap(
-        (differences,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(SEED)
+        (differences,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(RANDOM_SEED)
     ).confidence_interval
     test = stats.permutation_test(
         (before, after),
         lambda x, y, axis: np.mean(y - x, axis=axis),
         permutation_type="samples",
         n_resamples=9999,
-        rng=np.random.default_rng(SEED),
+        rng=np.random.default_rng(RANDOM_SEED),
     )
 
     entry = compared(before, after)
@@ -104,10 +104,14 @@ def test_few_pairs_and_ties_have_the_interval_and_the_test_of_scipy(count, digit
     random = np.random.default_rng(count)
     before, after = np.round(random.uniform(0, 1, (2, count)), digits)
     interval = stats.bootstrap(
-        (after - before,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(SEED)
+        (after - before,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(RANDOM_SEED)
     ).confidence_interval
     test = stats.permutation_test(
-        (after - before,), np.mean, permutation_type="samples", n_resamples=9999, rng=np.random.default_rng(SEED)
+        (after - before,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=9999,
+        rng=np.random.default_rng(RANDOM_SEED),
     )
 
     entry = compared(before.tolist(), after.tolist())

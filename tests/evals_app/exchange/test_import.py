@@ -185,7 +185,7 @@ def test_a_worker_that_dies_after_storing_imports_nothing_twice(editor, support,
 
 def test_a_worker_that_dies_while_storing_stores_nothing(editor, support, monkeypatch):
     job_id = send_items(editor, "support", '{"input": 1}\n{"input": 2}\n', "jsonl").body["id"]
-    monkeypatch.setattr(import_job, "BATCH", 1)
+    monkeypatch.setattr(import_job, "ITEMS_PER_BATCH", 1)
 
     def die(*_, **__):
         raise KeyboardInterrupt

@@ -122,7 +122,7 @@ def test_the_hnsw_index_of_a_deleted_index_is_dropped(chunks, monkeypatch):
 
 def hnsw_names():
     with connection.cursor() as cursor:
-        cursor.execute("SELECT indexname FROM pg_indexes WHERE starts_with(indexname, %s)", [hnsw.PREFIX])
+        cursor.execute("SELECT indexname FROM pg_indexes WHERE starts_with(indexname, %s)", [hnsw.HNSW_INDEX_PREFIX])
         return {row[0] for row in cursor.fetchall()}
 
 

@@ -117,7 +117,7 @@ def test_a_slow_answer_ends_in_time(server, monkeypatch):
             time.sleep(0.05)
             yield b"x"
 
-    monkeypatch.setattr(fetching, "TIMEOUT", 0.3)
+    monkeypatch.setattr(fetching, "FETCH_TIMEOUT", 0.3)
     server.answer = 200, {"Content-Type": "text/plain"}, parts()
 
     assert refusal(server.url) == "The URL did not answer within 0.3 seconds."

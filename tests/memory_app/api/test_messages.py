@@ -260,7 +260,7 @@ def test_reminders_are_listed_on_request(caller, editor):
 
 
 def test_a_full_thread_takes_no_messages_and_begins_no_run(caller, editor, monkeypatch):
-    monkeypatch.setattr(messages, "MAX_MESSAGES", 3)
+    monkeypatch.setattr(messages, "MAX_THREAD_MESSAGES", 3)
     thread = add_thread(editor)
     message = {"threadId": "t", "resourceId": "alice", "role": "user", "content": "More"}
     call = {"messages": "Hello", "memory": {"thread": "t", "resource": "alice"}}
@@ -279,7 +279,7 @@ def test_a_full_thread_takes_no_messages_and_begins_no_run(caller, editor, monke
 
 
 def test_the_answer_of_a_run_that_began_is_stored_above_the_limit(editor, monkeypatch):
-    monkeypatch.setattr(messages, "MAX_MESSAGES", 3)
+    monkeypatch.setattr(messages, "MAX_THREAD_MESSAGES", 3)
     thread = add_thread(editor)
     data = [{"kind": "request", "parts": []}] * 5
 

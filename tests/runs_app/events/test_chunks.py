@@ -9,7 +9,7 @@ import pytest
 
 from agents_app.registry import Entry, Kind, registry
 from runs_app.events.stream_chunks import (
-    MAX_VALUE_LENGTH,
+    MAX_CHUNK_VALUE_LENGTH,
     append_delta,
     build_chunk,
     encode_chunk,
@@ -71,9 +71,9 @@ def test_a_too_deep_value_becomes_a_text():
 
 
 def test_a_long_value_is_truncated_with_its_length():
-    assert truncate_value("x" * MAX_VALUE_LENGTH) == "x" * MAX_VALUE_LENGTH
-    assert truncate_value("x" * (MAX_VALUE_LENGTH + 1)).endswith("… (200,001 characters in total)")
-    assert truncate_value({"a": "x" * MAX_VALUE_LENGTH}).startswith('{"a": "xxx')
+    assert truncate_value("x" * MAX_CHUNK_VALUE_LENGTH) == "x" * MAX_CHUNK_VALUE_LENGTH
+    assert truncate_value("x" * (MAX_CHUNK_VALUE_LENGTH + 1)).endswith("… (200,001 characters in total)")
+    assert truncate_value({"a": "x" * MAX_CHUNK_VALUE_LENGTH}).startswith('{"a": "xxx')
 
 
 def test_deltas_of_one_text_are_combined_and_others_are_not():

@@ -50,7 +50,7 @@ def test_an_agent_that_does_not_answer_in_time_is_ended(settings, monkeypatch):
 
 
 def test_the_least_recently_used_process_ends_where_there_are_too_many(conversations, monkeypatch):
-    monkeypatch.setattr(sessions, "MAX_PROCESSES", 1)
+    monkeypatch.setattr(sessions, "MAX_ACP_PROCESSES", 1)
     first, second = conversations
 
     async def converse():
@@ -68,7 +68,7 @@ def test_the_least_recently_used_process_ends_where_there_are_too_many(conversat
 
 
 def test_a_prompt_waits_while_all_processes_are_in_use(conversations, monkeypatch):
-    monkeypatch.setattr(sessions, "MAX_PROCESSES", 1)
+    monkeypatch.setattr(sessions, "MAX_ACP_PROCESSES", 1)
     first, second = conversations
 
     async def converse():
@@ -110,7 +110,7 @@ def test_a_team_leaves_places_to_others():
         await asyncio.wait([waiting], timeout=0.1)
         has_waited = not waiting.done()
         waiting.cancel()
-        for _ in range(sessions.MAX_PROCESSES - sessions.MAX_PROCESSES_OF_TEAM):
+        for _ in range(sessions.MAX_ACP_PROCESSES - sessions.MAX_PROCESSES_OF_TEAM):
             await asyncio.wait_for(pool.take(object(), "legal"), 20)
         return has_waited
 
@@ -119,5 +119,5 @@ def test_a_team_leaves_places_to_others():
 
 def test_the_limits_are_those_of_the_documentation():
     assert (process.START_TIMEOUT, process.CANCEL_TIMEOUT) == (60, 2)
-    limits = (sessions.MAX_PROCESSES, sessions.MAX_PROCESSES_OF_TEAM, sessions.PROCESS_IDLE_SECONDS)
+    limits = (sessions.MAX_ACP_PROCESSES, sessions.MAX_PROCESSES_OF_TEAM, sessions.PROCESS_IDLE_SECONDS)
     assert limits == (8, 6, 600)

@@ -128,7 +128,7 @@ def test_nested_and_countless_folders_are_a_full_workspace(workspace, monkeypatc
     subprocess.run(["rm", "-rf", workspace.folder / "n"], check=True)
     workspace.write("a.txt", "x")
 
-    monkeypatch.setattr(workspaces, "MAX_FILES", 20)
+    monkeypatch.setattr(workspaces, "MAX_WORKSPACE_FILES", 20)
     for number in range(20):
         (workspace.folder / f"folder-{number}").mkdir()
     with pytest.raises(PathRefused, match="workspace is full"):

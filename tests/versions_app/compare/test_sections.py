@@ -2,7 +2,7 @@
 
 from tests.versions_app.compare.test_summary import BLANK
 from versions_app.compare.path_rows import MAX_JSON_LENGTH
-from versions_app.compare.sections import MAX_PATHS, MAX_ROWS, build_sections
+from versions_app.compare.sections import MAX_DIFF_ROWS, MAX_PATHS, build_sections
 
 
 def section_of(field, before, after, **options):
@@ -113,10 +113,10 @@ def test_an_added_variable_stands_in_words_unless_they_would_hide_something():
 
 
 def test_the_size_of_a_comparison_is_limited():
-    text = section_of("instructions", "", "\n".join("x" * 3 for _ in range(MAX_ROWS + 10)))
+    text = section_of("instructions", "", "\n".join("x" * 3 for _ in range(MAX_DIFF_ROWS + 10)))
     paths = section_of("metadata", {}, {str(number): number for number in range(MAX_PATHS + 7)})
     value = section_of("metadata", {}, {"a": "x" * (MAX_JSON_LENGTH * 2)})
 
-    assert (len(rows(text)), text.omitted) == (MAX_ROWS, 10)
+    assert (len(rows(text)), text.omitted) == (MAX_DIFF_ROWS, 10)
     assert (len(paths.paths), paths.omitted) == (MAX_PATHS, 7)
     assert value.paths[0].new.endswith("more characters)")

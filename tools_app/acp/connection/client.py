@@ -35,10 +35,10 @@ from tools_app.acp.turn import PromptTurn
 from tools_app.acp.workspaces.folders import PathRefused, Workspace
 from tools_app.reported_text import printable
 
-MAX_TITLE_LENGTH = 500
-MAX_OPTIONS = 20
+MAX_CALL_TITLE_LENGTH = 500
+MAX_PERMISSION_OPTIONS = 20
 MAX_OPTION_LENGTH = 200
-MAX_TOOL_CALLS = 200  # of one prompt, whose content is kept
+MAX_REPORTED_TOOL_CALLS = 200  # of one prompt, whose content is kept
 OVER_MESSAGE = "There is no prompt. Wait for the next one."
 REJECTED_MESSAGE = "The write was not allowed."
 REFUSED_CODE = -32000
@@ -107,7 +107,9 @@ class WorkspaceClient:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         known = self.merge_tool_call(turn, tool_call)
         by_id: dict[str, PermissionAnswer] = {}
-        for item in options[:MAX_OPTIONS]:  # one of each ID: a refusal must not have the ID of another answer
+        for item in options[
+            :MAX_PERMISSION_OPTIONS
+        ]:  # one of each ID: a refusal must not have the ID of another answer
             name = truncate_text(printable(item.name), MAX_OPTION_LENGTH)
             by_id.setdefault(item.option_id, PermissionAnswer(item.option_id, name, item.kind))
         request = self.build_request(known, tuple(by_id.values()))
@@ -134,7 +136,7 @@ class WorkspaceClient:
         return option_id
 
     def build_request(self, known: dict[str, Any], options: tuple[PermissionAnswer, ...]) -> PermissionRequest:
-        title = truncate_text(printable(str(known.get("title") or "Permission")), MAX_TITLE_LENGTH)
+        title = truncate_text(printable(str(known.get("title") or "Permission")), MAX_CALL_TITLE_LENGTH)
         content, raw_input = known.get("content") or [], known.get("rawInput")
         diffs = {item["path"]: item.get("newText") for item in content if item.get("type") == "diff"}
         locations = {str(item["path"]) for item in known.get("locations") or []} | {*diffs}
@@ -182,7 +184,7 @@ class WorkspaceClient:
         """Return all that the agent has said of a tool call, under wire names."""
         values = dump(update)
         values.pop("sessionUpdate", None)
-        if len(turn.tool_calls) >= MAX_TOOL_CALLS:
+        if len(turn.tool_calls) >= MAX_REPORTED_TOOL_CALLS:
             turn.tool_calls.clear()
         known = turn.tool_calls.setdefault(str(values.get("toolCallId", "")), {})
         known |= values

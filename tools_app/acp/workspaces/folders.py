@@ -24,9 +24,9 @@ from tools_app.models import AcpWorkspace
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_WORKSPACE_BYTES = 100 * 1024 * 1024
-MAX_FILES = 10_000  # and folders
+MAX_WORKSPACE_FILES = 10_000  # and folders
 EXCHANGED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}  # an entry was deleted or exchanged meanwhile
-MAX_DEPTH = 32  # of a path that our client opens
+MAX_PATH_DEPTH = 32  # of a path that our client opens
 MAX_NESTED_FOLDERS = 100  # that an agent made itself
 
 OUTSIDE_MESSAGE = "The path is outside of the workspace."
@@ -96,7 +96,7 @@ class Workspace:
             if not pure.is_relative_to(self.seen_as):
                 raise PathRefused(OUTSIDE_MESSAGE)
             pure = pure.relative_to(self.seen_as)
-        if not pure.parts or len(pure.parts) > MAX_DEPTH:
+        if not pure.parts or len(pure.parts) > MAX_PATH_DEPTH:
             raise PathRefused(NOT_A_FILE_MESSAGE)
         return list(pure.parts)
 
@@ -120,7 +120,7 @@ class Workspace:
         with self.open_folders([]) as folder:
             for bytes_of_entry in entry_sizes(folder):
                 size, count = size + bytes_of_entry, count + 1
-                if size > MAX_WORKSPACE_BYTES or count > MAX_FILES:
+                if size > MAX_WORKSPACE_BYTES or count > MAX_WORKSPACE_FILES:
                     raise PathRefused(FULL_MESSAGE)
 
 

@@ -73,7 +73,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.connection.autocommit != autocommit:  # connections of the pool usually have the right state
             super()._set_autocommit(autocommit)  # type: ignore[misc]
 
-    def create_cursor(self, name: str | None = None) -> Any:
+    def create_cursor(self, name: str | None = None) -> object:
         if name:  # outside a transaction such a cursor must outlive the statement
             return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
         return self.connection.cursor()
@@ -109,7 +109,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.ensure_connection()
         self.validate_no_broken_transaction()
 
-    def _execute(self, sql: str, parameters: list[Any]) -> Any:
+    def _execute(self, sql: str, parameters: list[Any]) -> object:
         """Execute a statement with its cursor from the last time. Return the cursor."""
         cursor = self._reusable_cursors().pop(sql, None) or self.connection.cursor()
         return cursor.execute(sql, parameters)

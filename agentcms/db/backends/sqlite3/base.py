@@ -67,19 +67,19 @@ class DatabaseWrapper(Base):
             self._release_queue()
             raise
 
-    def _commit(self) -> Any:
+    def _commit(self) -> object:
         try:
             return super()._commit()
         finally:
             self._release_queue()
 
-    def _rollback(self) -> Any:
+    def _rollback(self) -> object:
         try:
             return super()._rollback()
         finally:
             self._release_queue()
 
-    def _close(self) -> Any:
+    def _close(self) -> object:
         try:
             return super()._close()
         finally:
