@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import QuerySet
 
 from agents_app.models import IdempotencyRecord
@@ -11,6 +9,6 @@ from jobs_app.cleanup import expired_rows
 
 
 @expired_rows("idempotency records")
-def expired_idempotency_records() -> QuerySet[Any]:
+def expired_idempotency_records() -> QuerySet[IdempotencyRecord]:
     """Return the idempotency records that are past their retention."""
     return IdempotencyRecord.objects.expired()

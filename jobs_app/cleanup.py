@@ -83,23 +83,23 @@ def delete_expired_batch(rows: ExpiredRows) -> int:
 
 
 @expired_rows("sessions")
-def expired_sessions() -> QuerySet[Any]:
+def expired_sessions() -> QuerySet[Session]:
     return Session.objects.filter(expire_date__lt=timezone.now())
 
 
 @expired_rows("jobs")
-def old_jobs() -> QuerySet[Any]:
+def old_jobs() -> QuerySet[Job]:
     """Return finished jobs after JOB_DAYS, unless their file was requested again since."""
     limit = timezone.now() - timedelta(days=settings.JOB_DAYS)
     return Job.objects.filter(finished_at__lt=limit).exclude(file__used_at__gte=limit).only("pk")
 
 
 @expired_rows("job reports")  # before the jobs, because a report may have thousands of rows
-def old_report_rows() -> QuerySet[Any]:
+def old_report_rows() -> QuerySet[ReportRow]:
     return ReportRow.objects.filter(job__in=old_jobs())
 
 
 @expired_rows("admin log")
-def old_log_entries() -> QuerySet[Any]:
+def old_log_entries() -> QuerySet[LogEntry]:
     """Return the expired log entries of the admin."""
     return LogEntry.objects.filter(action_time__lt=timezone.now() - timedelta(days=settings.ADMIN_LOG_DAYS))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
@@ -17,13 +16,13 @@ OLD_VECTOR_DAYS = 30  # for which an agent can return to its earlier embedder wi
 
 
 @expired_rows("threads")
-def expired_threads() -> QuerySet[Any]:
+def expired_threads() -> QuerySet[Thread]:
     """Return conversations without a new message for THREAD_DAYS."""
     return Thread.objects.filter(updated_at__lt=timezone.now() - timedelta(days=settings.THREAD_DAYS))
 
 
 @expired_rows("resources")
-def unused_resources() -> QuerySet[Any]:
+def unused_resources() -> QuerySet[Resource]:
     """Return resources without threads that nobody used for THREAD_DAYS, with their working memory.
 
     Those with runs stay: without the row, nobody finds the runs to export or delete the data of the resource.
@@ -33,7 +32,7 @@ def unused_resources() -> QuerySet[Any]:
 
 
 @expired_rows("vectors")
-def replaced_vectors() -> QuerySet[Any]:
+def replaced_vectors() -> QuerySet[Vector]:
     """Return the vectors of embedders that no agent uses, 30 days after another one has embedded the message."""
     used, limit = used_embedders(), timezone.now() - timedelta(days=OLD_VECTOR_DAYS)
     newer = Vector.objects.filter(message=OuterRef("message"), embedder__in=used, created_at__lt=limit)

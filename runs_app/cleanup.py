@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -15,26 +14,26 @@ from runs_app.models.run_configuration import UNUSED_PERIOD
 
 
 @expired_rows("runs")
-def expired_runs() -> QuerySet[Any]:
+def expired_runs() -> QuerySet[AgentRun]:
     """Return runs that ended more than RUN_DAYS ago. Child runs are deleted with their parents."""
     return AgentRun.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.RUN_DAYS))
 
 
 @expired_rows("run steps")
-def expired_steps() -> QuerySet[Any]:
+def expired_steps() -> QuerySet[RunStep]:
     """Return the steps of durable runs that ended more than RUN_STEP_DAYS ago. Nobody continues these runs."""
     return RunStep.objects.filter(run__finished_at__lt=timezone.now() - timedelta(days=settings.RUN_STEP_DAYS))
 
 
 @expired_rows("approvals")
-def expired_approvals() -> QuerySet[Any]:
+def expired_approvals() -> QuerySet[PendingCall]:
     """Return decided calls that began to wait more than APPROVAL_LOG_DAYS ago. Their runs are deleted earlier."""
     decided = PendingCall.objects.exclude(state=PendingCall.State.OPEN)
     return decided.filter(created_at__lt=timezone.now() - timedelta(days=settings.APPROVAL_LOG_DAYS))
 
 
 @expired_rows("unused run configurations")  # after the runs, in the order of these names
-def unused_configurations() -> QuerySet[Any]:
+def unused_configurations() -> QuerySet[RunConfiguration]:
     """Return the configurations of runs that were deleted."""
     return RunConfiguration.objects.filter(used_at__lt=timezone.now() - UNUSED_PERIOD, runs=None)
 

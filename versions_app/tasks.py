@@ -46,7 +46,7 @@ offer_to_staff("check-history", "Verify histories", check.CHECK_HISTORY)
 
 
 @expired_rows("activations")
-def expired_activations() -> QuerySet[Any]:
+def expired_activations() -> QuerySet[Activation]:
     """Return expired live history entries.
 
     Archived agents keep all entries, other agents the newest, which undo and retention need.
@@ -57,7 +57,7 @@ def expired_activations() -> QuerySet[Any]:
 
 
 @expired_rows("deleted agents")
-def expired_deleted_agents() -> QuerySet[Any]:
+def expired_deleted_agents() -> QuerySet[DeletedAgent]:
     """Return the agents that have been in the trash for more than TRASH_DAYS."""
     return DeletedAgent.objects.expired()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from access_app.caller import Caller
 from agents_app.configuration.schema import JSONObject
 from runs_app.models import AgentRun

@@ -42,7 +42,7 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
     datasets = Dataset.objects.for_user(request.user).filter(archived_at__isnull=not archived)
     if search := request.GET.get("q", ""):
         datasets = datasets.filter(name__icontains=search)
-    page: Page[Any] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Dataset] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context = {"nav": "evals", "page": page, "owners": owners, "search": search, "archived": archived}
     context["query"] = query_of({"q": search, "archived": "yes" if archived else ""})
     return render(request, "evals/datasets.html", context)

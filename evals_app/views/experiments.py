@@ -36,7 +36,7 @@ from evals_app.views.result_filters import page_of_results
 def experiment_list(request: HttpRequest) -> HttpResponse:
     """List the experiments over all datasets, newest first."""
     experiments = Experiment.objects.for_user(request.user).with_target_names(request.user).select_related("dataset")
-    page: Page[Any] = Paginator(experiments, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Experiment] = Paginator(experiments, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     return render(request, "evals/experiments.html", {"nav": "evals", "page": page})
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from agentcms.vectors import find_embedder
 from agentcms.vectors.embedders import Embedder
@@ -146,6 +147,6 @@ def document_fence(document: Document, index: KnowledgeIndex) -> Fence:
     return lock
 
 
-def lock_row(rows: Any) -> None:
+def lock_row(rows: QuerySet[Any]) -> None:
     if rows.select_for_update().only("pk").first() is None:
         raise Superseded

@@ -20,7 +20,7 @@ from jobs_app.slots import JobSlots
 from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.preparation import prepare_document
-from knowledge_app.indexing.fill import DocumentFill, Superseded, document_fence, is_document_indexed
+from knowledge_app.indexing.fill import DocumentFill, Fence, Superseded, document_fence, is_document_indexed
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, REINDEX_BASE
 from knowledge_app.indexing.rebuild import begin_rebuild, copy_sent_chunks, finish_rebuild
 from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
@@ -183,7 +183,7 @@ def rebuild(base: KnowledgeBase, job: Job) -> None:
     enqueue_if_large(index)
 
 
-def building_fence(index: KnowledgeIndex) -> Any:
+def building_fence(index: KnowledgeIndex) -> Fence:
     """Return the fence of the job that builds an index."""
 
     def lock() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -65,7 +65,7 @@ def without_copied(rows: Sequence[Chunk], index: KnowledgeIndex) -> list[Chunk]:
     return [row for row in rows if copied.get(row.key) != (row.text_hash, row.metadata)]
 
 
-def finish_rebuild(base: KnowledgeBase, index: KnowledgeIndex, copied: int) -> list[Any] | None:
+def finish_rebuild(base: KnowledgeBase, index: KnowledgeIndex, copied: int) -> list[UUID] | None:
     """Let an index replace the live one, and return None, if it has all of it.
 
     Else return the IDs of the documents that it has not. Only chunks that callers sent after the one of the key
@@ -87,7 +87,7 @@ def finish_rebuild(base: KnowledgeBase, index: KnowledgeIndex, copied: int) -> l
     return None
 
 
-def missing_documents(base: KnowledgeBase, index: KnowledgeIndex) -> list[Any]:
+def missing_documents(base: KnowledgeBase, index: KnowledgeIndex) -> list[UUID]:
     """Return the IDs of the extracted documents that an index has not as they are now."""
     present = dict(IndexedDocument.objects.filter(index=index).values_list("document_id", "source_hash"))
     columns = ("pk", "text_hash", "media_type", "metadata")

@@ -23,7 +23,7 @@ from memory_app.models import Participant, Thread
 from memory_app.views.links import own_realm, thread_url
 
 
-def member_label(user: Any) -> str:
+def member_label(user: User) -> str:
     name = user.get_full_name()
     return f"{name} ({user.get_username()})" if name else str(user.get_username())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -76,5 +75,5 @@ def start_of(day: date) -> datetime:
 
 
 @expired_rows("use per day")
-def expired_usage() -> QuerySet[Any]:
+def expired_usage() -> QuerySet[DailyUsage]:
     return DailyUsage.objects.filter(day__lt=timezone.now().date() - timedelta(days=KEPT_DAYS))

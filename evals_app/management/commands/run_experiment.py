@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -27,6 +27,9 @@ from evals_app.experiments.running.foreground import run_to_end
 from evals_app.models import Dataset, Experiment
 from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
 from evals_app.reports.files import json_report, junit_report
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +214,7 @@ def parse_bar(text: str) -> tuple[str, float]:
         raise CommandError(message, returncode=ExitCode.WRONG_USE) from None
 
 
-def find_user(username: str | None) -> Any:
+def find_user(username: str | None) -> User:
     """Return the user who runs the experiment. Raise CommandError."""
     users = get_user_model().objects.filter(is_active=True)
     matching = users.filter(username=username) if username else users.filter(is_superuser=True)
