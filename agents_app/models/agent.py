@@ -18,6 +18,7 @@ from agents_app.configuration import mcp_clients, schema
 from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import change, current_change
 from agents_app.editing.saving import AgentWrite, agent_saving
+from agents_app.models.configuration_columns import ConfigurationColumns
 from agents_app.models.querysets import AgentQuerySet
 from agents_app.models.version_protocol import Version
 
@@ -29,57 +30,9 @@ TIMESTAMP_FIELDS = ("created_at", "updated_at", "archived_at")
 HISTORY_FIELDS = ("active_version", "head_version", "last_version_number", "revision", "updated_at")
 
 
-class Agent(models.Model):
+class Agent(ConfigurationColumns):
     """An AI agent: its configuration, its owner and the pointers to its live and head versions."""
 
-    id = models.CharField(primary_key=True, max_length=128)
-    name = models.CharField(max_length=200)
-    description = models.TextField(blank=True, default="")
-    instructions = models.TextField(blank=True)
-    request_context_schema = models.JSONField(
-        "variables",
-        null=True,
-        blank=True,
-        help_text='{"properties": {"tone": {"description": …, "default": …}}, "required": ["tone"]}',
-    )
-    model = models.JSONField(help_text='{"provider": …, "name": …} and the settings of the model.')
-    tools = models.JSONField(default=list, blank=True)
-    default_options = models.JSONField(default=dict, blank=True)
-    durable = models.JSONField(
-        null=True,
-        blank=True,
-        help_text='Whether runs survive their process: true, false or {"maxSteps": 20}. Blank: as RUN_DURABLE says.',
-    )
-    workflows = models.JSONField(default=list, blank=True)
-    agents = models.JSONField("sub-agents", default=list, blank=True)
-    integration_tools = models.JSONField(default=list, blank=True, help_text="Keys such as provider_toolkit_tool.")
-    mcp_clients = models.JSONField(
-        "MCP tools", null=True, blank=True, help_text='{"server": {"tools": {"tool": {"requireApproval": true}}}}'
-    )
-    background_tasks = models.JSONField(
-        null=True, blank=True, help_text='{"tools": {"tool": {"enabled": true, "timeoutMs": 600000}}}'
-    )
-    knowledge = models.JSONField(null=True, blank=True, help_text='{"base": {"filter": {"key": "value"}, "topK": 5}}')
-    input_processors = models.JSONField(default=list, blank=True)
-    output_processors = models.JSONField(default=list, blank=True)
-    # The column `memory` of the previous release only has keys. It is removed in the next one.
-    memory = models.JSONField(
-        null=True,
-        blank=True,
-        db_column="memory_choice",
-        help_text='The key of a registered memory, or {"options": {"lastMessages": 10, …}}.',
-    )
-    conditional = models.JSONField(
-        "variants",
-        null=True,
-        blank=True,
-        help_text='{"model": [{"value": …, "rules": {"operator": "AND", "conditions": […]}}]}',
-    )
-    context_keys = models.JSONField(
-        "context keys", null=True, blank=True, help_text="Names of claims that the rules of variants may read."
-    )
-    scorers = models.JSONField(default=dict, blank=True)
-    metadata = models.JSONField(default=dict, blank=True)
     owner_id = models.CharField("owner", max_length=128, blank=True, default="")
 
     active_version = models.ForeignKey(
