@@ -224,6 +224,7 @@ def keys_with_prefix(*, prefix: str) -> models.QuerySet[ApiKey]:
 
 def hash_token(token: str) -> str:
     """Return the SHA-256 of a token. A slow hash is not needed for 256 random bits."""
+    # A request may contain half of a surrogate pair, at which `encode` would raise.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

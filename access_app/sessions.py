@@ -15,6 +15,7 @@ HASH_LENGTH = 40  # characters; the column has no more
 
 def hash_session_key(key: str) -> str:
     """Return the hash of a session key. A slow hash is not needed for a random key of 32 characters."""
+    # A request may contain half of a surrogate pair, at which `encode` would raise.
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
 
 

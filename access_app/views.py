@@ -65,6 +65,7 @@ class ChangePasswordView(SuccessMessageMixin, PasswordChangeView):
         return response
 
 
+# A token is shown once. The back button must not show it again from a cache.
 @never_cache
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -86,6 +87,7 @@ def keys(request: HttpRequest) -> HttpResponse:
     return render(request, "account/keys.html", context, status=status)
 
 
+# As in `keys`.
 @never_cache
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -10,7 +10,7 @@ from celery import shared_task
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
 from runs_app import cleanup, partitions, scoring  # noqa: F401  registers their handlers
-from runs_app.background import jobs as background_jobs  # noqa: F401
+from runs_app.background import jobs as background_jobs  # noqa: F401  registers its handler
 from runs_app.background.maintenance import look_after_tasks
 from runs_app.engine import engine, lifecycle, run_ends
 from runs_app.memory import observing, titling  # noqa: F401  registers their handlers

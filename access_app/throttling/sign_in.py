@@ -63,6 +63,7 @@ class SignInThrottle:
 
 def throttle_key(kind: str, value: str) -> str:
     """Return a key of fixed length: cache keys may not have spaces or be very long."""
+    # A request may contain half of a surrogate pair, at which `encode` would raise.
     return f"sign-in:{kind}:{hashlib.sha256(value.casefold().encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 

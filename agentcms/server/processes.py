@@ -165,6 +165,7 @@ class Child:
             while os.waitpid(-self.group, os.WNOHANG)[0]:
                 pass
         try:
+            # Signal 0 is not delivered. The call fails if nobody is left to get it.
             os.killpg(self.group, 0)
         except (ProcessLookupError, PermissionError):
             return False

@@ -19,7 +19,7 @@ def file_response(parts: Iterable[bytes], name: str, content_type: str) -> FileR
     The whole file is written first. A client that reads slowly then needs no thread, no memory and no connection to
     the database. Raise Unavailable if the disk is full.
     """
-    file = SpooledTemporaryFile(IN_MEMORY_BYTES, dir=str(settings.FILE_UPLOAD_TEMP_DIR))  # noqa: SIM115
+    file = SpooledTemporaryFile(IN_MEMORY_BYTES, dir=str(settings.FILE_UPLOAD_TEMP_DIR))  # noqa: SIM115  the response closes it
     with full_disk_errors():
         for part in parts:
             file.write(part)

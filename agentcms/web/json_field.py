@@ -17,6 +17,7 @@ class ParsedJSONField(forms.JSONField):
         if value in self.empty_values or not isinstance(value, str):
             return super().to_python(value)
         try:
+            # The parser refuses half of a surrogate pair as it refuses other faults. `encode` alone would raise.
             return parse(value.encode("utf-8", "surrogatepass"))
         except InvalidJSON:
             raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from None

@@ -116,6 +116,7 @@ def serve_proxy(path: str) -> None:
         server.close()
         return
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The program may have ended before the line above, which only notices later ends.
     if os.getppid() != program:
         os._exit(0)
     for descriptor in (0, 1, 2):

@@ -92,7 +92,7 @@ class AgentProcess:
             raise self.request_error(error) from None
         except ConnectionError:
             raise await self.ended_error() from None
-        except BaseException:
+        except BaseException:  # also when the caller is cancelled, or the program would go on
             self.kill_soon()
             raise
 
@@ -157,6 +157,7 @@ class AgentProcess:
         session: NewSessionResponse | LoadSessionResponse | None = None
         is_loaded = False
         if earlier_session and self.can_load:
+            # An agent that no longer has the session gets a new one.
             with suppress(RequestError):
                 session = await self.connection.load_session(cwd, earlier_session, [])
                 self.session_id, is_loaded = earlier_session, True
