@@ -40,6 +40,13 @@ UNCLEAR = """
 UNCLEAR_NAMES = set(UNCLEAR.split())
 # Django and Celery look for these by name, each module has its own logger, and each script its own `main`.
 REPEATED_NAMES = {"Command", "DatabaseWrapper", "User", "app_name", "log", "logger", "main", "register", "urlpatterns"}
+# Functions of two applications that mean the same in both, most of them views.
+SHARED_FUNCTIONS = """
+    archive compare create declared_length delete edit export get_agent get_job get_many_json lock_deleted_agent
+    parse_fact pointer_numbers progress purge restore review run scorer truncate_text unarchive upload version_list
+    view
+"""
+SHARED_FUNCTION_NAMES = {*REPEATED_NAMES, *SHARED_FUNCTIONS.split()}
 
 
 def python_files(folder: str) -> list[Path]:
@@ -148,6 +155,17 @@ def test_a_class_has_its_name_alone_in_all_applications():
                 places[node.name].add(str(path.relative_to(PROJECT)))
 
     assert {name: files for name, files in places.items() if len(files) > 1 and name not in REPEATED_NAMES} == {}
+
+
+def test_a_function_of_two_applications_means_the_same_in_both():
+    apps = defaultdict(set)
+    for app in APPS:
+        for path in (path for path in python_files(app) if "management" not in path.parts):
+            for node in parsed(path).body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                    apps[node.name].add(app)
+
+    assert {name: both for name, both in apps.items() if len(both) > 1 and name not in SHARED_FUNCTION_NAMES} == {}
 
 
 @pytest.mark.parametrize("app", APPS)

@@ -164,10 +164,10 @@ def outside_texts(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the calls of tools and their results, which are no part of the text of a message."""
     for part in data.get("parts") or ():
         if part.get("part_kind") == "tool-call":
-            yield f"Call of {part.get('tool_name')}: {message_text(part.get('args'))}"
+            yield f"Call of {part.get('tool_name')}: {quoted_text(part.get('args'))}"
         elif part.get("part_kind") in RESULT_KINDS:
-            yield f"Result of {part.get('tool_name')}: {message_text(part.get('content'))}"
+            yield f"Result of {part.get('tool_name')}: {quoted_text(part.get('content'))}"
 
 
-def message_text(value: object) -> str:
+def quoted_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -93,7 +93,7 @@ def decide_call(request: HttpRequest, call_id: UUID) -> HttpResponse:
         form.add_issues(error.issues)
         mode = "" if view.is_question else "edit"  # a question can still be declined
         return render_call(request, call, mode=mode, form=form, status=422)
-    return confirm(request, decided)
+    return render_decided_call(request, decided)
 
 
 def get_call(request: HttpRequest, call_id: UUID) -> PendingCall:
@@ -163,7 +163,7 @@ def decided_notice(call: PendingCall) -> str:
     return f"{name} was faster and chose: {call.get_state_display().lower()}. Your decision was not used."
 
 
-def confirm(request: HttpRequest, call: PendingCall) -> HttpResponse:
+def render_decided_call(request: HttpRequest, call: PendingCall) -> HttpResponse:
     """Show a decided call, with a message. Without htmx, return to the list or to the page of the run."""
     message = MESSAGES[PendingCall.State(call.state)].format(title=ToolCallPart(call.call_id, call.tool).title)
     if PendingCall.objects.waiting().filter(run=call.run_id, segment=call.segment).exists():

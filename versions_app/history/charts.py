@@ -96,16 +96,16 @@ def live_bar(number: int, x: float, width: float, at: datetime, end: datetime | 
     description = f"v{number} live since {start}"
     if end:
         until = format_day(end, now)
-        when = f"on {start} for {format_duration(end - at)}" if until == start else f"from {start} to {until}"
+        when = f"on {start} for {format_live_period(end - at)}" if until == start else f"from {start} to {until}"
         description = f"v{number} {when}"
     label = f"v{number}" if end else f"v{number} live"
     if end and width < label_width(label):
         label = ""
-    duration = format_duration(end - at) if end else ""
+    duration = format_live_period(end - at) if end else ""
     return Bar(x, 4, round(max(width - 2, 2), 1), 22, end is None, label, description, number, duration)
 
 
-def format_duration(duration: timedelta) -> str:
+def format_live_period(duration: timedelta) -> str:
     """Return a duration in its largest unit: "3 s", "5 min", "2 h", "12 days"."""
     seconds = max(int(duration.total_seconds()), 0)
     for unit, length in ((" days", 86_400), (" h", 3600), (" min", 60)):
