@@ -70,7 +70,7 @@ class JobAdmin(ReadOnlyAdmin):
         "state",
         "progress",
         "requested_by",
-        "parameters",
+        "inputs",
         "outcome",
         "report",
         "error",
@@ -131,6 +131,10 @@ class JobAdmin(ReadOnlyAdmin):
             return str(job.done)
         bar = '<progress value="{}" max="{}"></progress> {} of {}'
         return format_html(bar, min(job.done, job.total), job.total, job.done, job.total)
+
+    @admin.display(description="Parameters")
+    def inputs(self, job: Job) -> str:
+        return render_job_result(job.parameters) if job.parameters else "–"
 
     @admin.display(description="Result")
     def outcome(self, job: Job) -> str:

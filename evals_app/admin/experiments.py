@@ -39,12 +39,13 @@ class ExperimentAdmin(ReadOnlyAdmin):
     search_fields = ("id__exact", "name", "target_id", "dataset__name")
     ordering = ("-created_at", "-id")
     fields = (
-        *("title", "dataset", "dataset_version", "target_type", "target_id", "version_number", "scorer_keys"),
+        *("title", "dataset", "dataset_version", "target_type", "target_id", "version_number", "scorers"),
         *("status", "verdict", "error", "stop_reason", "progress", "succeeded_count", "failed_count"),
-        *("budget_text", "spent", "concurrency", "repeats", "seed", "memory", "bars", "has_submitted_results"),
+        *("budget_text", "spent", "concurrency", "repeats", "seed"),
+        *("memory_ids", "lowest_means", "has_submitted_results"),
         *("created_by_name", "created_at", "started_at", "completed_at", "page"),
     )
-    readonly_fields = ("title", "progress", "budget_text", "spent", "page")
+    readonly_fields = ("title", "scorers", "progress", "budget_text", "spent", "memory_ids", "lowest_means", "page")
     actions = ("cancel",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Experiment]:
@@ -62,6 +63,18 @@ class ExperimentAdmin(ReadOnlyAdmin):
         if rows:
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, "Cancelled.")
         messages.success(request, f"{len(rows)} of {len(experiments)} experiments were cancelled. Results stay.")
+
+    @admin.display(description="scorers")
+    def scorers(self, experiment: Experiment) -> str:
+        return ", ".join(experiment.scorer_keys or ()) or "those of each item, or of the dataset"
+
+    @admin.display(description="memory")
+    def memory_ids(self, experiment: Experiment) -> str:
+        return ", ".join(f"{name} {value}" for name, value in experiment.memory.items()) or "None"
+
+    @admin.display(description="lowest means")
+    def lowest_means(self, experiment: Experiment) -> str:
+        return ", ".join(f"{scorer} {mean}" for scorer, mean in experiment.bars.items()) or "None"
 
     @admin.display(description="items")
     def progress(self, experiment: Experiment) -> str:

@@ -26,8 +26,33 @@ def agents_of_provider(key: str) -> AgentQuerySet:
     return Agent.objects.filter(live | Q(model__provider=key))
 
 
+class LinesField(forms.CharField):
+    """A list of texts, one per line."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return [line.strip() for line in str(super().to_python(value)).splitlines() if line.strip()]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(list(initial or []) != self.to_python(data))
+
+
 class ProviderForm(forms.ModelForm):
     """Form of a provider. The field of the API key is always empty when the page opens."""
+
+    aliases = LinesField(required=False, help_text="Other IDs of this provider, one per line.")
+    names = LinesField(
+        label="Models", required=False, help_text="Models that the editor offers, one per line, such as llama-4-scout."
+    )
+    allowed_settings = LinesField(
+        required=False,
+        help_text="Settings of models that editors may use too, one per line, such as extraBody.min_p. Some of them "
+        "reach what the provider stores for all users of the API key.",
+    )
 
     secret = forms.CharField(
         label="API key",
@@ -71,7 +96,7 @@ class ProviderForm(forms.ModelForm):
 
     def save(self, commit: bool = True) -> ModelProvider:
         values = self.cleaned_data
-        if values["secret"] or values["delete_secret"]:
+        if values["secret"] or values.get("delete_secret"):
             self.instance.set_secret(values["secret"])
         row: ModelProvider = super().save(commit)
         return row
@@ -84,6 +109,11 @@ class ModelProviderAdmin(LockedChangeMixin, admin.ModelAdmin):
     form = ProviderForm
     list_display = ("title", "provider_id", "dialect", "base_url", "has_key", "state")
     search_fields = ("key", "title")
+
+    def get_fields(self, request: HttpRequest, obj: ModelProvider | None = None) -> Any:
+        """Return the fields; without a stored key there is none to delete."""
+        names = list(ProviderForm.Meta.fields)
+        return names if obj is not None and obj.encrypted_key else [name for name in names if name != "delete_secret"]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)

@@ -26,6 +26,15 @@ def start(client, name):
     return client.post(reverse("admin:jobs_app_job_start", args=[name]))
 
 
+def test_parameters_are_listed_in_words(client, staff):
+    job = Job.objects.create(kind="index_messages", parameters={"threadId": 7, "embedder": "local/multilingual"})
+
+    page = client.get(reverse("admin:jobs_app_job_change", args=[job.pk])).content.decode()
+
+    assert "<dt>Thread id</dt><dd><p>7</p></dd>" in page
+    assert "{&quot;" not in page
+
+
 def test_staff_start_a_dry_run_of_pruning_and_read_its_result(client, staff, settings):
     settings.AGENT_VERSION_LIMIT = 5
     agent = AgentFactory(id="porter")

@@ -45,6 +45,17 @@ def test_experiments_show_their_budget_and_what_is_spent(client, staff, experime
     assert client.post(f"{EXPERIMENTS}{experiment.pk}/delete/").status_code == 403
 
 
+def test_scorers_and_bars_are_written_in_words(client, staff, experiment):
+    experiment.scorer_keys, experiment.bars = ["exact", "length"], {"exact": 0.5}
+    experiment.memory = {"thread": "trip", "resource": "ann"}
+    experiment.save()
+
+    page = text(client.get(f"{EXPERIMENTS}{experiment.pk}/change/"))
+
+    for words in ("exact, length", "exact 0.5", "thread trip, resource ann"):
+        assert f'<div class="readonly">{words}</div>' in page
+
+
 def test_an_experiment_is_cancelled_and_logged(client, staff, experiment):
     client.post(EXPERIMENTS, {"action": "cancel", "_selected_action": [str(experiment.pk)]})
 

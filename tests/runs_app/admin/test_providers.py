@@ -22,8 +22,8 @@ FIELDS = {
     "dialect": "openai-compatible",
     "base_url": "https://models.example.org/v1",
     "secret": SECRET,
-    "aliases": '["local"]',
-    "names": '["llama"]',
+    "aliases": "local\r\n internal\r\n",
+    "names": "llama",
     "is_enabled": "on",
 }
 
@@ -105,10 +105,9 @@ def test_a_provider_with_a_new_address_needs_its_key_again(staff, custom_provide
         ({"base_url": "http://0177.0.0.2/v1"}, "base_url", "'0177.0.0.2' is not a host of a URL."),
         ({"base_url": "http://１２７.0.0.1/v1"}, "base_url", "is not a host of a URL."),
         ({"base_url": "http://[fec0::1]/v1"}, "base_url", "Add its network to OUTBOUND_NETWORKS"),
-        ({"aliases": '"local"'}, "aliases", "Enter a list of texts"),
-        ({"aliases": '["openai"]'}, "aliases", "Another provider already uses openai"),
-        ({"aliases": '["house"]'}, "aliases", "Another provider already uses house"),
-        ({"names": "[1]"}, "names", "Enter a list of texts"),
+        ({"aliases": "openai"}, "aliases", "Another provider already uses openai"),
+        ({"aliases": "house"}, "aliases", "Another provider already uses house"),
+        ({"allowed_settings": "two words"}, "allowed_settings", "two words"),
     ],
 )
 def test_an_invalid_value_is_an_error_at_its_field(staff, fault, field, words):
@@ -116,6 +115,15 @@ def test_an_invalid_value_is_an_error_at_its_field(staff, fault, field, words):
 
     assert [*errors(answer)] == [field]
     assert words in errors(answer)[field][0]
+
+
+def test_lists_are_written_one_per_line(staff, custom_provider):
+    page = staff.get(address(custom_provider)).content.decode()
+
+    assert custom_provider.aliases == ["local", "internal"]
+    assert "local\ninternal</textarea>" in page
+    assert "[&quot;" not in page
+    assert "Delete the stored key" not in staff.get(ADD).content.decode()
 
 
 def test_the_list_shows_which_providers_are_usable(staff, custom_provider):
