@@ -73,9 +73,17 @@
     showSignInLink(loginUrl);
   });
 
+  // What a later response refutes.
+  let connectionToast = null;
+
+  listen("htmx:after:request", ({ detail: { ctx } }) => {
+    if (ctx.response.status < 400) connectionToast?.remove();
+  });
+
   function showSignInLink(url) {
     const toast = showToast({ message: `You have been signed out. ${whereTextIs()}`, kind: "fault" });
     if (!toast) return;
+    connectionToast = toast;
     const link = document.createElement("a");
     link.className = "button button-small undo";
     link.textContent = "Sign in in a new tab";
@@ -105,7 +113,8 @@
     if (message) showToast({ message: status === 401 ? `${message} ${whereTextIs()}` : message, kind: "fault" });
   });
   listen("htmx:error", (event) => {
-    if (event.detail.ctx) showToast({ message: `${UNREACHABLE_MESSAGE} ${whereTextIs()}`, kind: "fault" });
+    if (!event.detail.ctx) return;
+    connectionToast = showToast({ message: `${UNREACHABLE_MESSAGE} ${whereTextIs()}`, kind: "fault" });
   });
 
   Object.assign(agentcms, { csrfToken, parseTrigger });

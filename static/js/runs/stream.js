@@ -121,6 +121,15 @@
     if (place) place.textContent = seconds < 9.95 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
   }
 
+  // The line was lost when the run ended: fetch the finished answer again, which has no other occasion to come.
+  listen("htmx:error", ({ detail: { ctx } }) => {
+    const element = ctx?.sourceElement;
+    const answer = element?.matches("[data-stream]") ? element : find("[data-stream]", element ?? document);
+    if (ctx?.sourceEvent?.type !== "run-finished" || !answer?.isConnected) return;
+    showTrouble(answer, "Reconnecting …");
+    setTimeout(() => answer.dispatchEvent(new Event("run-finished", { bubbles: true })), MAX_RETRY_DELAY);
+  });
+
   listen("htmx:response:error", ({ detail: { ctx } }) => {
     const element = ctx.response.status === 404 && ctx.sourceElement.closest?.("[data-answer]");
     if (element) showTrouble(element, GONE_MESSAGE);

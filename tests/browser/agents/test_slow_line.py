@@ -72,6 +72,20 @@ def test_a_message_that_was_not_sent_stays_in_the_playground(visit, fresh):
     page.context.set_offline(False)
     page.keyboard.press("Control+Enter")
     expect(page.locator("[data-answer]")).to_contain_text("You said: Hello")
+    expect(page.locator(".toast-fault")).to_have_count(0)
+
+
+def test_an_answer_whose_end_was_lost_is_fetched_again(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}/try")
+    lost = []
+    page.route("**/runs/*/answer", lambda route: route.continue_() if lost else (lost.append(1), route.abort()))
+    page.get_by_label("Message").fill("Hello")
+
+    page.keyboard.press("Control+Enter")
+
+    expect(page.locator(".toast-fault")).to_contain_text("The server cannot be reached.")
+    expect(page.get_by_role("link", name="Open the run")).to_be_visible()
+    expect(page.locator(".toast-fault")).to_have_count(0)
 
 
 def test_text_of_a_new_agent_that_did_not_arrive_is_offered_again(visit):
