@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,6 +19,7 @@ from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.routes import all_routes
 from tools_app.api.urls import urlpatterns as mcp_urlpatterns
 
+TESTS = Path(__file__).parents[2]
 ROLES = ["viewer", "editor", "publisher", "manager"]
 NEW = {"id": "new", "name": "New", "instructions": "", "model": MODEL}
 
@@ -62,20 +64,22 @@ CASES = {
     "api-archive": [Case("POST", "archive", "publisher")],
     "api-unarchive": [Case("POST", "unarchive", "publisher")],
 }
-# Routes without an agent have their own tests, here or in the named file.
+# Routes without an agent have their own tests, here or in the named file of `tests/`.
 OTHERS = {
     "api-agents": "here",
-    **dict.fromkeys(("api-deleted-agents", "api-deleted-agent", "api-restore-deleted-agent"), "test_trash.py"),
-    "api-export": "test_exchange.py",
-    "api-import": "test_exchange.py",
-    "api-job": "test_exchange.py",
-    "api-job-file": "test_exchange.py",
-    "api-jobs": "test_job_limits.py",
-    "api-job-records": "test_import_reports.py",
-    "api-schema": "test_schema.py",
-    "api-docs": "test_schema.py",
-    "api-agent-schema": "test_schema.py",
-    **dict.fromkeys(("api-approvals", "api-approval"), "../runs_app/api/test_approvals.py"),
+    **dict.fromkeys(
+        ("api-deleted-agents", "api-deleted-agent", "api-restore-deleted-agent"), "versions_app/api/test_trash.py"
+    ),
+    "api-export": "versions_app/api/test_exchange.py",
+    "api-import": "versions_app/api/test_exchange.py",
+    "api-job": "versions_app/api/test_exchange.py",
+    "api-job-file": "versions_app/api/test_exchange.py",
+    "api-jobs": "versions_app/api/test_job_limits.py",
+    "api-job-records": "versions_app/api/test_import_reports.py",
+    "api-schema": "agentcms/openapi/test_document.py",
+    "api-docs": "agentcms/openapi/test_document.py",
+    "api-agent-schema": "agentcms/openapi/test_document.py",
+    **dict.fromkeys(("api-approvals", "api-approval"), "runs_app/api/test_approvals.py"),
     **dict.fromkeys(
         (
             "api-background-tasks",
@@ -83,7 +87,7 @@ OTHERS = {
             "api-background-task-stream",
             "api-background-task-cancel",
         ),
-        "../../runs_app/background/test_api.py",
+        "runs_app/background/test_api.py",
     ),
     **dict.fromkeys(
         (
@@ -99,23 +103,23 @@ OTHERS = {
             "api-decline-network-tool-call",
             "api-resume-network",
         ),
-        "../runs_app/api/decisions/test_refusals.py",
+        "runs_app/api/decisions/test_refusals.py",
     ),
-    **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "../../memory_app/api/test_wall.py"),
-    **dict.fromkeys((pattern.name for pattern in evals_urlpatterns), "../../evals_app/api/test_datasets.py"),
-    **dict.fromkeys((pattern.name for pattern in mcp_urlpatterns), "../../tools_app/api/test_mcp_servers.py"),
+    **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "memory_app/api/test_wall.py"),
+    **dict.fromkeys((pattern.name for pattern in evals_urlpatterns), "evals_app/api/test_datasets.py"),
+    **dict.fromkeys((pattern.name for pattern in mcp_urlpatterns), "tools_app/api/test_mcp_servers.py"),
     **dict.fromkeys(
         ("api-signals", "api-send-message", "api-queue-message", "api-subscribe", "api-abort-thread"),
-        "../runs_app/api/test_thread_signals.py",
+        "runs_app/api/test_thread_signals.py",
     ),
-    "api-resource-export": "../runs_app/api/test_resources.py",
-    "api-resource-forget": "../runs_app/api/test_resources.py",
-    **dict.fromkeys((pattern.name for pattern in knowledge_urlpatterns), "../../knowledge_app/api/test_knowledge.py"),
+    "api-resource-export": "runs_app/api/test_resources.py",
+    "api-resource-forget": "runs_app/api/test_resources.py",
+    **dict.fromkeys((pattern.name for pattern in knowledge_urlpatterns), "knowledge_app/api/test_knowledge.py"),
     **dict.fromkeys(
         (name for pattern in mcp_urlpatterns if (name := str(pattern.name)).startswith("api-acp")),
-        "../../tools_app/api/test_acp_agents.py",
+        "tools_app/api/test_acp_agents.py",
     ),
-    "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
+    "api-suspended-runs": "runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (
             "api-running-agents",
@@ -133,7 +137,7 @@ OTHERS = {
             "api-run-stream",
             "api-run-cancel",
         ),
-        "../runs_app/test_run_rights.py",
+        "runs_app/api/test_permissions.py",
     ),
 }
 
@@ -147,6 +151,11 @@ def test_every_method_of_every_route_has_a_case():
     expected = {(route.name, method) for route in API_ROUTES if route.name not in OTHERS for method in route.methods}
 
     assert expected == {(name, case.method) for name, cases in CASES.items() for case in cases}
+
+
+@pytest.mark.parametrize("path", sorted({*OTHERS.values()} - {"here"}))
+def test_the_tests_of_other_routes_exist(path):
+    assert (TESTS / path).is_file()
 
 
 def test_no_route_is_open_to_anonymous_callers():
