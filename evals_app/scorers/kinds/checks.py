@@ -10,6 +10,7 @@ from rapidfuzz import fuzz
 
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.patterns import compile_pattern
+from agents_app.plural import pluralize
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 
 # Characters of one text times those of the other: a comparison takes 0.1 s, in which nothing else runs.
@@ -75,7 +76,7 @@ def called_tool(config: Config, answer: Answer) -> tuple[float, str]:
     ]
     least, most = config.get("times", 1), config.get("times", float("inf"))
     is_met = least <= len(calls) <= most
-    return float(is_met), f"The tool was called {len(calls)} times."
+    return float(is_met), f"The tool was called {pluralize(len(calls), 'time')}."
 
 
 def no_tool_errors(config: Config, answer: Answer) -> tuple[float, str]:

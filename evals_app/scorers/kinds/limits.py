@@ -94,7 +94,8 @@ def excess(unit: str, value: float | None, most: float | None) -> list[str]:
         return []
     if value is None:
         raise NotScorable(f"The {unit} of this answer are not known.")
-    return [f"{value:.0f} {unit}, at most {most:g} are allowed."] if value > most else []
+    noun = unit.removesuffix("s") if round(value) == 1 else unit
+    return [f"{value:.0f} {noun}, at most {most:g} are allowed."] if value > most else []
 
 
 def redundant_calls(calls: Sequence[ToolUse]) -> list[str]:

@@ -58,6 +58,14 @@ def test_a_failed_call_fails_the_check_of_tools():
     assert (result.score, result.label, result.reason) == (0, "fail", "Failed: mail.")
 
 
+def test_reasons_count_in_words():
+    one = replace(ANSWER, calls=ANSWER.calls[:1])
+
+    assert score_by_check({"check": "called-tool", "tool": "search"}, one).reason == "The tool was called 1 time."
+    assert score_by_check({"check": "called-tool", "tool": "b"}, one).reason == "The tool was called 0 times."
+    assert score_trajectory({"maxSteps": 0}, one).reason == "1 call, at most 0 are allowed."
+
+
 def test_similarity_compares_with_the_ground_truth():
     assert 0.2 < score_by_check({"check": "similarity"}, ANSWER).score < 1
     assert score_by_check({"check": "similarity", "value": ANSWER.output}, ANSWER).score == 1
