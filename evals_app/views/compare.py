@@ -26,6 +26,7 @@ from evals_app.views.result_filters import chosen_items
 from runs_app.models import RunEvent
 
 STATISTICS_FAILED = "The statistics could not be computed. The log of the server has the reason."
+MAX_UNPAIRED = 100  # items that are listed
 MEASURES = [f"{side}{figure}" for figure in ("Mean", "Median", "P95") for side in ("baseline", "candidate")]
 MEASURES += ["difference", "low", "high"]
 
@@ -58,6 +59,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     query = f"a={baseline.pk}&b={candidate.pk}"
     context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page), "only": only}
     context |= {"query": f"{query}&only={only}" if only else query, "unfiltered": query}
+    context |= {"unpaired": [unpaired_items(*side) for side in sides_of(baseline, candidate, statistics)]}
     context |= {"scorers": compared_scorers(candidate, statistics), "measures": compared_measures(statistics)}
     return render(request, "evals/compare.html", context)
 
@@ -95,6 +97,21 @@ def compared_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list
         }
         for (key, entry), plot in zip(scorers.items(), plots, strict=True)
     ]
+
+
+def sides_of(
+    baseline: Experiment, candidate: Experiment, statistics: dict[str, Any]
+) -> list[tuple[Experiment, list[str]]]:
+    """Return both experiments with the IDs of the items that only they have, without those that have none."""
+    sides = ((baseline, statistics.get("onlyBaseline")), (candidate, statistics.get("onlyCandidate")))
+    return [(experiment, ids) for experiment, ids in sides if ids]
+
+
+def unpaired_items(experiment: Experiment, ids: list[str]) -> dict[str, Any]:
+    """Return the inputs of items that only one experiment has. They are in no figure of the comparison."""
+    results = experiment.results.filter(item__in=ids[:MAX_UNPAIRED]).select_related("item_version")
+    inputs = {result.item_id: text_of_json(result.effective_input) for result in results.order_by("item_id")}
+    return {"experiment": experiment, "count": len(ids), "inputs": [*inputs.values()]}
 
 
 def compared_measures(statistics: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from evals_app.compare.jobs import compute_now
 from evals_app.compare.word_differences import mark_answers, mark_words
+from evals_app.datasets.changes import add_items, delete_items
 from evals_app.models import Dataset, Experiment, ItemVersion, ReleaseGate
 from jobs_app.models import Job
 from tests.evals_app.compare.test_comparisons import ended
@@ -163,6 +164,23 @@ def test_a_comparison_takes_a_constant_number_of_queries(client, editor, django_
 
     with django_assert_max_num_queries(16):
         client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}")
+
+
+def test_items_of_one_experiment_alone_are_listed(client, editor):
+    dataset = make_dataset("Kept", "Gone", owner_id="support")
+    baseline = ended(dataset, [0.5] * 2)
+    delete_items(dataset, [dataset.items.last().pk])
+    add_items(dataset, [{"input": "Added"}, {"input": "Also added"}])
+    candidate = ended(dataset, [0.75] * 3, number=2)
+    compute_now(baseline, candidate)
+
+    page = text(client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"))
+
+    lists = re.findall(r"Not compared: (.*?)</details>", page)
+    assert [re.sub("<[^>]+>", " ", part).split() for part in lists] == [
+        ["1", "item", "that", "only", "Results", "v1", "has", "Gone"],
+        ["2", "items", "that", "only", "Results", "v2", "has", "Added", "Also", "added"],
+    ]
 
 
 def test_the_form_of_an_experiment_compares_the_older_one_first(client, editor):
