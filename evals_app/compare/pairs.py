@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from agents_app.configuration.schema import JSONObject
+from evals_app.compare.directions import find_inverted_scorers
 from evals_app.compare.statistics import adjust_for_many, compare_pairs, mean
 from evals_app.experiments.summary import percentile
 from evals_app.models import Experiment, ExperimentResult
@@ -51,9 +52,10 @@ def load_figures(experiment: Experiment) -> dict[UUID, ItemFigures]:
 def compute_statistics(baseline: Experiment, candidate: Experiment) -> JSONObject:
     """Return the statistics of two experiments, paired by item. Items of one side are listed and not averaged in."""
     before, after = load_figures(baseline), load_figures(candidate)
+    inverted = find_inverted_scorers(baseline, candidate)
     both = [item_id for item_id in before if item_id in after]
     keys = sorted({key for side in (before, after) for figures in side.values() for key in figures.scores})
-    scorers = {key: _compare(key, both, before, after) for key in keys}
+    scorers = {key: _compare(key, both, before, after, key in inverted) for key in keys}
     adjust_for_many(scorers)
     return {
         "pairs": len(both),
@@ -62,19 +64,25 @@ def compute_statistics(baseline: Experiment, candidate: Experiment) -> JSONObjec
         "scorers": scorers,
         "durationMs": _measures([before[i].durations for i in both], [after[i].durations for i in both]),
         "cost": _measures([before[i].costs for i in both], [after[i].costs for i in both]),
-        "items": rank_items(before, after),
+        "items": rank_items(before, after, inverted),
     }
 
 
 def _compare(
-    key: str, both: Iterable[UUID], before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures]
+    key: str,
+    both: Iterable[UUID],
+    before: dict[UUID, ItemFigures],
+    after: dict[UUID, ItemFigures],
+    lower_is_better: bool,
 ) -> JSONObject:
     pairs = [(before[item_id].score(key), after[item_id].score(key)) for item_id in both]
     scored = [(a, b) for a, b in pairs if a is not None and b is not None]
     statistics = compare_pairs([a for a, _ in scored], [b for _, b in scored])
     sides = (("baseline", before), ("candidate", after))
     counts = {f"{name}NotScorable": sum(key in side[i].not_scorable for i in both) for name, side in sides}
-    return {**statistics, **counts}
+    if lower_is_better:
+        statistics |= {"better": statistics["worse"], "worse": statistics["better"]}
+    return {**statistics, **counts, "lowerIsBetter": lower_is_better}
 
 
 def _measures(before: list[list[float]], after: list[list[float]]) -> JSONObject:
@@ -87,15 +95,20 @@ def _measures(before: list[list[float]], after: list[list[float]]) -> JSONObject
     return statistics
 
 
-def rank_items(before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures]) -> list[JSONObject]:
-    """Return the items of both sides with the difference of their mean scores, those that got worse first."""
+def rank_items(
+    before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures], inverted: Collection[str] = ()
+) -> list[JSONObject]:
+    """Return the items of both sides with the difference of their mean scores, those that got worse first.
+
+    A higher score of an `inverted` scorer is worse.
+    """
     rows = []
     for item_id in (item_id for item_id in before if item_id in after):
         changes = []
         for key in before[item_id].scores:
             a, b = before[item_id].score(key), after[item_id].score(key)
             if a is not None and b is not None:
-                changes.append(round(b - a, MAX_DIGITS))
+                changes.append(round(a - b if key in inverted else b - a, MAX_DIGITS))
         # An item that failed only now got worse than any score can say.
         failure = after[item_id].failed - before[item_id].failed
         rows.append({"itemId": str(item_id), "change": (mean(changes) or 0.0) - failure})

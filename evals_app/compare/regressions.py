@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from evals_app.compare.directions import find_inverted_scorers
 from evals_app.models import Experiment, ExperimentResult
 
 EACH_SCORE = {
@@ -28,10 +29,11 @@ WORSE_RESULTS = """
         FROM evals_app_experimentresult WHERE experiment_id IN (%(before)s, %(after)s) AND state = 'done'
     ), means AS (
         SELECT r.item_id, AVG(CASE is_after WHEN 0 THEN {score} END) AS before,
-            AVG(CASE is_after WHEN 1 THEN {score} END) AS after
+            AVG(CASE is_after WHEN 1 THEN {score} END) AS after,
+            CASE WHEN {scorer} IN ({inverted}) THEN -1 ELSE 1 END AS direction
         FROM done r, {entries} GROUP BY r.item_id, {scorer}
     ), changes AS (
-        SELECT item_id, AVG(after - before) AS change FROM means GROUP BY item_id
+        SELECT item_id, AVG((after - before) * direction) AS change FROM means GROUP BY item_id
     ), failures AS (
         SELECT item_id,
             MAX(CASE is_after WHEN 1 THEN failed END) - MAX(CASE is_after WHEN 0 THEN failed END) AS failure
@@ -65,6 +67,9 @@ def find_worse_results(baseline: Experiment, candidate: Experiment) -> list[UUID
     The database ranks the items as `rank_items` does: the scores of two large experiments take seconds to load.
     """
     before, after = (ExperimentResult._meta.pk.get_db_prep_value(one.pk, connection) for one in (baseline, candidate))
+    inverted = {f"key{n}": key for n, key in enumerate(sorted(find_inverted_scorers(baseline, candidate)))}
+    names = ", ".join(f"%({name})s" for name in inverted) or "NULL"
+    statement = WORSE_RESULTS.format(**EACH_SCORE[connection.vendor], inverted=names)
     with connection.cursor() as cursor:
-        cursor.execute(WORSE_RESULTS.format(**EACH_SCORE[connection.vendor]), {"before": before, "after": after})
+        cursor.execute(statement, {"before": before, "after": after, **inverted})
         return [UUID(str(result_id)) for (result_id,) in cursor.fetchall()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
 from agents_app.plural import pluralize
 from evals_app.compare.jobs import compute_now
@@ -43,12 +44,21 @@ def worse_scorers(experiment: Experiment, baseline: Experiment, margin: float) -
         return ["No item has a score in both experiments, so nothing can be compared with the baseline."]
     sentences = []
     for key, entry in scorers.items():
-        lowest = entry["low"] if entry["low"] is not None else entry["difference"]
+        lowest = lowest_gain(entry)
         if lowest is None:
             sentences.append(f"'{key}' cannot be compared with the baseline: no item has a score in both.")
         elif lowest < -margin:
             sentences.append(f"'{key}' may be worse by {-lowest:.3f} than the baseline. The margin is {margin:g}.")
     return sentences
+
+
+def lowest_gain(entry: Mapping[str, Any]) -> float | None:
+    """Return how much better a scorer is at least, by its statistics. Less than 0 is worse, None is not known."""
+    if entry.get("lowerIsBetter"):
+        highest = entry["high"] if entry["high"] is not None else entry["difference"]
+        return None if highest is None else -float(highest)
+    lowest = entry["low"] if entry["low"] is not None else entry["difference"]
+    return None if lowest is None else float(lowest)
 
 
 def exit_code(experiment: Experiment, missed: list[str]) -> ExitCode:

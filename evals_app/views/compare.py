@@ -109,7 +109,7 @@ def sides_of(
 
 def unpaired_items(experiment: Experiment, ids: list[str]) -> dict[str, Any]:
     """Return the inputs of items that only one experiment has. They are in no figure of the comparison."""
-    results = experiment.results.filter(item__in=ids[:MAX_UNPAIRED]).select_related("item_version")
+    results = experiment.results.filter(item__in=map(UUID, ids[:MAX_UNPAIRED])).select_related("item_version")
     inputs = {result.item_id: text_of_json(result.effective_input) for result in results.order_by("item_id")}
     return {"experiment": experiment, "count": len(ids), "inputs": [*inputs.values()]}
 

@@ -134,6 +134,10 @@ def test_a_draft_that_is_worse_than_live_exits_with_1(exam, capsys):
             {"exact": {"low": None, "difference": None}},
             "'exact' scored no item in both experiments, so it cannot be compared.",
         ),
+        (
+            {"toxicity": {"low": 0.5, "high": 1.5, "difference": 1, "lowerIsBetter": True}},
+            "'toxicity' may be worse by 1.500 than the baseline. The margin is 1.",
+        ),
     ],
 )
 def test_what_cannot_be_compared_does_not_pass(statistics, sentence):

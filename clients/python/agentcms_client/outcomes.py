@@ -152,9 +152,18 @@ def worse_scorers(statistics: Mapping[str, Any], margin: float) -> list[str]:
         return ["No item has a score in both experiments, so nothing can be compared with the baseline."]
     sentences = []
     for key, entry in statistics["scorers"].items():
-        lowest = entry["low"] if entry["low"] is not None else entry["difference"]
+        lowest = lowest_gain(entry)
         if lowest is None:
             sentences.append(f"'{key}' scored no item in both experiments, so it cannot be compared.")
         elif lowest < -margin:
             sentences.append(f"'{key}' may be worse by {-lowest:.3f} than the baseline. The margin is {margin:g}.")
     return sentences
+
+
+def lowest_gain(entry: Mapping[str, Any]) -> float | None:
+    """Return how much better a scorer is at least, by its statistics. Less than 0 is worse, None is not known."""
+    if entry.get("lowerIsBetter"):
+        highest = entry["high"] if entry["high"] is not None else entry["difference"]
+        return None if highest is None else -float(highest)
+    lowest = entry["low"] if entry["low"] is not None else entry["difference"]
+    return None if lowest is None else float(lowest)

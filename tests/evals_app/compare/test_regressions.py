@@ -4,9 +4,12 @@ import random
 
 import pytest
 
-from evals_app.compare.pairs import load_figures, rank_items
+from evals_app.compare.directions import find_inverted_scorers
+from evals_app.compare.pairs import compute_statistics, load_figures, rank_items
 from evals_app.compare.regressions import find_worse_results
-from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
+from evals_app.reports.bars import worse_scorers
+from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
 
 pytestmark = pytest.mark.django_db
@@ -14,9 +17,16 @@ pytestmark = pytest.mark.django_db
 SCORES = (None, 0, 0.1, 0.3, 0.1 + 0.2, 1)
 
 
+def store_scorer(key, scorer_type):
+    scorer = Scorer.objects.create(pk=key)
+    scorer.versions.create(version_number=1, snapshot={"name": key, "type": scorer_type})
+
+
 def random_experiment(dataset, chance, attempts=2):
     """Return an experiment with random scores by two scorers. Some answers failed, and some items have none."""
-    experiment = Experiment.objects.create(dataset=dataset, dataset_version=1, status="completed")
+    experiment = Experiment.objects.create(
+        dataset=dataset, dataset_version=1, status="completed", scorer_versions={"tone": 1}
+    )
     for item in ItemVersion.objects.all():
         for attempt in range(chance.randrange(attempts + 1)):
             scores = [{"scorerId": key, "score": chance.choice(SCORES)} for key in ("exact", "tone")]
@@ -26,11 +36,15 @@ def random_experiment(dataset, chance, attempts=2):
     return experiment
 
 
-def test_the_database_ranks_items_as_comparisons_do():
+@pytest.mark.parametrize("scorer_type", ["tone", "toxicity"])
+def test_the_database_ranks_items_as_comparisons_do(scorer_type):
+    store_scorer("tone", scorer_type)
     chance = random.Random(7)
     dataset = make_dataset(*[f"Question {number}" for number in range(60)])
     before, after = (random_experiment(dataset, chance) for _ in range(2))
-    ranked = rank_items(load_figures(before), load_figures(after))
+    inverted = find_inverted_scorers(before, after)
+    assert inverted == ({"tone"} if scorer_type == "toxicity" else set())
+    ranked = rank_items(load_figures(before), load_figures(after), inverted)
     changes = {row["itemId"]: round(row["change"], 12) for row in ranked if round(row["change"], 12) < 0}
 
     keys = find_worse_results(before, after)
@@ -43,3 +57,23 @@ def test_the_database_ranks_items_as_comparisons_do():
     assert places == sorted(places)
     assert len(keys) == len({*keys}) == after.results.filter(item__in=changes).count()  # each attempt once
     assert find_worse_results(before, before) == []
+
+
+def test_more_of_what_is_bad_is_worse():
+    store_scorer("exact", "toxicity")
+    dataset = make_dataset(*map(str, range(12)))
+    before, after = ended(dataset, [0.25] * 12), ended(dataset, [0.75] * 11 + [0.0], number=2)
+    Experiment.objects.update(scorer_versions={"exact": 1})
+    before.refresh_from_db()
+    after.refresh_from_db()
+
+    statistics = compute_statistics(before, after)
+
+    entry = statistics["scorers"]["exact"]
+    assert (entry["better"], entry["worse"], entry["lowerIsBetter"]) == (1, 11, True)
+    assert entry["difference"] == pytest.approx(0.4375)
+    assert [row["change"] for row in statistics["items"]] == [-0.5] * 11 + [0.25]
+    assert len(find_worse_results(before, after)) == 11
+    (sentence,) = worse_scorers(after, before, margin=0.1)
+    assert sentence.startswith("'exact' may be worse by 0.5")
+    assert worse_scorers(before, after, margin=0.1) == []
