@@ -112,7 +112,7 @@ def format_live_period(duration: timedelta) -> str:
         if seconds >= length:
             count = seconds // length
             return f"{count}{unit if count > 1 else unit.removesuffix('s')}"
-    return f"{seconds} s"
+    return f"{seconds} s" if seconds else "under 1 s"
 
 
 def label_width(label: str) -> float:

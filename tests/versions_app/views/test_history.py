@@ -127,8 +127,8 @@ def test_without_pruned_versions_there_is_no_hint(publisher, story):
 def test_short_periods_have_links_with_their_durations(publisher, story):
     text = page(publisher, "list", story)
 
-    assert "Short: v1 for 0 s" in page_words(text)
-    assert f'<a href="/agents/{story.pk}/versions/1">v1</a> for 0 s' in text.content.decode()
+    assert "Short: v1 for under 1 s" in page_words(text)
+    assert f'<a href="/agents/{story.pk}/versions/1">v1</a> for under 1 s' in text.content.decode()
 
 
 def test_charts_have_text_alternatives(publisher, story):
