@@ -30,6 +30,17 @@ BROKEN_HEADINGS = """() => [...document.querySelectorAll("thead th")].filter(hea
     return word.getClientRects().length > 1
   })
 }).map(heading => heading.textContent)"""
+# The contrast of the edge of an input with the page.
+EDGE_CONTRAST = """input => {
+  const light = text => {
+    const parts = text.match(/[0-9.]+/g).slice(0, 3).map(part => part / 255)
+    const [red, green, blue] = parts.map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+  }
+  const both = [getComputedStyle(input).borderTopColor, getComputedStyle(document.documentElement).backgroundColor]
+  const [lower, higher] = both.map(light).sort((one, other) => one - other)
+  return (higher + 0.05) / (lower + 0.05)
+}"""
 # All lists are one template, and so are all forms. `make drill` checks each of them.
 STEP = 1 if DRILL else 3
 
@@ -141,6 +152,15 @@ def test_lists_are_not_cut_off(visit: Any, agent: str):
     for model in ("jobs_app/job", "access_app/apikey", "versions_app/agentversion"):
         results = visitor.goto(f"/admin/{model}/").locator("#changelist .results")
         assert results.evaluate("results => results.scrollWidth - results.clientWidth") <= 0, model
+
+
+def test_the_edges_of_inputs_are_visible_in_both_themes(visit: Any, agent: str):
+    page = visit("root").goto(f"/admin/agents_app/agent/{agent}/change/")
+
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for name in ("name", "description", "owner_id"):
+            assert page.locator(f"[name={name}]").evaluate(EDGE_CONTRAST) >= 3, (scheme, name)
 
 
 def test_the_steps_of_a_run_are_readable_on_a_phone(visit: Any, agent: str, api: Any):
