@@ -27,9 +27,7 @@ class StartForm(forms.Form):
     The value of a target is its type and its key: `agent:clerk`, `workflow:triage-ticket`, `scorer:exact`.
     """
 
-    target = forms.ChoiceField(
-        label="What to run", help_text="The items of a dataset for a scorer are answers that it scores."
-    )
+    target = forms.ChoiceField(label="What to run", help_text="A scorer scores the items themselves, as answers.")
     version = forms.CharField(
         max_length=40, required=False, help_text="A number, live or draft. Workflows have no versions."
     )

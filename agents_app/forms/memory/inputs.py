@@ -84,7 +84,7 @@ GROUPS = (
     MemoryGroup(
         "History",
         (
-            MemoryInput("options.lastMessages", "Last messages", default="10", help="false: no messages."),
+            MemoryInput("options.lastMessages", "Last messages", default="10", help="Enter false for none."),
             MemoryInput("options.messageHistory.maxTokens", "Max tokens of these messages", default="8000"),
         ),
     ),
@@ -108,7 +108,7 @@ GROUPS = (
                 f"{WORKING}.schema",
                 "JSON Schema",
                 "json",
-                help="Of an object. The agent sends only the members that change.",
+                help="Makes it an object, of which the agent sends only the members that change.",
             ),
         ),
         MemoryInput(WORKING, "Working memory", "switch"),
@@ -139,12 +139,30 @@ GROUPS = (
         "Observational memory",
         (
             MemoryInput(f"{OBSERVATIONS}.model", "Model", "model", help=MODEL_HELP),
-            MemoryInput(f"{OBSERVATIONS}.observation.messageTokens", "Tokens of messages", default="30000"),
-            MemoryInput(f"{OBSERVATIONS}.observation.bufferTokens", "Share observed in advance", default="0.2"),
             MemoryInput(
-                f"{OBSERVATIONS}.observation.bufferActivation", "Share observed at the threshold", default="0.8"
+                f"{OBSERVATIONS}.observation.messageTokens",
+                "Tokens of messages",
+                default="30000",
+                help="The limit, above which observations replace messages.",
             ),
-            MemoryInput(f"{OBSERVATIONS}.observation.blockAfter", "Blocks above", default="1.2"),
+            MemoryInput(
+                f"{OBSERVATIONS}.observation.bufferTokens",
+                "Observe in advance",
+                default="0.2",
+                help="Whenever this share of the limit is new.",
+            ),
+            MemoryInput(
+                f"{OBSERVATIONS}.observation.bufferActivation",
+                "Replace at the limit",
+                default="0.8",
+                help="This share of the messages.",
+            ),
+            MemoryInput(
+                f"{OBSERVATIONS}.observation.blockAfter",
+                "Wait for observations",
+                default="1.2",
+                help="Above this multiple of the limit.",
+            ),
             MemoryInput(f"{OBSERVATIONS}.observation.instruction", "Instruction of the observer", "area"),
             MemoryInput(f"{OBSERVATIONS}.reflection.observationTokens", "Tokens of observations", default="40000"),
             MemoryInput(f"{OBSERVATIONS}.reflection.instruction", "Instruction of the reflector", "area"),

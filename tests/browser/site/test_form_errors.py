@@ -125,4 +125,4 @@ def test_the_error_of_an_option_of_the_memory_stands_at_its_input(visit: Any, ag
     memory.get_by_label("Last messages", exact=True).fill("5")
     page.keyboard.press("Control+s")
     expect(page.locator(".toast")).to_contain_text("saved")
-    expect(memory.get_by_label("Last messages", exact=True)).to_have_accessible_description("false: no messages.")
+    expect(memory.get_by_label("Last messages", exact=True)).to_have_accessible_description("Enter false for none.")
