@@ -9,7 +9,7 @@ from access_app.role import Role
 from tests.factories import member
 from tests.history_pages import act, edit, page, version
 from tests.page_client import browser
-from versions_app.models import AgentVersion
+from versions_app.models import Activation, AgentVersion
 
 pytestmark = pytest.mark.django_db
 
@@ -125,6 +125,11 @@ def test_without_pruned_versions_there_is_no_hint(publisher, story):
 
 
 def test_short_periods_have_links_with_their_durations(publisher, story):
+    first, second, _ = story.activations.order_by("pk")
+    start = first.created_at - timedelta(days=10)
+    Activation.objects.filter(pk=first.pk).update(created_at=start)
+    Activation.objects.filter(pk=second.pk).update(created_at=start + timedelta(milliseconds=5))
+
     text = page(publisher, "list", story)
 
     assert "Short: v1 for under 1 s" in page_words(text)
