@@ -105,7 +105,7 @@ configurations = st.fixed_dictionaries(
         "request_context_schema": st.none() | schemas,
         "scorers": st.dictionaries(keys, scorers, max_size=3),
         "metadata": objects("tags"),
-        "durable": st.none() | st.booleans() | st.builds(lambda steps: {"maxSteps": steps}, st.integers(1, 10**25)),
+        "durable": st.none() | st.booleans() | st.builds(lambda steps: {"maxSteps": steps}, st.integers(1, 2**63 - 1)),
     },
 )
 
