@@ -155,10 +155,11 @@ def series_of(points: Sequence[PlotPoint]) -> list[PlotSeries]:
 def build_plot(key: str, name: str, values: list[PlotValue], bars: list[float]) -> ScorePlot:
     values = sorted(values, key=position_of)
     lowest, highest = axis_of(values, bars)
+    values = [value._replace(low=max(value.low, lowest), high=min(value.high, highest)) for value in values]
 
     def height_of(value: float) -> float:
-        """Return the position of a score. An interval ends where the axis does."""
-        share: float = (min(max(value, lowest), highest) - lowest) / (highest - lowest)
+        """Return the position of a score in pixels."""
+        share: float = (value - lowest) / (highest - lowest)
         return round(HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN), 1)
 
     step = (WIDTH - 2 * MARGIN) / len(values)
@@ -181,7 +182,7 @@ def build_plot(key: str, name: str, values: list[PlotValue], bars: list[float]) 
 def axis_of(values: Sequence[PlotValue], bars: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the axis: 0 and 1 if all means are there, else round numbers around the intervals.
 
-    The interval of a mean of few answers may be wider than the scores can be.
+    The interval of a mean of few answers may be wider than the scores can be. It then ends where the axis does.
     """
     means = [*bars, *(value.mean for value in values)]
     if min(means) >= 0 and max(means) <= 1:

@@ -133,3 +133,5 @@ def test_the_axis_of_a_plot_ends_at_round_numbers(values, ends):
     lines = [line.value for line in plot.lines]
     assert (lines[0], lines[-1]) == ends
     assert all(24 <= y <= 136 for point in plot.points for y in (point.y, point.y_low, point.y_high))
+    # The table beneath says the same.
+    assert all(ends[0] <= bound <= ends[1] for point in plot.points for bound in (point.value.low, point.value.high))
