@@ -14,7 +14,7 @@ from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSO
 from evals_app.scorers.expectations import expectation_issues
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.judges import JUDGE, score_range
-from evals_app.scorers.kinds.pipelines import DROPPABLE, PIPELINE_STEPS, SCORE_STEP
+from evals_app.scorers.kinds.pipelines import DROPPABLE, PIPELINE_STEPS, SCORE_STEP, pipeline_steps
 from evals_app.scorers.kinds.trajectory import TRAJECTORY_MODES
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import ScoreValue
@@ -189,6 +189,8 @@ def pipeline_issues(snapshot: JSONObject, config: JSONObject) -> list[Issue]:
         step, field = config[name], f"presetConfig.{name}"
         if step is None or ("function" in step) == ("prompt" in step):
             issues.append(Issue(field, "Name either a function or a prompt."))
+        elif "function" in step and step["function"] not in pipeline_steps:
+            issues.append(Issue(f"{field}.function", unknown_step_message(step["function"])))
         elif "prompt" in step and not snapshot.get("model"):
             issues.append(Issue("model", "A pipeline with a prompt needs a model."))
         elif step.get("outputSchema"):
@@ -198,3 +200,8 @@ def pipeline_issues(snapshot: JSONObject, config: JSONObject) -> list[Issue]:
         message = f"Unknown fields: {', '.join(unknown)}. Choose from {', '.join(DROPPABLE)}."
         issues.append(Issue("presetConfig.prepareRun.drop", message))
     return issues
+
+
+def unknown_step_message(key: str) -> str:
+    known = f"Registered are {', '.join(sorted(pipeline_steps))}" if pipeline_steps else "None is registered yet"
+    return f"No function is registered as '{key}'. {known}: see `pipeline_step` in docs/scorers.md."

@@ -88,6 +88,10 @@ class TestVersions:
                 {"type": "pipeline", "presetConfig": {"generateScore": {"function": []}}},
                 "presetConfig.generateScore.function",
             ),
+            (
+                {"type": "pipeline", "presetConfig": {"generateScore": {"function": "nowhere"}}},
+                "presetConfig.generateScore.function",
+            ),
             ({"type": "pipeline", "presetConfig": {"prepareRun": [1]}}, "presetConfig.prepareRun"),
             ({"presetConfig": {"check": ["equals"]}}, "presetConfig.check"),
             ({"presetConfig": {"check": "matches", "pattern": 12}}, "presetConfig.pattern"),
