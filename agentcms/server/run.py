@@ -4,6 +4,7 @@
 read from the environment.
 """
 
+import argparse
 import contextlib
 import fcntl
 import json
@@ -66,8 +67,9 @@ class ServerConfig:
 
 
 def main() -> int:
+    options = parse_arguments()
     os.umask(0o077)  # the data of Valkey is for this user only, as that of all processes
-    if "--stop-with-parent" in sys.argv[1:]:
+    if options.stop_with_parent:
         stop_with_parent(os.getppid())()
     try:
         return run(ServerConfig.from_environment())
@@ -76,6 +78,14 @@ def main() -> int:
     except OSError as error:
         print(f"Agent CMS cannot start: {error}.", file=sys.stderr)
     return 1
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m agentcms.server.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--stop-with-parent", action="store_true", help="stop when the process that started this ends")
+    return parser.parse_args()
 
 
 def run(config: ServerConfig) -> int:

@@ -98,6 +98,18 @@ def test_a_port_in_use_is_reported_in_one_sentence(running, tmp_path):
     assert "Traceback" not in second_start.stderr
 
 
+@pytest.mark.parametrize(("argument", "code", "output"), [("--help", 0, "usage: "), ("--prot", 2, "--prot")])
+def test_help_and_unknown_arguments_start_nothing(tmp_path, argument, code, output):
+    command = [sys.executable, "-m", "agentcms.server.run", argument]
+    environment = {**os.environ, "DATA_DIR": str(tmp_path / "var")}
+
+    result = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+
+    assert result.returncode == code
+    assert output in result.stdout + result.stderr
+    assert not (tmp_path / "var").exists()
+
+
 @pytest.mark.parametrize("part", ["agentcms.server.web", "agentcms.server.worker", "valkey-server"])
 def test_a_dead_child_process_is_restarted(running, part):
     before = {process.pid for process in running.processes_matching(part)}
