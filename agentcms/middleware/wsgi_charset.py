@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+UTF8 = re.compile('charset="?utf8"?', re.IGNORECASE)
 NOT_UTF8_MESSAGE = b"Send forms in UTF-8.\n"
 
 
@@ -26,7 +28,10 @@ def require_utf8(application: Application) -> Application:
         if "charset" not in header.lower():
             return application(environ, start_response)
         media_type, parameters = parse_header_parameters(header)
-        if str(parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8"):
+        charset = str(parameters.get("charset", "utf-8")).lower()
+        if charset == "utf8":  # Django accepts no form with this name of UTF-8
+            environ["CONTENT_TYPE"] = UTF8.sub("charset=utf-8", header)
+        elif charset != "utf-8":
             if media_type in FORM_TYPES:
                 start_response("415 Unsupported Media Type", [("Content-Type", "text/plain; charset=utf-8")])
                 return [NOT_UTF8_MESSAGE]

@@ -6,7 +6,9 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from django.middleware.csrf import get_token
 from django.shortcuts import render, resolve_url
 from django_htmx.http import trigger_client_event
@@ -59,10 +61,14 @@ def form_page(request: HttpRequest) -> str:
 
 
 def typed_texts(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return labels and texts of the submitted fields that people type, without secrets."""
+    """Return labels and texts of the submitted fields that people type, without secrets, or none of invalid data."""
+    try:
+        fields = posted_fields(request)
+    except (BadRequest, SuspiciousOperation, MultiPartParserError, UnreadablePostError):
+        return []
     return [
         (name.replace("_", " ").replace("-", " ").capitalize(), text)
-        for name, text in posted_fields(request)
+        for name, text in fields
         if text.strip() and (name in FIELDS_OF_A_WORD or len(text.split()) > 1)
         if not any(word in name.lower() for word in SECRET_WORDS)
     ]

@@ -35,6 +35,18 @@ def test_a_form_in_utf_8_is_accepted(http, kind):
         assert answer.status_code == 403  # it has no CSRF token
 
 
+def test_a_form_with_the_cookie_of_a_page_is_read_in_utf_8(http):
+    http.cookies.clear()
+    http.get("/sign-in")
+    for charset in ('"UTF8"', "utf8", "utf-8"):
+        kind = f"application/x-www-form-urlencoded; charset={charset}"
+        answer = http.post(
+            "/sign-in", content=FORMS["application/x-www-form-urlencoded"], headers={"Content-Type": kind}
+        )
+
+        assert answer.status_code == 403
+
+
 def test_a_url_is_utf_8_whatever_charset_the_body_has(http):
     for charset in ODD:
         for path, status in (("/sign-in?next=/%ff+2AA-", 200), ("/api/stored/agents?search=%C3%BC", 401)):
