@@ -15,7 +15,7 @@ from agentcms.process import heartbeats
 from agentcms.server import web
 
 def work():
-    heartbeats.start(0)
+    heartbeats.start_heartbeats(0)
     for _ in range(60):
         time.sleep(0.1)
         heartbeats.beat()

@@ -221,7 +221,7 @@ def staff(client):
 
 @pytest.mark.django_db
 def test_superusers_enter_allowed_settings_in_the_admin(staff):
-    staff.post(ADD, {**FIELDS, "allowed_settings": '["openaiUser", "extraBody.min_p"]'})
+    staff.post(ADD, {**FIELDS, "allowed_settings": "openaiUser\nextraBody.min_p\n"})
 
     assert ModelProvider.objects.get().allowed_settings == ["openaiUser", "extraBody.min_p"]
     assert table.get_table().find("house").allowed_settings == {"openai_user", "extra_body.min_p"}
@@ -231,13 +231,12 @@ def test_superusers_enter_allowed_settings_in_the_admin(staff):
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        ('["extraBody"]', "Name each member of extraBody that is allowed, such as extraBody.min_p."),
-        ('["extraBody.stream"]', "'extraBody.stream' cannot be allowed: the application sets it. Remove it."),
-        ('["extra_body.messages"]', "'extra_body.messages' cannot be allowed: the application sets it. Remove it."),
-        ('["openaiTransport"]', "'openaiTransport' cannot be allowed: the application sets it. Remove it."),
-        ('["extraHeaders"]', "'extraHeaders' is no setting of a provider."),
-        ('"openaiUser"', "Enter a list of texts"),
-        ("[7]", "Enter a list of texts"),
+        ("extraBody", "Name each member of extraBody that is allowed, such as extraBody.min_p."),
+        ("extraBody.stream", "'extraBody.stream' cannot be allowed: the application sets it. Remove it."),
+        ("extra_body.messages", "'extra_body.messages' cannot be allowed: the application sets it. Remove it."),
+        ("openaiTransport", "'openaiTransport' cannot be allowed: the application sets it. Remove it."),
+        ("extraHeaders", "'extraHeaders' is no setting of a provider."),
+        ('["openaiUser"]', "is no setting of a provider. Write names such as googleCachedContent"),
     ],
 )
 def test_the_admin_refuses_other_names(staff, names, sentence):
