@@ -67,7 +67,7 @@ class ServerConfig:
 
 
 def main() -> int:
-    options = parse_arguments()
+    options = parse_command_line()
     os.umask(0o077)  # the data of Valkey is for this user only, as that of all processes
     if options.stop_with_parent:
         stop_with_parent(os.getppid())()
@@ -80,7 +80,7 @@ def main() -> int:
     return 1
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_command_line() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "python -m agentcms.server.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
