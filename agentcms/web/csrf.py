@@ -18,11 +18,10 @@ from agentcms.errors import Forbidden
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
 
-FOREIGN_REASONS = (
-    "Origin checking failed",
-    "Referer checking failed",
-)  # how the reason for a form of another site begins
-SECRET_WORDS = ("password", "secret", "token", "key")
+# How the reason for a form of another site begins.
+FOREIGN_REASONS = ("Origin checking failed", "Referer checking failed")
+# Of fields whose values are stored encrypted and never displayed.
+SECRET_WORDS = ("password", "secret", "token", "key", "header", "environment")
 # Other fields with one word have choices, numbers and the state of the page.
 FIELDS_OF_A_WORD = {"id", "name", "title", "description", "instructions", "message", "reason", "text", "username"}
 TOO_OLD_MESSAGE = "This page was open for too long. Nothing was changed. Try again."

@@ -83,3 +83,11 @@ def test_an_old_sign_in_form_does_not_show_the_password(browser, db):
 
     assert "Open the page again to sign in." in page
     assert fields["password"] not in page
+
+
+@pytest.mark.parametrize("name", ["headers", "environment", "secret"])
+def test_an_old_form_does_not_show_values_that_are_never_displayed(browser, db, name):
+    page = browser.post(reverse("login"), {"description": "An old form.", name: "Authorization: Bearer a1b2c3"})
+
+    assert "An old form." in page.content.decode()
+    assert "a1b2c3" not in page.content.decode()
