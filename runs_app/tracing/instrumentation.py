@@ -37,13 +37,13 @@ class RunInstrumentation(Instrumentation):
 
     async def for_run(self, ctx: RunContext[Any]) -> Instrumentation:
         instrumentation = await super().for_run(ctx)
-        instrumentation.settings = current_settings()
+        instrumentation.settings = instrumentation_settings(with_content=tracer_provider.context_allows_content())
         return instrumentation
 
 
-def current_settings() -> InstrumentationSettings:
-    """Return the settings of the current tracer provider, for spans that may contain texts if the context says so."""
-    return _settings(tracer_provider.get_tracer_provider(), tracer_provider.context_allows_content())
+def instrumentation_settings(*, with_content: bool) -> InstrumentationSettings:
+    """Return the settings of the current tracer provider, for spans with or without texts."""
+    return _settings(tracer_provider.get_tracer_provider(), with_content)
 
 
 @cache

@@ -68,6 +68,7 @@ def owner_allows_content(owner_id: str) -> bool:
 def instrumentation() -> Iterator[AbstractCapability[Any]]:
     """Yield the capability that makes the spans of an agent's runs, or nothing while tracing is off."""
     if spans.is_tracing():
-        from runs_app.tracing.instrumentation import RunInstrumentation, current_settings
+        from runs_app.tracing.instrumentation import RunInstrumentation, instrumentation_settings
 
-        yield RunInstrumentation(settings=current_settings())
+        # Without texts until a run begins: the agent may be built in a run that may have them, and serve others.
+        yield RunInstrumentation(settings=instrumentation_settings(with_content=False))
