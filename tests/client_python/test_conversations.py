@@ -33,7 +33,7 @@ def test_the_client_stores_and_reads_conversations(cms):
     assert cms.send(CALLS.get_observational_memory(key))["record"] is None
     clone = cms.send(CALLS.clone_thread(key, newThreadId=f"{key}-2"))
     assert len(clone["clonedMessages"]) == 1
-    assert cms.send(CALLS.transfer_thread(f"{key}-2", "bob"))["resourceId"] == "bob"
+    assert cms.send(CALLS.transfer_thread(f"{key}-2", f"bob-{key}"))["resourceId"] == f"bob-{key}"
     cms.send(CALLS.delete_messages(f"m-{key}", threadId=key))
     assert cms.send(CALLS.list_messages(key))["messages"] == []
     assert cms.send(CALLS.delete_thread(key))["result"] == "Thread deleted"

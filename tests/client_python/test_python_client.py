@@ -18,7 +18,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=["waiting", "not waiting", "conversations", "experiments"])
 def test_the_examples_of_the_readme_work(served: Served, example: str):
-    # The examples list all agents. No other test creates agents for this owner.
+    # They list all agents of an owner, and all data of the person "bob". No other test creates such ones.
     exec(compile(example, "README.md", "exec"), {"address": served.base_url, "key": served.keys["python"]})
 
 
