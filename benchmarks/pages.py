@@ -29,6 +29,7 @@ CHROMIUM = which("chromium") or which("google-chrome")
 LINE = "Answer every guest in the order of arrival, {{name}}, and name the source of all that you know.\n"
 LONG_TEXT = LINE * (211_000 // len(LINE) + 1)
 PAGE_TARGET = 150  # ms of the server
+PAINT_TARGET = 500
 JOB_TARGET = 100
 LARGE_JOBS = 20  # each with the largest report
 FAULTY_RECORDS = 12_000  # of one import, whose report reaches its largest size
@@ -131,8 +132,8 @@ def measure_over_http(copy: Served, client: httpx.Client, times: int, job_id: st
     jobs = ("/exchange", f"/exchange/{job_id}", "/api/jobs", f"/api/jobs/{job_id}", f"/api/jobs/{job_id}/records")
     pages |= {path.replace(job_id, ":id"): (path, JOB_TARGET) for path in jobs}
     pages["editor, 1 kB of instructions"] = ("/agents/short", 60)
-    pages["comparison of 200 kB, one line changed"] = ("/agents/long/versions/compare?from=1&to=2", 500)
-    pages["comparison of 200 kB, every line changed"] = ("/agents/long/versions/compare?from=2&to=3", 2000)
+    pages["comparison of 200 kB, one line changed"] = ("/agents/long/versions/compare?from=1&to=2", PAGE_TARGET)
+    pages["comparison of 200 kB, every line changed"] = ("/agents/long/versions/compare?from=2&to=3", PAGE_TARGET)
 
     def measure(label: str, path: str, target: int) -> Figure:
         request_ms(client, path)  # warm-up
@@ -163,8 +164,8 @@ def measure_in_chromium(page: Page, base_url: str, times: int) -> list[Figure]:
     )
     return [
         Figure("typing a character into 200 kB: paint", 100, typing),
-        Figure("comparison of 200 kB, one line changed: first paint", 1000, one_line),
-        Figure("comparison of 200 kB, every line changed: first paint", 5000, every_line),
+        Figure("comparison of 200 kB, one line changed: first paint", PAINT_TARGET, one_line),
+        Figure("comparison of 200 kB, every line changed: first paint", PAINT_TARGET, every_line),
     ]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
@@ -15,7 +16,6 @@ from agents_app.configuration.schema import WIRE_NAMES
 # The comparison needs one bit of memory per pair of items. Above the limit, the changed middle counts as replaced.
 MAX_PAIRS = 200_000_000
 MAX_WORD_PAIRS = 20_000_000  # two lines of about 2000 words each
-MAX_MARKED_CHARACTERS = 400_000  # of replaced lines on both sides in which changed words are marked
 CONTEXT_LINES = 3  # unchanged lines shown around a change
 
 
@@ -60,11 +60,17 @@ class DiffLine:
     kind: str  # "same", "added" or "removed"
     before: int | None
     after: int | None
-    parts: Sequence[LinePart] = field(default_factory=list)
+    text: str
+    counterpart: str | None = None  # the line in whose place it stands, or that stands in its place
 
     @property
-    def text(self) -> str:
-        return "".join(part.text for part in self.parts)
+    def parts(self) -> list[LinePart]:
+        """The line with its changed words marked. They are compared here: a page shows only some lines of a text."""
+        if self.counterpart is None:
+            return [LinePart(self.text, False)]
+        if self.kind == "removed":
+            return _diff_words(self.text, self.counterpart)[0]
+        return _diff_words(self.counterpart, self.text)[1]
 
 
 class Fold(NamedTuple):
@@ -128,18 +134,14 @@ def diff_items(before: Sequence[str], after: Sequence[str]) -> list[ItemDiff]:
 
 
 def diff_lines(before: str, after: str) -> list[DiffLine]:
-    """Compare two texts line by line, and mark the changed words inside replaced lines."""
+    """Compare two texts line by line. Of replaced lines, those of equal position are counterparts."""
     old, new = before.split("\n") if before else [], after.split("\n") if after else []
     result: list[DiffLine] = []
-    characters_left = MAX_MARKED_CHARACTERS
     for tag, i1, i2, j1, j2 in _opcodes(old, new, MAX_PAIRS):
         if tag == "equal":
-            result += [
-                DiffLine("same", i1 + n + 1, j1 + n + 1, [LinePart(text, False)]) for n, text in enumerate(old[i1:i2])
-            ]
+            result += [DiffLine("same", i1 + n + 1, j1 + n + 1, text) for n, text in enumerate(old[i1:i2])]
         else:
-            characters_left -= sum(map(len, old[i1:i2])) + sum(map(len, new[j1:j2]))
-            result += _diff_replaced_lines(old[i1:i2], new[j1:j2], i1, j1, by_word=characters_left >= 0)
+            result += _diff_replaced_lines(old[i1:i2], new[j1:j2], i1, j1)
     return result
 
 
@@ -178,13 +180,12 @@ def replaced_blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, i
     return [block for tag, *block in _opcodes(old, new, MAX_PAIRS) if tag != "equal"]  # type: ignore[misc]
 
 
-def _diff_replaced_lines(old: Sequence[str], new: Sequence[str], i1: int, j1: int, by_word: bool) -> list[DiffLine]:
-    """Return the removed lines, then the added ones. Lines of equal position have their changed words marked."""
-    marked = [_diff_words(before, after) for before, after in zip(old, new, strict=False)] if by_word else []
-    removed = [parts[0] for parts in marked] + [[LinePart(text, False)] for text in old[len(marked) :]]
-    added = [parts[1] for parts in marked] + [[LinePart(text, False)] for text in new[len(marked) :]]
-    return [DiffLine("removed", i1 + n + 1, None, parts) for n, parts in enumerate(removed)] + [
-        DiffLine("added", None, j1 + n + 1, parts) for n, parts in enumerate(added)
+def _diff_replaced_lines(old: Sequence[str], new: Sequence[str], i1: int, j1: int) -> list[DiffLine]:
+    """Return the removed lines, then the added ones."""
+    removed = zip(count(i1 + 1), old, [*new, *[None] * len(old)], strict=False)
+    added = zip(count(j1 + 1), new, [*old, *[None] * len(new)], strict=False)
+    return [DiffLine("removed", number, None, text, other) for number, text, other in removed] + [
+        DiffLine("added", None, number, text, other) for number, text, other in added
     ]
 
 
@@ -241,7 +242,7 @@ def _changed_blocks(a: Sequence[str], b: Sequence[str], offset: int) -> Iterator
 
 def _common_prefix_length(old: Sequence[str], new: Sequence[str]) -> int:
     """Return the number of leading items that both have."""
-    for count, (before, after) in enumerate(zip(old, new, strict=False)):
+    for index, (before, after) in enumerate(zip(old, new, strict=False)):
         if before != after:
-            return count
+            return index
     return min(len(old), len(new))

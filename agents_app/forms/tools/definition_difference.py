@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agents_app.registry import Entry
 from versions_app.compare.diff import FieldDiff
-from versions_app.compare.sections import CompareOptions, RowBlock, build_text_blocks
+from versions_app.compare.text_rows import CompareOptions, RowBlock, build_text_blocks
 
 PART_LABELS = {"description": "Description", "schema": "Schema", "title": "Title", "annotations": "Annotations"}
 
@@ -23,12 +23,11 @@ class PartDifference(NamedTuple):
 
 def part_differences(entry: Entry) -> Iterator[PartDifference]:
     """Yield the parts in which the definition of a tool differs from the accepted one."""
-    options = CompareOptions(side_by_side=False, id_prefix=entry.key)
+    # Whole: who accepts a definition must see all of it, and this page opens no part.
+    options = CompareOptions(side_by_side=False, id_prefix=entry.key, is_whole=True)
     for part, before, after in entry.differences:
-        blocks, _ = build_text_blocks(
-            FieldDiff(part, definition_text(before), definition_text(after)), count(1), options
-        )
-        yield PartDifference(PART_LABELS.get(part, part), blocks)
+        diff = FieldDiff(part, definition_text(before), definition_text(after))
+        yield PartDifference(PART_LABELS.get(part, part), build_text_blocks(diff, count(1), options))
 
 
 def definition_text(value: object) -> str:

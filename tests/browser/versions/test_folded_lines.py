@@ -1,4 +1,4 @@
-"""Folded lines in a browser: conflict panel, review and admin."""
+"""Folded lines and parts of long texts in a browser: comparison, conflict panel, review and admin."""
 
 import re
 
@@ -81,3 +81,66 @@ def test_a_fold_of_a_confirmation_in_the_admin_opens_and_confirms_nothing(visit,
     page.get_by_label("Reason").press("Enter")
     expect(page.locator(".messagelist")).to_contain_text("is live")
     assert live_number(api, agent) == 5
+
+
+# --- Long texts, which are shown in parts
+
+
+def long_text(word):
+    return "\n".join(f"Rule {number} {word}" for number in range(700))
+
+
+def two_versions_of_700_lines(api, agent):
+    patch_agent(api, agent, instructions=long_text("old"))
+    patch_agent(api, agent, instructions=long_text("new"))
+    number = live_number(api, agent)
+    return f"/agents/{agent}/versions/compare?from={number - 1}&to={number}"
+
+
+def test_the_next_part_of_a_long_text_is_added_to_the_page(visit, agent, api):
+    visitor = visit()
+    page = visitor.goto(two_versions_of_700_lines(api, agent))
+    text = page.locator("#section-instructions")
+    expect(text.locator("tr.line-added")).to_have_count(300)
+
+    text.get_by_role("link", name="Show 300 more of 400 lines").press("Enter")
+
+    expect(text.locator("tr.line-added")).to_have_count(600)
+    assert page.evaluate("document.activeElement.id") == "fold-instructions-part-2"
+    page.keyboard.press("n")
+    expect(page.locator("[data-change-position]")).to_have_text("1 of 2")
+    text.get_by_role("link", name="Show 100 more lines").click()
+    expect(text.locator("tr.line-added")).to_have_count(700)
+    expect(text.locator(".line-folded")).to_have_count(0)
+    lines = text.locator("td.text.added-side").all_inner_texts()
+    assert lines == long_text("new").split("\n")
+    assert visitor.console == []
+
+
+def test_the_parts_of_a_long_text_are_pages_without_javascript(visit, agent, api):
+    page = visit(java_script_enabled=False).goto(two_versions_of_700_lines(api, agent))
+    text = page.locator("#section-instructions")
+
+    text.get_by_role("link", name="Show 300 more of 400 lines").click()
+
+    expect(page).to_have_url(re.compile("#fold-instructions-part-2$"))
+    expect(text.locator("td.text.added-side").first).to_have_text("Rule 300 new")
+    text.get_by_role("link", name="Show the 300 lines before").click()
+    expect(text.locator("td.text.added-side").first).to_have_text("Rule 0 new")
+
+
+def test_the_next_part_of_a_review_is_added_to_the_dialog(visit, agent, api):
+    patch_agent(api, agent, instructions=long_text("old"))
+    page = visit().goto(f"/agents/{agent}")
+    page.get_by_role("textbox", name="Instructions").press("Control+a")
+    page.keyboard.insert_text(long_text("new"))
+    page.get_by_role("button", name="Review changes").click()
+    dialog = page.locator("dialog[open]")
+    expect(dialog.locator("tr.line-removed")).to_have_count(150)
+    expect(dialog.locator("tr.line-added")).to_have_count(150)
+
+    dialog.get_by_role("button", name="Show 300 more of 1,100 lines").click()
+
+    expect(dialog.locator("tr.line-removed, tr.line-added")).to_have_count(600)
+    dialog.get_by_role("button", name="Show 300 more of 800 lines").click()
+    expect(dialog.locator("tr.line-added")).to_have_count(450)

@@ -270,17 +270,6 @@ def test_a_small_change_in_a_very_long_line_is_still_marked():
     assert [part.text for part in added.parts if part.marked] == ["changed"]
 
 
-def test_words_are_compared_up_to_a_total_length():
-    before = "\n".join(f"the {number} word" for number in range(100_000))
-    after = "\n".join(f"the {number} term" for number in range(100_000))
-
-    with count_calls() as counted:
-        diff = compare_diff.diff_lines(before, after)
-
-    assert both_texts(diff) == (before, after)
-    assert counted[0] < 100_000 * 20
-
-
 class CountingList(list):
     """A list that counts how often its items are read."""
 
