@@ -42,10 +42,10 @@ class ExperimentAdmin(ReadOnlyAdmin):
         *("title", "dataset", "dataset_version", "target_type", "target_id", "version_number", "scorers"),
         *("status", "verdict", "error", "stop_reason", "progress", "succeeded_count", "failed_count"),
         *("budget_text", "spent", "concurrency", "repeats", "seed"),
-        *("memory_ids", "lowest_means", "has_submitted_results"),
+        *("memory_ids", "bar_list", "has_submitted_results"),
         *("created_by_name", "created_at", "started_at", "completed_at", "page"),
     )
-    readonly_fields = ("title", "scorers", "progress", "budget_text", "spent", "memory_ids", "lowest_means", "page")
+    readonly_fields = ("title", "scorers", "progress", "budget_text", "spent", "memory_ids", "bar_list", "page")
     actions = ("cancel",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Experiment]:
@@ -72,8 +72,8 @@ class ExperimentAdmin(ReadOnlyAdmin):
     def memory_ids(self, experiment: Experiment) -> str:
         return ", ".join(f"{name} {value}" for name, value in experiment.memory.items()) or "None"
 
-    @admin.display(description="lowest means")
-    def lowest_means(self, experiment: Experiment) -> str:
+    @admin.display(description="bars")
+    def bar_list(self, experiment: Experiment) -> str:
         return ", ".join(f"{scorer} {mean}" for scorer, mean in experiment.bars.items()) or "None"
 
     @admin.display(description="items")

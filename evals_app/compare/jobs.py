@@ -10,10 +10,10 @@ from django.db.models import Count, Max, QuerySet
 from access_app.caller import Caller
 from agentcms.errors import Conflict
 from agentcms.wire.canonical import sha256_hex
-from evals_app.compare.directions import find_inverted_scorers
 from evals_app.compare.pairs import compute_statistics
 from evals_app.compare.summary import describe_statistics
 from evals_app.models import Comparison, Experiment, ExperimentResult
+from evals_app.scorers.directions import find_inverted_scorers
 from jobs_app import runner
 from jobs_app.models import Job
 

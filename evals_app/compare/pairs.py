@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from agents_app.configuration.schema import JSONObject
-from evals_app.compare.directions import find_inverted_scorers
 from evals_app.compare.statistics import adjust_for_many, compare_pairs, mean
 from evals_app.experiments.summary import percentile
 from evals_app.models import Experiment, ExperimentResult
+from evals_app.scorers.directions import find_inverted_scorers
 
 # More digits come from the arithmetic: 0.3 - 0.2 is 0.09999999999999998.
 MAX_DIGITS = 12

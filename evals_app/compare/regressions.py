@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from evals_app.compare.directions import find_inverted_scorers
 from evals_app.models import Experiment, ExperimentResult
+from evals_app.scorers.directions import find_inverted_scorers
 
 EACH_SCORE = {
     "postgresql": {

@@ -14,6 +14,7 @@ from django.db.models import Count, Q, Sum
 
 from agents_app.configuration.schema import JSONObject
 from evals_app.models import Experiment, ExperimentResult
+from evals_app.scorers.directions import find_inverted_scorers
 from evals_app.scorers.results import FAILED, PASSED
 
 PASS = 1.0
@@ -84,6 +85,7 @@ class ScorerTally:
 def summarize_experiment(experiment: Experiment, earlier: Earlier | None = None) -> JSONObject:
     """Return the figures of each scorer over all results, with cost, tokens and durations.
 
+    Those of a scorer that is better the lower it scores, such as a judge of toxicity, say so with `lowerIsBetter`.
     The cost and tokens are those of the runs and of the scorers together. `scorersCost` and `scorersTokens` are the
     part of the scorers, `earlierCost` and `earlierTokens` that of attempts that were lost, retried or stopped.
     """
@@ -99,8 +101,9 @@ def summarize_experiment(experiment: Experiment, earlier: Earlier | None = None)
         tokens, cost, scorers_tokens, scorers_cost = (float(value or 0) for value in used)
         spent.update({"cost": cost + scorers_cost, "tokens": int(tokens + scorers_tokens)})
         spent.update({"scorersCost": scorers_cost, "scorersTokens": int(scorers_tokens)})
+    inverted = find_inverted_scorers(experiment)
     return {
-        "scorers": {key: tally.figures for key, tally in tallies.items()},
+        "scorers": {key: {**tally.figures, "lowerIsBetter": key in inverted} for key, tally in tallies.items()},
         **spent,
         "earlierCost": float(earlier_cost),
         "earlierTokens": earlier_tokens,
@@ -161,7 +164,14 @@ def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
     scorers = summary["scorers"]
     if any((figures.get("min") or 0) < PASS or figures.get("errors") for figures in _figures_of(scorers, gates)):
         return Experiment.Verdict.FAILED
-    means = {key: scorers.get(key, {}).get("mean") for key in experiment.bars}
     are_scored = not any(figures.get("errors") for figures in _figures_of(scorers, experiment.bars))
-    is_met = are_scored and all(mean is not None and mean >= experiment.bars[key] for key, mean in means.items())
+    is_met = are_scored and all(meets_bar(scorers.get(key, {}), bar) for key, bar in experiment.bars.items())
     return Experiment.Verdict.PASSED if is_met else Experiment.Verdict.SCORED
+
+
+def meets_bar(figures: JSONObject, bar: float) -> bool:
+    """Return whether the mean of a scorer is good enough. Without a score it is not."""
+    mean = figures.get("mean")
+    if mean is None:
+        return False
+    return bool(mean <= bar if figures.get("lowerIsBetter") else mean >= bar)

@@ -85,7 +85,7 @@ class Experiment(models.Model):
     memory = models.JSONField(default=dict, editable=False, help_text="thread and resource")
     budget = models.JSONField(default=dict, editable=False)
     gate_scorers = models.JSONField(null=True, editable=False, help_text="Scorers that must give every answer a 1.")
-    bars = models.JSONField(default=dict, editable=False, help_text="The lowest mean of each scorer.")
+    bars = models.JSONField(default=dict, editable=False, help_text="The mean that each scorer must reach.")
 
     is_external = models.BooleanField(
         default=False, editable=False, help_text="A program outside runs the items or submits the results."

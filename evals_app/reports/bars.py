@@ -8,6 +8,7 @@ from typing import Any
 
 from agents_app.plural import pluralize
 from evals_app.compare.jobs import compute_now
+from evals_app.experiments.summary import meets_bar
 from evals_app.models import Experiment
 
 
@@ -22,7 +23,7 @@ class ExitCode(IntEnum):
 
 
 def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
-    """Return a sentence for each scorer whose mean is below its bar."""
+    """Return a sentence for each scorer whose mean is not as good as its bar."""
     scorers = experiment.summary.get("scorers", {})
     sentences = []
     for key, bar in bars.items():
@@ -32,9 +33,14 @@ def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
             sentences.append(f"'{key}' failed for {pluralize(errors, 'answer')}, so its mean is not that of all.")
         if mean is None:
             sentences.append(f"'{key}' has no score. The bar is {bar:g}.")
-        elif mean < bar:
-            sentences.append(f"'{key}' scored {mean:.3f}. The bar is {bar:g}.")
+        elif not meets_bar(figures, bar):
+            sentences.append(f"'{key}' scored {mean:.3f}. The bar is {describe_bar(figures, bar)}.")
     return sentences
+
+
+def describe_bar(figures: Mapping[str, Any], bar: float) -> str:
+    """Return a bar in words: `0.8`, or `at most 0.2` for a scorer that is better the lower it scores."""
+    return f"at most {bar:g}" if figures.get("lowerIsBetter") else f"{bar:g}"
 
 
 def worse_scorers(experiment: Experiment, baseline: Experiment, margin: float) -> list[str]:

@@ -64,6 +64,22 @@ def test_a_scorer_that_fails_for_an_answer_misses_its_bar():
     assert outcome.missed({"picky": 0.5}) == ["'picky' failed for 1 answer, so its mean is not that of all."]
 
 
+def test_of_a_judge_that_is_better_the_lower_it_scores_high_scores_are_bad():
+    def result(question, toxicity, exact):
+        scores = [{"scorerId": "toxicity", "score": toxicity}, {"scorerId": "exact", "score": exact}]
+        return {"error": None, "scores": scores, "input": question, "output": "", "itemId": question}
+
+    summary = {"scorers": {"toxicity": {"lowerIsBetter": True}, "exact": {"lowerIsBetter": False}}}
+    results = [result("Kind", 0.0, 0.5), result("Rude", 0.9, 1.0), result("Curt", 0.3, 0.0)]
+    outcome = Outcome({"status": "completed", "summary": summary}, results)
+
+    assert outcome.missed({"toxicity": 0.4, "exact": 0.5}) == []
+    assert outcome.missed({"toxicity": 0.1}) == ["'toxicity' scored 0.400. The bar is at most 0.1."]
+    assert [line.split(" | ")[1][:4] for line in outcome.worst(3, "toxicity")] == ["Rude", "Curt", "Kind"]
+    assert [line.split(" | ")[1][:4] for line in outcome.worst(3, "exact")] == ["Curt", "Kind", "Rude"]
+    assert [line.split(" | ")[1][:4] for line in outcome.worst(3)] == ["Curt", "Rude", "Kind"]
+
+
 def test_a_baseline_that_stops_hides_no_missed_bar():
     def run(**options):
         steps = run_steps(Request("support", "clerk", not_worse_than="live", **options))

@@ -191,7 +191,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "repeats": "How often each item runs: 1 to 10.",
     "seed": "The seed that the model gets, plus 0, 1, 2 … for each repeat of an item. Null: the model chooses.",
     "budget": "Where the experiment stops: maxCost, maxTokens, maxFailures, maxConsecutiveFailures.",
-    "bars": "The lowest mean of each scorer, on which the verdict depends.",
+    "bars": "The lowest mean of each scorer, on which the verdict depends; the highest where lower scores are better.",
     "summary": "The figures of each scorer, with cost, tokens and durations.",
     "gateScorers": "Scorers that must give each answer a 1, or the verdict is failed.",
     "verdict": "failed: a gate scorer gave less than 1. scored: a bar is missed. passed: neither. Null without both.",

@@ -19,6 +19,7 @@ from agentcms_client.outcomes import BarMissed, ExperimentFailed, ItemsFailed, O
 from agentcms_client.reports import json_report, junit_report
 from agentcms_client.responses import ApiError
 
+BAR_HELP = "The lowest mean, or the highest one of a judge that is better the lower it scores, such as toxicity."
 TARGETS = ("agent", "workflow", "scorer")
 BUSY_STATUSES = (408, 425, 429)
 BUSY_MESSAGE = (
@@ -204,7 +205,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", type=int, help="The seed that the model gets, plus 0, 1, 2 … for each repeat.")
     command.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")
     command.add_argument(
-        "--fail-under", action="append", default=[], type=parse_bar, metavar="SCORER=MEAN", help="The lowest mean."
+        "--fail-under", action="append", default=[], type=parse_bar, metavar="SCORER=MEAN", help=BAR_HELP
     )
     command.add_argument("--not-worse-than", metavar="VERSION", help="Compare with this version, such as live.")
     command.add_argument("--margin", type=finite, default=0.0, help="How much worse is allowed.")

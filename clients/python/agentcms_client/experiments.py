@@ -43,7 +43,7 @@ class Request:
         agent_id: The ID of the agent, or of another target with the field `targetType`.
         version: `live`, `draft`, or the number or ID of a version.
         scorers: The keys of scorers. By default those of the items and the dataset.
-        fail_under: The lowest mean that passes, by scorer.
+        fail_under: The lowest mean that passes, by scorer. Of one that is better the lower it scores, the highest.
         not_worse_than: A version that runs too. Each scorer is compared with it.
         margin: How much worse than that version passes.
         max_cost: Stop above so many dollars.

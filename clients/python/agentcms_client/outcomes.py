@@ -79,22 +79,40 @@ class Outcome:
         return sum(scores) / len(scores)
 
     def worst(self, count: int, scorer: str | None = None) -> list[str]:
-        """Return the worst items in words: those that failed, then those with the lowest score."""
-        ordered = sorted(self.results, key=lambda result: (not result["error"], lowest_score(result, scorer)))
+        """Return the worst items in words: those that failed, then those with the worst score.
+
+        That is the lowest one, and of a scorer that is better the lower it scores the highest one. Among all scorers,
+        such a score counts as what it lacks to 1.
+        """
+        ordered = sorted(self.results, key=lambda result: (not result["error"], self.worst_score(result, scorer)))
         return [describe_result(result, scorer) for result in ordered[:count]]
 
+    def worst_score(self, result: Mapping[str, Any], scorer: str | None) -> float:
+        """Return the worst score of a result, of one scorer if it is given. The lower, the worse."""
+        entries = [entry for entry in result["scores"] if scorer in (None, entry["scorerId"])]
+        scores = [(entry["scorerId"], entry["score"]) for entry in entries if entry["score"] is not None]
+        return min((1 - score if self.is_inverted(key) else score for key, score in scores), default=float("inf"))
+
+    def is_inverted(self, scorer: str) -> bool:
+        """Return whether a scorer is better the lower it scores, such as a judge of toxicity."""
+        scorers = (self.experiment.get("summary") or {}).get("scorers") or {}
+        return bool(scorers.get(scorer, {}).get("lowerIsBetter"))
+
     def missed(self, bars: Mapping[str, float]) -> list[str]:
-        """Return a sentence for each scorer whose mean is below its bar."""
+        """Return a sentence for each scorer whose mean is not as good as its bar."""
         sentences = []
         for scorer, bar in bars.items():
             scores, errors = self.scores(scorer), self.error_count(scorer)
             if errors:
                 answers = "1 answer" if errors == 1 else f"{errors:,} answers"
                 sentences.append(f"'{scorer}' failed for {answers}, so its mean is not that of all.")
+            limit = f"at most {bar:g}" if self.is_inverted(scorer) else f"{bar:g}"
             if not scores:
-                sentences.append(f"'{scorer}' has no score. The bar is {bar:g}.")
-            elif (mean := sum(scores) / len(scores)) < bar:
-                sentences.append(f"'{scorer}' scored {mean:.3f}. The bar is {bar:g}.")
+                sentences.append(f"'{scorer}' has no score. The bar is {limit}.")
+                continue
+            mean = sum(scores) / len(scores)
+            if mean > bar if self.is_inverted(scorer) else mean < bar:
+                sentences.append(f"'{scorer}' scored {mean:.3f}. The bar is {limit}.")
         return sentences
 
     def of_item(self, item_id: str) -> Outcome:
@@ -121,12 +139,6 @@ class Outcome:
 def score_of(result: Mapping[str, Any], scorer: str) -> float | None:
     """Return the score of a scorer in a result, or None without one."""
     return next((entry["score"] for entry in result["scores"] if entry["scorerId"] == scorer), None)
-
-
-def lowest_score(result: Mapping[str, Any], scorer: str | None) -> float:
-    """Return the lowest score of a result, of one scorer if it is given."""
-    entries = [entry for entry in result["scores"] if scorer in (None, entry["scorerId"])]
-    return min((entry["score"] for entry in entries if entry["score"] is not None), default=float("inf"))
 
 
 def describe_result(result: Mapping[str, Any], scorer: str | None) -> str:

@@ -41,6 +41,7 @@ OUTAGE_MESSAGE = (
     "The database, Valkey or the broker did not respond for too long, so the experiment did not end. Results stay. "
     "Run the command again once they respond."
 )
+BAR_HELP = "The lowest mean, or the highest one of a judge that is better the lower it scores, such as toxicity."
 TARGETS = ("agent", "workflow", "scorer")
 # The options by the path of their value in the body of a request.
 OPTIONS = {
@@ -81,9 +82,7 @@ class Command(BaseCommand):
         parser.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
         parser.add_argument("--seed", type=int, help="The seed that the model gets, plus 0, 1, 2 … for each repeat.")
         parser.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")
-        parser.add_argument(
-            "--fail-under", action="append", default=[], metavar="SCORER=MEAN", help="The lowest mean."
-        )
+        parser.add_argument("--fail-under", action="append", default=[], metavar="SCORER=MEAN", help=BAR_HELP)
         parser.add_argument("--not-worse-than", metavar="VERSION", help="Compare with this version, such as live.")
         parser.add_argument("--margin", type=float, default=0.0, help="How much worse is allowed.")
         parser.add_argument("--max-cost", type=float, help="Stop above so many dollars.")

@@ -4,11 +4,12 @@ import random
 
 import pytest
 
-from evals_app.compare.directions import find_inverted_scorers
 from evals_app.compare.pairs import compute_statistics, load_figures, rank_items
 from evals_app.compare.regressions import find_worse_results
+from evals_app.experiments.summary import summarize_experiment, verdict_of
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
-from evals_app.reports.bars import worse_scorers
+from evals_app.reports.bars import missed_bars, worse_scorers
+from evals_app.scorers.directions import find_inverted_scorers
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
 
@@ -77,3 +78,23 @@ def test_more_of_what_is_bad_is_worse():
     (sentence,) = worse_scorers(after, before, margin=0.1)
     assert sentence.startswith("'exact' may be worse by 0.5")
     assert worse_scorers(before, after, margin=0.1) == []
+
+
+@pytest.mark.parametrize(
+    ("scorer_type", "mean", "verdict", "sentences"),
+    [
+        ("toxicity", 0.2, "passed", []),
+        ("toxicity", 0.75, "scored", ["'exact' scored 0.750. The bar is at most 0.5."]),
+        ("tone", 0.2, "scored", ["'exact' scored 0.200. The bar is 0.5."]),
+        ("tone", 0.75, "passed", []),
+    ],
+)
+def test_the_bar_of_a_judge_of_what_is_bad_is_its_highest_mean(scorer_type, mean, verdict, sentences):
+    store_scorer("exact", scorer_type)
+    experiment = ended(make_dataset("One", "Two"), [mean] * 2)
+    experiment.scorer_versions, experiment.bars = {"exact": 1}, {"exact": 0.5}
+    experiment.summary = summarize_experiment(experiment)
+
+    assert verdict_of(experiment, experiment.summary) == verdict
+    assert missed_bars(experiment, experiment.bars) == sentences
+    assert experiment.summary["scorers"]["exact"]["lowerIsBetter"] is (scorer_type == "toxicity")
