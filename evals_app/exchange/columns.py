@@ -98,7 +98,8 @@ def row_to_body(cells: Mapping[str, str], columns: Mapping[str, str | None]) -> 
             try:
                 _set_value(body, field, _read_cell(cell, target))
             except InvalidJSON as error:
-                issues.append(Issue(field, str(error)))
+                # The line is that of the cell. The report has the line of the file too.
+                issues.append(Issue(field, str(error).replace("The JSON cannot", "The JSON of the cell cannot", 1)))
     if not has_input:
         issues.append(Issue("input", "The input is blank."))
     if issues:

@@ -75,7 +75,7 @@ def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, sup
     reasons = dict(result["faults"])
     assert (result["rows"], result["refused"], result["stored"]) == (9, 7, False)
     assert reasons[5] == "input: The input is blank."
-    assert "line 1, column 7" in reasons[6]
+    assert "The JSON of the cell cannot be read at line 1, column 7" in reasons[6]
     assert reasons[7] == "externalId: Line 2 has the same external ID."
     assert reasons[8] == "input: An item must not exceed 1 KB."
     assert "toolMocks[0].toolName" in reasons[9]
