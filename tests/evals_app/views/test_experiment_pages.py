@@ -116,6 +116,18 @@ def test_results_that_got_worse_come_first(client, editor):
     assert page.index("Third") < page.index("Second")
 
 
+def test_a_judge_that_is_better_the_lower_it_scores_is_marked(client, editor):
+    experiment = ended(make_dataset("One"), [0.5])
+    figures = summarize_experiment(experiment)["scorers"]["exact"]
+    for lower_is_better, count in ((False, 0), (True, 1)):
+        scorers = {"exact": {**figures, "lowerIsBetter": lower_is_better}}
+        Experiment.objects.update(summary={"scorers": scorers})
+
+        page = text(client.get(f"/experiments/{experiment.pk}"))
+
+        assert page.count("(lower is better)") == count
+
+
 def test_a_result_is_reviewed_with_tags_and_a_comment(client, editor):
     experiment = ended(make_dataset("First", "Second", owner_id="support"), [0.5, 0.5])
     first = experiment.results.get(item_version__input="First")
