@@ -228,6 +228,25 @@ def deleted_agent_schema() -> JSON:
     )
 
 
+AGENT_FIELDS: dict[str, str] = {
+    "Dependents.id": "The ID of an agent.",
+    "Dependents.total": "The number of agents that use this one.",
+    "RestoreOptions.id": "Another ID, needed if an agent has the old one.",
+    "Duplicate.id": "The ID of the copy.",
+    "Duplicate.name": "The name of the copy. The default is the name of the original.",
+    "Duplicate.versionId": "The version to copy. The default is the live version.",
+    "ModelChoice.name": "The name of the model. Other settings of the model may stand beside it.",
+    "ModelChoice.provider": "The key of a model provider, such as openai or demo.",
+    "CountSampling.type": "Score one in every count answers.",
+    "RatioSampling.type": "Score a share of the answers.",
+    "Agent.name": "The name that people see.",
+    "AgentCreate.name": "The name that people see.",
+    "AgentChange.name": "The name that people see.",
+    "AgentPage.agents": "The agents of the page.",
+    "Configuration.name": "The name that people see.",
+}
+
+
 AGENT_SECTION = ApiSection(
     AGENT_OPERATIONS,
     {"/deleted-agents": "Trash", "schema": "Descriptions of the API", "": "Agents"},
@@ -244,4 +263,5 @@ AGENT_SECTION = ApiSection(
     descriptions=AGENT_DESCRIPTIONS,
     own_parameters=AGENT_PARAMETERS,
     examples=AGENT_EXAMPLES,
+    fields=AGENT_FIELDS,
 )

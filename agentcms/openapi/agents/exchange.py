@@ -105,6 +105,17 @@ def record_schema() -> JSON:
     return schema
 
 
+EXCHANGE_FIELDS: dict[str, str] = {
+    "Job.done": "Records or agents that are done.",
+    "Job.total": "Records or agents in total, as soon as it is known.",
+    "Job.error": "Why the job failed.",
+    "ListedJob.done": "Records or agents that are done.",
+    "ListedJob.total": "Records or agents in total, as soon as it is known.",
+    "Record.id": "The ID of the agent on the line.",
+    "Record.reason": "Why the line was not imported.",
+}
+
+
 EXCHANGE_SECTION = ApiSection(
     EXCHANGE_OPERATIONS,
     {"": "Export and import"},
@@ -113,4 +124,5 @@ EXCHANGE_SECTION = ApiSection(
     descriptions=EXCHANGE_DESCRIPTIONS,
     page_sizes={"listJobs": 50},
     examples={"importAgents": LINES_EXAMPLE},
+    fields=EXCHANGE_FIELDS,
 )

@@ -197,6 +197,19 @@ def activation_schema() -> JSON:
     )
 
 
+VERSION_FIELDS: dict[str, str] = {
+    "Version.id": "The ID of the version.",
+    "Version.name": "A name that people gave the version.",
+    "VersionDescription.name": "A name for the version. Null removes it.",
+    "VersionDescription.changeMessage": "What changed, and why. Null removes it.",
+    "Version.source": "Where the change was made: page, api, admin, import, restore, task or code.",
+    "Activation.id": "The ID of the entry.",
+    "Activation.source": "Where the change was made: page, api, admin, import, restore, task or code.",
+    "Activation.reason": "Why, as the author wrote it.",
+    "Comparison.kind": "What happened at the path.",
+}
+
+
 VERSION_SECTION = ApiSection(
     VERSION_OPERATIONS,
     {"/versions": "Versions", "/activations": "Live history", "": "Agents"},
@@ -206,4 +219,5 @@ VERSION_SECTION = ApiSection(
     own_parameters=VERSION_PARAMETERS,
     page_size=20,
     examples=VERSION_EXAMPLES,
+    fields=VERSION_FIELDS,
 )

@@ -180,6 +180,29 @@ def suspended_run_schema() -> JSON:
     return run
 
 
+APPROVAL_FIELDS: dict[str, str] = {
+    "Approval.id": "The ID of the approval.",
+    "Approval.runId": "The run whose agent called the tool. Null if it is unknown.",
+    "Approval.state": "Whether the call waits, or what was decided.",
+    "Approval.kind": "Whether the call waits for an approval, or the tool has suspended itself and waits for data.",
+    "Approval.reason": "The reason of the decision.",
+    "Approval.via": "Where it was decided.",
+    "Approval.createdAt": "Since when it waits.",
+    "Approval.role": "The lowest role that may decide.",
+    "Approval.requestedBy": "Who started the run.",
+    "Approval.expiresAt": "When it is declined if nobody decides.",
+    "SuspendedRun.status": "Always suspended.",
+    "CallDecision.toolCallId": "The call. It may be left out if the run waits for one call only.",
+    "Resume.toolCallId": "The call. It may be left out if the run waits for one call only.",
+    "CallDecision.reason": "Why. The model reads the reason of a refusal.",
+    "ApprovalDecision.reason": "Why. The model reads the reason of a refusal.",
+    "ApprovalDecision.mark": "That of the approval that you read. If it has changed, nothing is decided.",
+    "CallDecision.mark": "That of the approval that you read. If it has changed, nothing is decided.",
+    "Resume.mark": "That of the approval that you read. If it has changed, nothing is decided.",
+    "ThreadDecision.resourceId": "The resource of the conversation.",
+}
+
+
 APPROVAL_SECTION = ApiSection(
     APPROVAL_OPERATIONS,
     {"/api/approvals": "Approvals", "": "Running agents"},
@@ -189,4 +212,5 @@ APPROVAL_SECTION = ApiSection(
     own_parameters=APPROVAL_PARAMETERS,
     page_sizes={"listApprovals": 50},
     examples=APPROVAL_EXAMPLES,
+    fields=APPROVAL_FIELDS,
 )

@@ -142,6 +142,31 @@ RUN_EXAMPLES: dict[str, JSON] = {
     "network": {"messages": "What is there to see?"},
 }
 
+RUN_FIELDS: dict[str, str] = {
+    "Runnable.id": "The ID.",
+    "Runnable.source": "Whether the agent is stored or defined in code.",
+    "Runnable.status": "Whether this is the published version or the draft.",
+    "Runnable.provider": "The key of the model provider.",
+    "Call.schema": "The JSON Schema of the answer, which is an object.",
+    "Call.memory": "The conversation that the run continues.",
+    "Call.messages": "A text, a message, or a list of both. The agent answers the last one.",
+    "Call.id": "The ID of the conversation.",
+    "Call.description": "When the model should call the tool.",
+    "Generated.id": "The ID of the response.",
+    "Generated.messages": "The messages of the answer.",
+    "Providers.id": "The key of the provider, as in model.provider.",
+    "Providers.reason": "Why the provider cannot be used.",
+    "Step.key": "The segment, the kind and the call or number of the step. It is unique in the run.",
+    "Step.kind": "What the step did.",
+    "Step.state": "Whether the step has finished.",
+    "Step.attempts": "How often it was started.",
+    "Step.result": "What the step returned, as the server stores it.",
+    "Events.id": "The number of the event.",
+    "Event.type": "The kind of event.",
+    "Run.error": "Why the run or the scorer failed.",
+    "Chunk.type": "The kind of the chunk, such as text-delta or tool-call.",
+}
+
 
 RUN_SECTION = ApiSection(
     RUN_OPERATIONS,
@@ -153,4 +178,5 @@ RUN_SECTION = ApiSection(
     own_parameters=RUN_PARAMETERS,
     page_sizes={"listRunnableAgents": 1000, "listRuns": 50, "listEvents": 1000},
     examples=RUN_EXAMPLES,
+    fields=RUN_FIELDS,
 )
