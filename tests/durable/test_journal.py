@@ -10,7 +10,7 @@ from agents_app.registry import Kind, processor, registry, tool
 from runs_app import cleanup
 from runs_app.engine import run_ends
 from runs_app.engine.engine import get_engine
-from runs_app.events import writer
+from runs_app.events import pending_writes, writer
 from runs_app.models import AgentRun, RunStep
 from tests.durable.agent_tools import note
 from tests.factories import AgentFactory, member
@@ -103,7 +103,7 @@ def test_an_event_is_written_with_the_step_or_the_end_that_it_reports(
 
 
 def test_a_tool_begins_after_the_answer_that_calls_it_is_written(planned, monkeypatch):
-    monkeypatch.setattr(writer, "COMMIT_INTERVAL", 600)
+    monkeypatch.setattr(pending_writes, "COMMIT_INTERVAL", 600)
 
     run = start([[["count", {"number": 1, "gate": "one"}]], "Done."])
     wait_until(lambda: (planned / "notes").exists() and notes(planned, "tool 1 begins"), 20, "the call of the tool")

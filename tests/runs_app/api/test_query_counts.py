@@ -10,7 +10,7 @@ from django.db import connection
 
 from runs_app.api import agents
 from runs_app.engine.engine import find_engine
-from runs_app.events import writer
+from runs_app.events import pending_writes, writer
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, start_run, wait_for_end, wait_for_engine
@@ -92,7 +92,7 @@ def test_generate_reads_the_run_and_its_events_once(caller, queries):
 
 
 def test_an_answer_is_written_together_with_the_end(caller, queries, monkeypatch):
-    monkeypatch.setattr(writer, "COMMIT_INTERVAL", 600)
+    monkeypatch.setattr(pending_writes, "COMMIT_INTERVAL", 600)
 
     _, engine = queries(lambda: generate(caller))
 
@@ -103,8 +103,8 @@ def test_an_answer_that_is_there_before_its_request_waits_is_written_together_wi
     caller, queries, monkeypatch
 ):
     """On a busy machine, the run is faster than the request that started it."""
-    monkeypatch.setattr(writer, "COMMIT_INTERVAL", 600)
-    monkeypatch.setattr(writer, "URGENT_DELAY", 0)
+    monkeypatch.setattr(pending_writes, "COMMIT_INTERVAL", 600)
+    monkeypatch.setattr(pending_writes, "URGENT_DELAY", 0)
     answer = agents.answer_response
 
     def answer_later(run_id, agent_id):

@@ -12,7 +12,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from agents_app.registry import Entry, Kind, registry
 from runs_app.engine.engine import get_engine
 from runs_app.engine.thread_pools import run_blocking
-from runs_app.events import writer
+from runs_app.events import pending_writes, writer
 from runs_app.events.pending_runs import PendingRun, take_snapshot
 from tests.factories import AgentFactory, member
 from tests.runs import chunks, start_run, wait_for_end, wait_for_text
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("idle_engine")
 @pytest.fixture(autouse=True)
 def no_gathered_commits(monkeypatch):
     """Let other chunks than the first of a text and the last of a run wait for an hour."""
-    monkeypatch.setattr(writer, "COMMIT_INTERVAL", 3600)
+    monkeypatch.setattr(pending_writes, "COMMIT_INTERVAL", 3600)
 
 
 @pytest.fixture
