@@ -32,7 +32,8 @@ from runs_app.api.lookups import (
 )
 from runs_app.approvals.auto_resume import resume_by_message
 from runs_app.engine import reaper
-from runs_app.engine.start.run import idempotency_id, start_run
+from runs_app.engine.start.idempotency import idempotency_id
+from runs_app.engine.start.run import start_run
 from runs_app.events import streams
 from runs_app.events.decided_calls import chunks_after_decision, suspension_number
 from runs_app.events.network import NetworkConverter

@@ -1,0 +1,59 @@
+"""Support for the `Idempotency-Key` of a call: a repeated call returns the run of the first one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid5
+
+from django.db import IntegrityError
+from django.db.models import Q
+
+from agentcms.errors import KEY_REUSED_MESSAGE, Unprocessable
+from agentcms.wire.canonical import canonical, sha256_hex
+from runs_app.engine.start.creation import create_run
+from runs_app.engine.start.input import RunInput
+from runs_app.engine.start.memory import ThreadActive, ThreadName
+from runs_app.models import AgentRun
+from runs_app.requests.facts import FACTS
+from runs_app.resolution import ResolvedAgent
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+IDEMPOTENCY_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # existing rows have IDs of it
+WHOLE_USER = (None, "")  # realm and resource of an API key without limits
+DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
+
+
+def start_idempotently(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, key: str, **columns: Any
+) -> AgentRun:
+    """Return the run of an idempotency key. The first call creates it, and so does each call without a key."""
+    if not key:
+        return create_run(agent, user, run_input, thread, **columns)
+    key_id = idempotency_id(user, key)
+    # The live version may change between two attempts, so only a version that the caller named counts.
+    version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
+    # The variants that were chosen are part of the mark, the facts behind them are not.
+    marked = {name: value for name, value in run_input.items() if name != FACTS}
+    digest = sha256_hex(canonical([agent.id, agent.target, version, marked, [thread.key, thread.resource]]))
+    # It is the ID of a run of the previous release.
+    runs = AgentRun.objects.filter(Q(idempotency_id=key_id) | Q(pk=key_id))
+    if (run := runs.first()) is None:
+        try:
+            return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, idempotency_id=key_id, **columns)
+        except (IntegrityError, ThreadActive):  # a concurrent request with the same key was first
+            if (run := runs.first()) is None:
+                raise
+    if run.input.get(DIGEST_KEY) != digest:
+        raise Unprocessable(KEY_REUSED_MESSAGE, "key_reused")
+    return run
+
+
+def idempotency_id(user: User | None, key: str) -> UUID:
+    """Return a UUID that stands for an idempotency key of a user, or of whom an API key of the user serves."""
+    api_key = getattr(user, "api_key", None)
+    served = (api_key.realm_owner, api_key.resource) if api_key is not None else WHOLE_USER
+    # Two end users of a service may choose the same key. One must not get the run of the other.
+    scope = "" if served == WHOLE_USER else f" {canonical([*served])}"
+    return uuid5(IDEMPOTENCY_NAMESPACE, f"{user.pk if user else ''}{scope} {key}")
