@@ -12,10 +12,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from agentcms.plural import pluralize
 from agents_app.editing import bulk
 from agents_app.forms.actions import build_removal_form
 from agents_app.models import Agent
-from agents_app.plural import pluralize
 from agents_app.views.access import visible_agents
 
 # By name: the verb of the results page.
@@ -80,4 +80,4 @@ def render_results(request: HttpRequest, name: str, results: list[bulk.BulkResul
         "done": len(results) - failed,
         "undo_ids": [result.agent_id for result in results if result.done and name == "archive"],
     }
-    return render(request, "agents/selected.html", context)
+    return render(request, "agents/bulk_results.html", context)

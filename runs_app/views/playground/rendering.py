@@ -69,7 +69,7 @@ def render_playground(
     context |= column_context(request, agent, columns)
     context["fact_fields"] = fact_inputs(request, agent, columns, params)
     if is_htmx(request):
-        response = render(request, "runs/_try_results.html", context, status=status)
+        response = render(request, "runs/_playground_results.html", context, status=status)
         response.headers["HX-Replace-Url"] = page_url(agent, params)
     else:
         context = {**header_context(request, agent, AgentTab.PLAYGROUND), **context}
