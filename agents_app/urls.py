@@ -2,9 +2,9 @@
 
 from django.urls import path
 
-from agents_app.views import actions, bulk, fields, trash
+from agents_app.views import actions, bulk, trash
 from agents_app.views import list as list_views
-from agents_app.views.editor import pages
+from agents_app.views.editor import fragments, pages
 from agents_app.views.palette import palette
 from agents_app.views.used_by import used_by
 
@@ -17,16 +17,16 @@ urlpatterns = [
     path("go-to", palette, name="palette"),
     path("selected-agents", bulk.run_action, name="selected"),
     path("new-agent", pages.create, name="create"),
-    path("new-agent/fields", fields.new_agent_fields, name="new_fields"),
-    path("new-agent/token-limit", fields.token_limit, name="token_limit"),
-    path("new-agent/options/<str:field>", fields.new_agent_options, name="new_options"),
+    path("new-agent/fields", fragments.new_agent_fields, name="new_fields"),
+    path("new-agent/token-limit", fragments.token_limit, name="token_limit"),
+    path("new-agent/options/<str:field>", fragments.new_agent_options, name="new_options"),
     path("deleted-agents", trash.deleted_agents, name="trash"),
     path("deleted-agents/<uuid:deleted_id>/restore", trash.restore, name="restore_deleted"),
     path("deleted-agents/<uuid:deleted_id>/delete", trash.purge, name="purge"),
     path(AGENT, pages.edit, name="edit"),
     path(f"{AGENT}/used-by", used_by, name="used_by"),
-    path(f"{AGENT}/fields", fields.agent_fields, name="fields"),
-    path(f"{AGENT}/options/<str:field>", fields.agent_options, name="options"),
+    path(f"{AGENT}/fields", fragments.agent_fields, name="fields"),
+    path(f"{AGENT}/options/<str:field>", fragments.agent_options, name="options"),
     path(f"{AGENT}/archive", actions.archive, name="archive"),
     path(f"{AGENT}/unarchive", actions.unarchive, name="unarchive"),
     path(f"{AGENT}/delete", actions.delete, name="delete"),

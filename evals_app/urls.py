@@ -4,15 +4,15 @@ from django.urls import path
 
 from evals_app.views import (
     compare,
+    dataset_settings,
     datasets,
     experiments,
+    from_runs,
     gates,
     imports,
     items,
     quality,
-    runs,
     scorers,
-    settings,
     start,
 )
 
@@ -28,12 +28,12 @@ urlpatterns = [
     path(f"{DATASET}/import", imports.upload, name="upload"),
     path(f"{DATASET}/imports/<uuid:job_id>", imports.import_page, name="import"),
     path(f"{DATASET}/imports/<uuid:job_id>/progress", imports.progress, name="import_progress"),
-    path(f"{DATASET}/settings", settings.edit_settings, name="settings"),
-    path(f"{DATASET}/archive", settings.archive, name="archive"),
-    path(f"{DATASET}/unarchive", settings.unarchive, name="unarchive"),
-    path(f"{DATASET}/delete", settings.delete_dataset, name="delete"),
-    path(f"{DATASET}/versions", settings.version_list, name="versions"),
-    path(f"{DATASET}/versions/<int:number>", settings.version_changes, name="version"),
+    path(f"{DATASET}/settings", dataset_settings.edit_settings, name="settings"),
+    path(f"{DATASET}/archive", dataset_settings.archive, name="archive"),
+    path(f"{DATASET}/unarchive", dataset_settings.unarchive, name="unarchive"),
+    path(f"{DATASET}/delete", dataset_settings.delete_dataset, name="delete"),
+    path(f"{DATASET}/versions", dataset_settings.version_list, name="versions"),
+    path(f"{DATASET}/versions/<int:number>", dataset_settings.version_changes, name="version"),
     path(f"{DATASET}/items/add", items.add_item, name="add_item"),
     path(f"{ITEM}/edit", items.edit_item, name="edit_item"),
     path(f"{ITEM}/row", items.show_item, name="show_item"),
@@ -67,6 +67,6 @@ urlpatterns = [
     path(
         "scorers/<str:scorer_id>/versions/<int:number>/restore", scorers.restore_scorer_version, name="restore_scorer"
     ),
-    path("runs/add-to-dataset", runs.add_selected, name="add_runs"),
-    path("runs/<uuid:run_id>/add-to-dataset", runs.add_to_dataset, name="add_run"),
+    path("runs/add-to-dataset", from_runs.add_selected, name="add_runs"),
+    path("runs/<uuid:run_id>/add-to-dataset", from_runs.add_to_dataset, name="add_run"),
 ]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory_app.views import live, message_form, participants, permissions, threads, working
+from memory_app.views import acp_permissions, live, message_form, participants, threads, working
 
 app_name = "threads"
 
@@ -22,7 +22,7 @@ urlpatterns = [
     ),
     path(
         "threads/<str:key>/permissions/<int:permission_id>/revoke",
-        permissions.revoke_permission,
+        acp_permissions.revoke_permission,
         name="revoke-permission",
     ),
     path("threads/<str:key>/delete", threads.delete, name="delete"),

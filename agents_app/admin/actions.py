@@ -20,6 +20,7 @@ from access_app.admin_access import confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.plural import pluralize
 from agents_app.admin.removal import AgentRemovalAdmin
 from agents_app.configuration.sub_agents import CircularReference, describe_dependents
 from agents_app.editing import bulk
@@ -29,7 +30,6 @@ from agents_app.editing.change_context import change
 from agents_app.forms.actions import ArchiveForm, DiscardDraftForm, DuplicateForm, SnapshotForm
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
-from agents_app.plural import pluralize
 from agents_app.views.access import owner_choices
 from versions_app.exchange.export_job import start_agent_export
 from versions_app.models import AgentVersion

@@ -16,11 +16,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from access_app.admin_access import confirmation_page
+from agentcms.plural import pluralize
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing import bulk
 from agents_app.forms.actions import DeleteForm, build_removal_form
 from agents_app.models import Agent, AgentIndex
-from agents_app.plural import pluralize
 
 DONE_VERBS = {"delete": "Deleted", "archive": "Archived", "unarchive": "Unarchived"}
 

@@ -9,13 +9,13 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from access_app.caller import Caller
+from agentcms.plural import pluralize
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.bulk import Selection, copy_id
 from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
-from agents_app.plural import pluralize
 
 OWNER_CHANGE_MESSAGE = "Agents of other teams use this agent and will lose it. Select this to change the team anyway."
 

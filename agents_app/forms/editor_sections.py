@@ -11,6 +11,7 @@ from django.forms import BoundField
 from django.urls import reverse
 
 from access_app.caller import Caller
+from agentcms.plural import pluralize
 from agents_app.configuration.references import find_missing_references
 from agents_app.configuration.variables import Variable, variables_of
 from agents_app.forms.field_values import (
@@ -35,7 +36,6 @@ from agents_app.forms.tools.knowledge import BaseRow, base_rows, compose_knowled
 from agents_app.forms.tools.mcp import ServerRows, compose_selection, server_rows
 from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent
-from agents_app.plural import pluralize
 from agents_app.registry import Entry, Kind, registry
 from runs_app.providers.model_settings import known_setting_names
 from runs_app.requests.options import known_option_names

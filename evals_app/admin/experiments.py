@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from access_app.admin_access import ReadOnlyAdmin
 from access_app.permissions import has_role
 from access_app.role import Role
-from agents_app.plural import pluralize
+from agentcms.plural import pluralize
 from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.summary import count_results
 from evals_app.models import Experiment

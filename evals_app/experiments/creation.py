@@ -18,7 +18,7 @@ from agentcms.ids import uuid7
 from agents_app.configuration.schema import ConfigError, Issue, JSONObject
 from evals_app.experiments import targets
 from evals_app.experiments.direct.targets import find_callee, version_state_of
-from evals_app.experiments.jobs import enqueue_walk
+from evals_app.experiments.jobs import enqueue_experiment
 from evals_app.experiments.memory import shares_thread
 from evals_app.experiments.scoring import live_scorer_versions, missing_scorers
 from evals_app.models import Dataset, Experiment, ItemVersion
@@ -48,7 +48,7 @@ def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Ex
             experiment = save_experiment(dataset, options, user)
             if not experiment.is_external:
                 reject_many_experiments(user)
-                enqueue_walk(experiment)
+                enqueue_experiment(experiment)
     except IntegrityError:
         if (same := _find_same(dataset, options)) is None:  # the dataset was deleted meanwhile
             raise

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agentcms.errors import ApiError
-from agents_app.plural import pluralize
+from agentcms.plural import pluralize
 from evals_app.experiments.memory import delete_threads_of_experiment, shares_thread
 from evals_app.experiments.results import store_stopped
 from evals_app.experiments.spending import Spent
@@ -16,7 +16,7 @@ from evals_app.experiments.summary import count_results, earlier_spending, summa
 from evals_app.models import Experiment, ExperimentResult
 
 CANCELLED_MESSAGE = "Cancelled."
-WALK = "run_experiment"  # the kind of the jobs that walk through an experiment
+EXPERIMENT_JOB = "run_experiment"  # the kind of the jobs that work on experiments
 NOTHING_SPENT = Spent()
 END_COLUMNS = (
     *("status", "verdict", "error", "stop_reason", "summary", "succeeded_count", "failed_count"),

@@ -17,9 +17,9 @@ from redis.exceptions import RedisError
 
 from agentcms.errors import ApiError, Unavailable
 from evals_app.experiments import targets
-from evals_app.experiments.ending import WALK
+from evals_app.experiments.ending import EXPERIMENT_JOB
+from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.running.scoring_loop import ScoringLoop
-from evals_app.experiments.running.walk import Walk
 from evals_app.experiments.stopping import end_early, stop_runs
 from evals_app.models import Experiment
 from jobs_app import runner
@@ -37,13 +37,13 @@ experiment_slots = JobSlots(lambda: settings.EXPERIMENTS_PER_WORKER)
 OUTAGES = (RedisError, BrokerError, ConnectionError, TimeoutError)  # of Valkey and the broker
 
 
-def enqueue_walk(experiment: Experiment) -> Job:
+def enqueue_experiment(experiment: Experiment) -> Job:
     """Enqueue the job of an experiment."""
-    return runner.enqueue(WALK, {"experiment": str(experiment.pk)}, requested_by=experiment.created_by)
+    return runner.enqueue(EXPERIMENT_JOB, {"experiment": str(experiment.pk)}, requested_by=experiment.created_by)
 
 
-@runner.job_handler(WALK, "Experiment")
-def walk_job(job: Job) -> Any:
+@runner.job_handler(EXPERIMENT_JOB, "Experiment")
+def run_experiment_job(job: Job) -> Any:
     """Run an experiment for a minute. If it has not ended then, another job continues it."""
     experiment = (
         Experiment.objects.select_related("dataset", "created_by").filter(pk=job.parameters["experiment"]).first()
@@ -51,29 +51,29 @@ def walk_job(job: Job) -> Any:
     if experiment is None or experiment.is_finished:
         return {"done": 0}
     if experiment.cancel_requested_at is not None:  # it ends at once
-        return walk_slice(job, experiment)
-    return experiment_slots.run(job, partial(walk_slice, experiment=experiment))
+        return work_on_slice(job, experiment)
+    return experiment_slots.run(job, partial(work_on_slice, experiment=experiment))
 
 
-def walk_slice(job: Job, experiment: Experiment) -> dict[str, int]:
+def work_on_slice(job: Job, experiment: Experiment) -> dict[str, int]:
     """Run an experiment for a minute, and enqueue its next job unless it has ended."""
     if job.attempts == 1:
-        walk_or_fail(experiment, job)
+        work_or_fail(experiment, job)
     if not experiment.is_finished and not was_deleted(experiment):
         # A job has a limited number of attempts. After each death of a worker, the experiment gets a new job.
-        enqueue_walk(experiment)
+        enqueue_experiment(experiment)
     return {"done": experiment.done_count}
 
 
-def walk_or_fail(experiment: Experiment, job: Job) -> None:
+def work_or_fail(experiment: Experiment, job: Job) -> None:
     """Run an experiment for a minute. One that is deleted meanwhile just stops.
 
     Raise Unavailable if a service does not respond, so that the job is tried again. Any other error fails the
     experiment.
     """
-    walk = Walk(experiment, job)
+    item_loop = ItemLoop(experiment, job)
     try:
-        walk.work(SLICE)
+        item_loop.work(SLICE)
     except LeaseLost:
         raise
     except Exception as error:
@@ -82,13 +82,13 @@ def walk_or_fail(experiment: Experiment, job: Job) -> None:
             stop_runs(experiment)
         elif is_outage(error):
             raise error if runner.is_transient(error) else Unavailable from error
-        elif reason := missing_target_reason(walk):  # it was deleted while an item started
-            end_early(experiment, Experiment.Status.FAILED, reason, walk.scoring)
+        elif reason := missing_target_reason(item_loop):  # it was deleted while an item started
+            end_early(experiment, Experiment.Status.FAILED, reason, item_loop.scoring)
         else:
-            fail_after_error(experiment, error, walk.scoring)
+            fail_after_error(experiment, error, item_loop.scoring)
             raise
     finally:
-        walk.close()
+        item_loop.close()
 
 
 def is_outage(error: Exception) -> bool:
@@ -100,10 +100,10 @@ def was_deleted(experiment: Experiment) -> bool:
     return not Experiment.objects.filter(pk=experiment.pk).exists()
 
 
-def missing_target_reason(walk: Walk) -> str:
+def missing_target_reason(item_loop: ItemLoop) -> str:
     """Return why the target of an experiment cannot run any more, or a blank text if it can."""
     try:
-        targets.resolve_target(walk.experiment, walk.user)
+        targets.resolve_target(item_loop.experiment, item_loop.user)
     except (ApiError, PermissionDenied) as error:
         return str(error)
     return ""

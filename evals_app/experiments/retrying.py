@@ -12,7 +12,7 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import Conflict
 from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason
-from evals_app.experiments.jobs import enqueue_walk
+from evals_app.experiments.jobs import enqueue_experiment
 from evals_app.experiments.memory import delete_threads_of_result
 from evals_app.experiments.spending import Spent, add_earlier_spending, spent_by_results, total
 from evals_app.experiments.summary import find_unscored
@@ -46,7 +46,7 @@ def retry_failed(experiment: Experiment, user: Caller) -> int:
         count_so_far(row)
         if reason := stop_reason(row):
             raise Conflict(f"{reason} Start another experiment with a larger budget.", "budget_spent")
-        enqueue_walk(row)
+        enqueue_experiment(row)
     return row.total_items - row.done_count
 
 
@@ -62,7 +62,7 @@ def delete_failed(row: Experiment) -> None:
 
 
 def reopen_unscored(row: Experiment) -> None:
-    """Let the walk score those answers again whose scorers failed, with all their scorers.
+    """Let the job score those answers again whose scorers failed, with all their scorers.
 
     A target that is no agent has no run whose answer could be scored: its item counts as failed.
     """

@@ -7,7 +7,7 @@ import time
 
 from django.utils import timezone
 
-from evals_app.experiments.ending import CANCELLED_MESSAGE, WALK, finish, mark_cancelled
+from evals_app.experiments.ending import CANCELLED_MESSAGE, EXPERIMENT_JOB, finish, mark_cancelled
 from evals_app.experiments.results import store_stopped
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.models import Experiment, ExperimentResult
@@ -30,7 +30,7 @@ def request_cancel(experiment: Experiment) -> None:
     """
     if not mark_cancelled(experiment):
         return
-    jobs = Job.objects.unfinished().filter(kind=WALK, parameters__experiment=str(experiment.pk))
+    jobs = Job.objects.unfinished().filter(kind=EXPERIMENT_JOB, parameters__experiment=str(experiment.pk))
     if (job := jobs.only("pk", "state").first()) is None:
         end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
         return

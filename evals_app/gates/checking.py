@@ -9,8 +9,8 @@ from datetime import timedelta
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from agentcms.plural import pluralize
 from agents_app.models import Agent
-from agents_app.plural import pluralize
 from evals_app.experiments.scoring import scorer_title
 from evals_app.experiments.targets import live_version_ids
 from evals_app.models import Experiment, ReleaseGate

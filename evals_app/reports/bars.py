@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from agents_app.plural import pluralize
+from agentcms.plural import pluralize
 from evals_app.compare.jobs import compute_now
 from evals_app.experiments.summary import meets_bar
 from evals_app.models import Experiment

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from django.conf import settings
 
-from agents_app.plural import pluralize
+from agentcms.plural import pluralize
 from evals_app.scorers.results import ScorerError
 
 Result = TypeVar("Result")

@@ -26,7 +26,7 @@ from evals_app.experiments.summary import count_scorer_errors
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
-from evals_app.views.figures import duration_text
+from evals_app.views.formats import duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 from evals_app.views.result_filters import page_of_results
 

@@ -20,7 +20,7 @@ from jobs_app.slots import JobSlots
 from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.preparation import prepare_document
-from knowledge_app.indexing.fill import DocumentFill, Fence, Superseded, document_fence, is_document_indexed
+from knowledge_app.indexing.document_chunks import DocumentFill, Fence, Superseded, document_fence, is_document_indexed
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, REINDEX_BASE
 from knowledge_app.indexing.rebuild import begin_rebuild, copy_sent_chunks, finish_rebuild
 from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex

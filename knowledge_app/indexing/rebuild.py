@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 
 from agentcms.vectors import find_embedder
 from jobs_app.models import Job
+from knowledge_app.indexing.document_chunks import Superseded, source_hash
 from knowledge_app.indexing.embedding import BATCH_SIZE, embed_chunks
-from knowledge_app.indexing.fill import Superseded, source_hash
 from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeBase, KnowledgeIndex
 
 

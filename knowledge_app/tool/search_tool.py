@@ -16,8 +16,8 @@ from agents_app.registry import Entry
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.search.passages import passages_for_model
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K, search_base
-from knowledge_app.tool.facts import facts_of
 from knowledge_app.tool.fixed_filter import parse_fixed_filter
+from knowledge_app.tool.session_facts import facts_of
 from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
 from memory_app.models import Message, Thread
 from memory_app.recall.options import RecallSettings, recall_of_agent
-from memory_app.recall.remembered import RecallScope, excerpt_of_part, message_author
+from memory_app.recall.recalled_messages import RecallScope, excerpt_of_part, message_author
 from memory_app.recall.search import embed_question, recall_messages
 from memory_app.views.links import thread_url
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from access_app.admin_access import ReadOnlyAdmin, StaffAccessMixin, confirmation_page
-from agents_app.plural import pluralize
+from agentcms.plural import pluralize
 from runs_app.engine import run_ends
 from runs_app.engine.reaper import recover
 from runs_app.models import AgentRun, RunStep

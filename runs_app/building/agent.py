@@ -37,9 +37,9 @@ from runs_app.building.step_policy import StepPolicy
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
-from runs_app.engine.journaled import Journaled
+from runs_app.engine.journal_capability import Journaled
 from runs_app.memory.capabilities import memory_capabilities
-from runs_app.memory.registered import registered_memory
+from runs_app.memory.registered_memories import registered_memory
 from runs_app.providers.model_settings import parse_settings
 from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_model_provider
 from runs_app.providers.table import DEMO_DIALECT

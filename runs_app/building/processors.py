@@ -36,7 +36,7 @@ from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.exceptions import RunError
-from runs_app.thread_signals.delivered import SignalPayload, delivered_payload, delivered_text
+from runs_app.thread_signals.signal_messages import SignalPayload, delivered_payload, delivered_text
 from runs_app.thread_signals.woken_input import save_in_input
 
 log = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ from runs_app.approvals.deferred_requests import NOT_EXECUTED_MESSAGE, unexecute
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
 from runs_app.memory.open_runs import take_over_for_run
-from runs_app.thread_signals.delivered import delivered_payload
+from runs_app.thread_signals.signal_messages import delivered_payload
 
 # Some providers require that a conversation begins with a message of the user.
 OBSERVED_PROMPT = "(The notes above are about what was said before.)"

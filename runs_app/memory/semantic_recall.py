@@ -25,7 +25,7 @@ from memory_app.history.message_data import ASSISTANT, USER
 from memory_app.recall.options import RecallSettings
 from memory_app.recall.parts import cut_parts
 from memory_app.recall.recall_signal import messages_recalled
-from memory_app.recall.remembered import RecallScope, recall_for_run, reload_messages
+from memory_app.recall.recalled_messages import RecallScope, recall_for_run, reload_messages
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.memory.last_messages import has_user_prompt, role_and_text

@@ -18,7 +18,7 @@ from memory_app.history.signals import take_signals
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
 from runs_app.requests.options import max_steps
-from runs_app.thread_signals.delivered import SignalPayload, delivered_text, signal_message
+from runs_app.thread_signals.signal_messages import SignalPayload, delivered_text, signal_message
 
 
 @dataclass

@@ -29,7 +29,7 @@ from runs_app.building.instructions import to_text
 from runs_app.display.answer import RunView, add_waits, build_run_views, input_messages, total_cost
 from runs_app.display.formats import model_name
 from runs_app.display.memory_of_run import build_memory
-from runs_app.display.remembered import recalled_messages
+from runs_app.display.recalled_messages import recalled_messages
 from runs_app.forms.score import PERSON_SCORER, ScoreForm
 from runs_app.models import AgentRun, Score
 from runs_app.requests.facts import VARIANTS

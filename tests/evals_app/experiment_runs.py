@@ -4,7 +4,7 @@ from typing import Any
 
 from evals_app.datasets.changes import add_items
 from evals_app.experiments.creation import create_experiment
-from evals_app.experiments.jobs import WALK
+from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.options import parse_experiment
 from evals_app.models import Dataset, Experiment
 from jobs_app import runner
@@ -27,7 +27,7 @@ def new_experiment(dataset: Dataset, user: Any, agent: Any = None, **body: Any) 
 
 def work() -> None:
     """Run the waiting jobs of experiments, with those that they queue."""
-    while (job := Job.objects.filter(kind=WALK, state=Job.State.QUEUED).first()) is not None:
+    while (job := Job.objects.filter(kind=EXPERIMENT_JOB, state=Job.State.QUEUED).first()) is not None:
         done = runner.run_claimed(str(job.pk))
         assert done is not None
         assert done.state == Job.State.DONE, done.error

@@ -1,4 +1,4 @@
-"""Calls of workflows and scorers with the items of an experiment, in threads of the process that walks through it.
+"""Calls of workflows and scorers with the items of an experiment, in threads of the process that works on it.
 
 The rows know what was called. A call whose process died is made again, and a process that was given up stores nothing:
 the number of retries of the row has changed.

@@ -8,9 +8,9 @@ from typing import Any
 
 from rapidfuzz import fuzz
 
+from agentcms.plural import pluralize
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.patterns import compile_pattern
-from agents_app.plural import pluralize
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 
 # Characters of one text times those of the other: a comparison takes 0.1 s, in which nothing else runs.

@@ -10,7 +10,7 @@ from typing import Any
 
 from evals_app.scorers.kinds.checks import Config
 from evals_app.scorers.kinds.evaluators import evaluator_context
-from evals_app.scorers.kinds.sections import build_judge_model, escape_sections
+from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sections
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 from runs_app.engine.thread_pools import run_db
@@ -73,7 +73,7 @@ async def score_by_judge(config: Config, answer: Answer) -> ScoreResult:
 
 async def score_by_schema(config: Config, answer: Answer) -> ScoreResult:
     """Score an answer by a judge whose answer follows the schema of its record, with a number `score`."""
-    from evals_app.scorers.kinds.prompts import ask_judge
+    from evals_app.scorers.kinds.structured_answers import ask_judge
 
     data = {"Input": judged_input(answer, needs_of(config)), "Output": answer.output}
     if answer.ground_truth is not None:

@@ -72,7 +72,7 @@ async def run_step(config: dict[str, Any], name: str, answer: Answer, results: d
             raise ScorerError(f"No pipeline step is registered as '{step['function']}'.")
         value = function(answer, dict(results))
         return (await value if inspect.isawaitable(value) else value), None
-    from evals_app.scorers.kinds.prompts import ask_judge
+    from evals_app.scorers.kinds.structured_answers import ask_judge
 
     data = {"Input": answer.input, "Output": answer.output, "ExpectedOutput": answer.ground_truth, "Results": results}
     given = {key: value for key, value in data.items() if value not in (None, {}, "")}

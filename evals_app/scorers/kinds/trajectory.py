@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
 from evals_app.scorers.expectations import ARGUMENT_NAMES, RESULT_NAMES
-from evals_app.scorers.kinds.limits import limit_faults, limits_of
+from evals_app.scorers.kinds.trajectory_limits import limit_faults, limits_of
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
 
 TRAJECTORY_MODES = ("strict", "relaxed", "unordered", "subset", "superset")

@@ -23,7 +23,7 @@ from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
 from runs_app.requests.options import Options, merge_options, model_settings
 from runs_app.resolution import ResolvedAgent
-from runs_app.thread_signals.delivered import delivered_keys
+from runs_app.thread_signals.signal_messages import delivered_keys
 from runs_app.thread_signals.woken_input import SIGNALS, messages_of_woken
 from runs_app.tool_mocks.capability import experiment_tools
 

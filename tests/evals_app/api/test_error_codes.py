@@ -4,7 +4,7 @@ import pytest
 
 from agents_app.models import Agent
 from evals_app.api import experiments
-from evals_app.experiments.jobs import WALK
+from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.models import Experiment
 from jobs_app.models import Job
 from runs_app.events.streams import StreamSlot
@@ -96,7 +96,7 @@ def test_a_repeated_start_answers_with_the_same_experiment(caller):
     first, again = (caller.post(EXPERIMENTS, body) for _ in range(2))
 
     assert (first.status_code, again.status_code, first.body["id"], again.body["id"]) == (201, 201, *[body["id"]] * 2)
-    assert (Experiment.objects.count(), Job.objects.filter(kind=WALK).count()) == (1, 1)
+    assert (Experiment.objects.count(), Job.objects.filter(kind=EXPERIMENT_JOB).count()) == (1, 1)
     for path, other in ((EXPERIMENTS, {"start": False}), ("/api/datasets/other/experiments", {})):
         assert_error(caller.post(path, {**body, **other}), 409, "already_exists")
 
@@ -169,7 +169,7 @@ def test_too_many_experiments_of_a_user(settings):
     assert started == [201, 201]
     assert_error(refused, 429, "too_many_experiments")
     assert int(refused.headers["Retry-After"]) > 0
-    assert Experiment.objects.count() == Job.objects.filter(kind=WALK).count() == 2
+    assert Experiment.objects.count() == Job.objects.filter(kind=EXPERIMENT_JOB).count() == 2
     assert caller.post(EXPERIMENTS, {"start": False}).status_code == 201  # a program outside drives it
     assert other.post(EXPERIMENTS, body).status_code == 201
     Experiment.objects.update(status="completed")

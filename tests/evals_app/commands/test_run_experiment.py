@@ -18,7 +18,7 @@ from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import add_items
 from evals_app.experiments.running import foreground
-from evals_app.experiments.running.walk import Walk
+from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Dataset, Experiment
 from runs_app.models import AgentRun
 from runs_app.providers import table
@@ -257,14 +257,14 @@ def test_an_interruption_cancels_the_experiment(agent, number, heeded_interrupti
 def test_an_interrupted_query_does_not_prevent_the_cancellation(agent, monkeypatch):
     add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
 
-    def be_interrupted(walk, seconds):
+    def be_interrupted(item_loop, seconds):
         query = connection.cursor()
         query.execute("SELECT id FROM evals_app_datasetitem")
         assert query.fetchone()
         run_in_thread(lambda: Dataset.objects.update(description="Written by another process"))
         raise KeyboardInterrupt  # whose traceback keeps the query open
 
-    monkeypatch.setattr(Walk, "work", be_interrupted)
+    monkeypatch.setattr(ItemLoop, "work", be_interrupted)
 
     code, text = run()
 
@@ -287,10 +287,10 @@ def test_an_unexpected_error_is_not_a_missed_bar(agent, settings):
 
 
 def test_an_outage_that_does_not_end_is_not_a_missed_bar(agent, monkeypatch):
-    def fail(walk, **options):
+    def fail(item_loop, **options):
         raise OperationalError("gone")
 
-    monkeypatch.setattr(Walk, "collect", fail)
+    monkeypatch.setattr(ItemLoop, "collect", fail)
     monkeypatch.setattr(foreground, "MAX_OUTAGE", -1.0)
 
     code, text = run()

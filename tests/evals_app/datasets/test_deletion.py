@@ -6,7 +6,7 @@ from django.db.models import ProtectedError
 from agentcms.errors import ApiError
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.experiments.ending import finish
-from evals_app.experiments.running.walk import Walk
+from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Experiment, ReleaseGate
 from runs_app.models import AgentRun
 from tests.evals_app.experiment_runs import make_dataset, new_experiment
@@ -19,9 +19,9 @@ def test_a_deletion_that_a_gate_prevents_stops_no_run():
     agent = AgentFactory(model={"provider": "demo", "name": "echo", "delay": 0.02}, instructions="")
     dataset = make_dataset("word " * 100)
     ReleaseGate.objects.create(agent=agent, dataset=dataset, scorer="exact", minimum=0.5)
-    walk = Walk(new_experiment(dataset, member("editor"), agent), None)
-    walk.begin()
-    walk.start(0)
+    item_loop = ItemLoop(new_experiment(dataset, member("editor"), agent), None)
+    item_loop.begin()
+    item_loop.start(0)
     run = AgentRun.objects.get()
 
     with pytest.raises(ProtectedError):

@@ -8,10 +8,10 @@ from evals_app.experiments import external
 from evals_app.experiments.creation import save_experiment
 from evals_app.experiments.ending import count_so_far, finish, mark_cancelled
 from evals_app.experiments.external import finalize, run_item, submit_result
-from evals_app.experiments.jobs import WALK
+from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.retrying import retry_failed
-from evals_app.experiments.running.walk import Walk
+from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.stopping import end_early, request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
@@ -32,11 +32,11 @@ def slow():
 
 
 def begin(experiment):
-    """Return the walk through an experiment after its first step, with the first items running."""
-    walk = Walk(experiment, None)
-    walk.begin()
-    walk.step()
-    return walk
+    """Return the loop of an experiment after its first step, with the first items running."""
+    item_loop = ItemLoop(experiment, None)
+    item_loop.begin()
+    item_loop.step()
+    return item_loop
 
 
 def wait_for_stopped_runs():
@@ -78,7 +78,7 @@ def test_an_end_that_another_process_has_stored_stays(editor, agent):
     assert Experiment.objects.get().status == "cancelled"
 
 
-def test_a_walk_does_not_end_an_experiment_with_an_open_item(editor, slow):
+def test_a_loop_does_not_end_an_experiment_with_an_open_item(editor, slow):
     experiment = new_experiment(make_dataset(LONG), editor, slow)
     begin(experiment)
 
@@ -101,14 +101,14 @@ def test_counting_late_leaves_the_figures_of_an_ended_experiment(editor, agent):
 
 def test_nothing_starts_after_the_mark_of_a_cancellation(editor, slow):
     experiment = new_experiment(make_dataset(*[LONG] * 3), editor, slow, maxConcurrency=1)
-    walk = begin(experiment)
-    walk.experiment.concurrency = 3
+    item_loop = begin(experiment)
+    item_loop.experiment.concurrency = 3
 
     mark_cancelled(Experiment.objects.get())
 
-    assert (walk.start(1), experiment.results.count()) == (0, 1)
+    assert (item_loop.start(1), experiment.results.count()) == (0, 1)
     request_cancel(experiment)
-    walk.work(20)
+    item_loop.work(20)
 
 
 def test_an_experiment_of_a_command_that_was_killed_is_cancelled_at_once(editor, slow):
@@ -141,20 +141,20 @@ def test_a_job_ends_a_cancelled_experiment_itself(editor, slow):
 @pytest.mark.parametrize("delete", [delete_experiment, lambda row: delete_with_experiments(row.dataset)])
 def test_the_job_of_a_deleted_experiment_ends_without_an_error(editor, slow, delete, monkeypatch):
     experiment = new_experiment(make_dataset(*[LONG] * 4), editor, slow, maxConcurrency=2)
-    step = Walk.step
+    step = ItemLoop.step
 
-    def step_and_delete(walk, **options):
-        happened = step(walk, **options)
-        if walk.experiment.results.count() == 2:
+    def step_and_delete(item_loop, **options):
+        happened = step(item_loop, **options)
+        if item_loop.experiment.results.count() == 2:
             delete(Experiment.objects.get())
         return happened
 
-    monkeypatch.setattr(Walk, "step", step_and_delete)
-    job = runner.run_claimed(str(Job.objects.get(kind=WALK).pk))
+    monkeypatch.setattr(ItemLoop, "step", step_and_delete)
+    job = runner.run_claimed(str(Job.objects.get(kind=EXPERIMENT_JOB).pk))
 
     assert (job.state, job.error) == (Job.State.DONE, "")
     assert not Experiment.objects.exists()
-    assert not Job.objects.filter(kind=WALK, state=Job.State.QUEUED).exists()
+    assert not Job.objects.filter(kind=EXPERIMENT_JOB, state=Job.State.QUEUED).exists()
     wait_for_stopped_runs()
     assert {*AgentRun.objects.values_list("status", flat=True)} == {"cancelled"}
     assert experiment.results.count() == 0
@@ -162,12 +162,12 @@ def test_the_job_of_a_deleted_experiment_ends_without_an_error(editor, slow, del
 
 def test_nothing_starts_in_a_deleted_experiment(editor, slow):
     experiment = new_experiment(make_dataset(*[LONG] * 3), editor, slow, maxConcurrency=1)
-    walk = begin(experiment)
-    walk.experiment.concurrency = 3
+    item_loop = begin(experiment)
+    item_loop.experiment.concurrency = 3
 
     delete_experiment(Experiment.objects.get())
 
-    assert (walk.start(1), AgentRun.objects.count()) == (0, 1)
+    assert (item_loop.start(1), AgentRun.objects.count()) == (0, 1)
     wait_for_stopped_runs()
 
 
@@ -243,9 +243,9 @@ def test_a_late_result_leaves_the_figures_of_a_finalized_experiment(editor, agen
 
 def test_an_early_end_counts_an_item_that_started_at_the_same_moment(editor, slow, monkeypatch):
     experiment = new_experiment(make_dataset(LONG), editor, slow)
-    walk = Walk(experiment, None)
-    walk.begin()
-    monkeypatch.setitem(end_early.__globals__, "store_ended_results", lambda row, scoring: walk.start(0))
+    item_loop = ItemLoop(experiment, None)
+    item_loop.begin()
+    monkeypatch.setitem(end_early.__globals__, "store_ended_results", lambda row, scoring: item_loop.start(0))
 
     end_early(Experiment.objects.get(), Status.FAILED, "No")
 

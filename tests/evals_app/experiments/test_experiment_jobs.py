@@ -13,9 +13,9 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.compare.pairs import compute_statistics
 from evals_app.datasets.changes import add_items
 from evals_app.experiments import jobs
-from evals_app.experiments.jobs import WALK
+from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.results import store_result
-from evals_app.experiments.running.walk import Walk, free_slots
+from evals_app.experiments.running.item_loop import ItemLoop, free_slots
 from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
@@ -213,7 +213,7 @@ def test_a_draft_is_run_as_it_was_when_the_experiment_was_created(editor, agent)
 def test_a_cancelled_experiment_stops_its_runs_and_starts_no_more(editor):
     dataset = make_dataset(*[LONG] * 4)
     experiment = new_experiment(dataset, editor, AgentFactory(model=SLOW), maxConcurrency=2)
-    running = Walk(experiment, None)
+    running = ItemLoop(experiment, None)
     running.begin()
     running.step()
     wait_until(lambda: AgentRun.objects.filter(status="running").count() == 2, 20)
@@ -248,7 +248,7 @@ def test_a_budget_stops_an_experiment(editor, agent, budget, reason):
 
 def test_an_item_whose_process_died_runs_again(editor, agent):
     experiment = new_experiment(make_dataset("One"), editor, agent)
-    running = Walk(experiment, None)
+    running = ItemLoop(experiment, None)
     running.begin()
     running.start(0)
     (result,) = results(experiment)
@@ -262,23 +262,23 @@ def test_an_item_whose_process_died_runs_again(editor, agent):
     assert again.run_id != result.run_id
 
 
-def test_of_two_walks_one_starts_a_lost_item_again(editor, agent):
-    """A walk that lost its lease goes on until it notices."""
-    walks = [Walk(new_experiment(make_dataset("One"), editor, agent), None)]
-    walks.append(Walk(Experiment.objects.get(), None))
-    for walk in walks:
-        walk.begin()
-    walks[0].start(0)
+def test_of_two_loops_one_starts_a_lost_item_again(editor, agent):
+    """A loop that lost its lease goes on until it notices."""
+    loops = [ItemLoop(new_experiment(make_dataset("One"), editor, agent), None)]
+    loops.append(ItemLoop(Experiment.objects.get(), None))
+    for item_loop in loops:
+        item_loop.begin()
+    loops[0].start(0)
     wait_until(lambda: AgentRun.objects.get().is_finished, 20)
     AgentRun.objects.update(status="failed", error=LOST_MESSAGE)
-    seen = [walk.open_results().get() for walk in walks]
+    seen = [item_loop.open_results().get() for item_loop in loops]
 
-    assert [walk.start_again(result) for walk, result in zip(walks, seen, strict=True)] == [True, False]
+    assert [item_loop.start_again(result) for item_loop, result in zip(loops, seen, strict=True)] == [True, False]
     late = seen[1]
-    late.retry_count = 0  # as the second walk has read it
+    late.retry_count = 0  # as the second loop has read it
     assert store_result(late) is False
 
-    walks[0].work(20)
+    loops[0].work(20)
     assert AgentRun.objects.count() == 2
     result = ExperimentResult.objects.get()
     assert (result.retry_count, result.error, result.output) == (1, None, SAID.format("One"))
@@ -286,7 +286,7 @@ def test_of_two_walks_one_starts_a_lost_item_again(editor, agent):
 
 def test_another_worker_continues_with_a_job_of_its_own(editor, agent):
     experiment = new_experiment(make_dataset("One", "Two"), editor, agent)
-    first = Job.objects.get(kind=WALK)
+    first = Job.objects.get(kind=EXPERIMENT_JOB)
     Job.objects.filter(pk=first.pk).update(
         state=Job.State.RUNNING, attempts=1, lease_until=timezone.now() - timedelta(seconds=1)
     )
@@ -296,22 +296,22 @@ def test_another_worker_continues_with_a_job_of_its_own(editor, agent):
 
     experiment.refresh_from_db()
     assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
-    assert Job.objects.filter(kind=WALK).count() == 2
+    assert Job.objects.filter(kind=EXPERIMENT_JOB).count() == 2
 
 
 def test_a_job_works_for_a_limited_time(editor, agent, monkeypatch):
     monkeypatch.setattr(jobs, "SLICE", 0.0)
     new_experiment(make_dataset("One"), editor, agent)
 
-    runner.run_claimed(str(Job.objects.get(kind=WALK).pk))
+    runner.run_claimed(str(Job.objects.get(kind=EXPERIMENT_JOB).pk))
 
-    assert sorted(Job.objects.filter(kind=WALK).values_list("state", flat=True)) == ["done", "queued"]
+    assert sorted(Job.objects.filter(kind=EXPERIMENT_JOB).values_list("state", flat=True)) == ["done", "queued"]
 
 
 def test_runs_of_experiments_have_their_own_limit(editor, settings):
     settings.RUNS_PER_USER, settings.EXPERIMENT_RUNS = 1, 3
     experiment = new_experiment(make_dataset(*[LONG] * 5), editor, AgentFactory(model=SLOW), maxConcurrency=20)
-    running = Walk(experiment, None)
+    running = ItemLoop(experiment, None)
     running.begin()
 
     assert (running.start(0), running.start(3)) == (3, 0)
@@ -342,7 +342,7 @@ def test_an_experiment_runs_with_the_rights_that_its_user_has_now(editor, agent)
 
 def test_an_experiment_fails_when_its_user_may_run_no_more(editor, agent):
     experiment = new_experiment(make_dataset(*"123456"), editor, agent, maxConcurrency=1)
-    running = Walk(experiment, None)
+    running = ItemLoop(experiment, None)
     running.begin()
     running.step()
     editor.memberships.update(role="viewer")
@@ -367,14 +367,14 @@ def test_bars_decide_about_the_verdict(editor, agent):
 
 def test_two_workers_at_once_give_each_item_one_result(editor, agent):
     experiment = new_experiment(make_dataset(*map(str, range(6))), editor, agent, maxConcurrency=2)
-    walks = [Walk(Experiment.objects.get(pk=experiment.pk), None) for _ in range(2)]
-    for one in walks:
+    loops = [ItemLoop(Experiment.objects.get(pk=experiment.pk), None) for _ in range(2)]
+    for one in loops:
         one.begin()
 
     def is_over():
-        for one in walks:
+        for one in loops:
             one.step()
-        return walks[0].experiment.is_finished
+        return loops[0].experiment.is_finished
 
     wait_until(is_over, 30)
 
@@ -428,12 +428,12 @@ def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent
     dataset = make_dataset("One")
     for _ in range(3):
         new_experiment(dataset, editor, agent)
-    queued = [*Job.objects.filter(kind=WALK).order_by("created_at")]
+    queued = [*Job.objects.filter(kind=EXPERIMENT_JOB).order_by("created_at")]
 
     def run(number):
         return runner.run_claimed(str(queued[number].pk)).state
 
-    assert jobs.experiment_slots.take(Job.objects.create_claimed(WALK, {}))
+    assert jobs.experiment_slots.take(Job.objects.create_claimed(EXPERIMENT_JOB, {}))
     while_taken = [run(number) for number in range(3)]
     jobs.experiment_slots.free()
     out_of_turn = run(2)
@@ -449,7 +449,7 @@ def test_experiments_wait_for_a_place_in_the_worker_in_their_order(editor, agent
 def test_a_cancelled_experiment_ends_without_a_place(editor, agent, settings):
     settings.EXPERIMENTS_PER_WORKER = 1
     experiment = new_experiment(make_dataset("One"), editor, agent)
-    assert jobs.experiment_slots.take(Job.objects.create_claimed(WALK, {}))
+    assert jobs.experiment_slots.take(Job.objects.create_claimed(EXPERIMENT_JOB, {}))
     request_cancel(experiment)
 
     work()

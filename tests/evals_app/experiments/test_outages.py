@@ -6,9 +6,9 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import ConnectionError as ValkeyError
 
-from evals_app.experiments.jobs import WALK
+from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.running import foreground
-from evals_app.experiments.running.walk import Walk
+from evals_app.experiments.running.item_loop import ItemLoop
 from jobs_app import runner
 from jobs_app.models import Job
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
@@ -18,16 +18,16 @@ from tests.runs import DEMO
 
 @pytest.mark.usefixtures("idle_engine")
 @pytest.mark.parametrize("error", [ValkeyError("gone"), BrokerError("gone"), ConnectionResetError("gone")], ids=type)
-def test_an_outage_within_a_walk_is_tried_again(error, monkeypatch):
+def test_an_outage_within_a_slice_is_tried_again(error, monkeypatch):
     agent = AgentFactory(model=DEMO, instructions="")
     experiment = new_experiment(make_dataset("One", "Two"), member("editor"), agent)
-    job = Job.objects.get(kind=WALK)
+    job = Job.objects.get(kind=EXPERIMENT_JOB)
 
-    def collect(walk, **options):
+    def collect(item_loop, **options):
         raise error
 
     with monkeypatch.context() as outage:
-        outage.setattr(Walk, "collect", collect)
+        outage.setattr(ItemLoop, "collect", collect)
         interrupted = runner.run_claimed(str(job.pk))
     experiment.refresh_from_db()
     assert (interrupted.state, experiment.status) == (Job.State.RUNNING, "running")
@@ -47,14 +47,14 @@ OUTAGES = [OperationalError("gone"), InterfaceError("gone"), ValkeyError("gone")
 def flaky(monkeypatch):
     """Return a function that lets the next looks at the results fail with an error."""
     monkeypatch.setattr(foreground, "OUTAGE_PAUSE", 0.01)
-    collect, errors = Walk.collect, []
+    collect, errors = ItemLoop.collect, []
 
-    def collect_or_fail(walk, **options):
+    def collect_or_fail(item_loop, **options):
         if errors:
             raise errors.pop()
-        return collect(walk, **options)
+        return collect(item_loop, **options)
 
-    monkeypatch.setattr(Walk, "collect", collect_or_fail)
+    monkeypatch.setattr(ItemLoop, "collect", collect_or_fail)
     return errors.extend
 
 

@@ -13,7 +13,7 @@ from evals_app.datasets.changes import change_item
 from evals_app.datasets.from_runs import item_of_run
 from evals_app.datasets.purging import purge_item
 from evals_app.experiments.external import submit_result
-from evals_app.experiments.running.walk import Walk
+from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import ExperimentResult, ItemVersion
 from jobs_app import runner
 from memory_app.models import Message, Thread
@@ -101,9 +101,9 @@ def test_an_item_that_is_purged_while_it_runs_leaves_no_text(editor):
     agent = AgentFactory(model=SLOW, instructions="")
     dataset = make_dataset(f"{SECRET} {LONG}")
     experiment = new_experiment(dataset, editor, agent)
-    walk = Walk(experiment, None)
-    walk.begin()
-    walk.start(0)
+    item_loop = ItemLoop(experiment, None)
+    item_loop.begin()
+    item_loop.start(0)
     run = AgentRun.objects.get()
 
     purge_item(dataset, dataset.items.get(), editor)
@@ -118,9 +118,9 @@ def test_an_item_that_is_purged_while_it_runs_leaves_no_text_in_a_shared_thread(
     agent = AgentFactory(model=SLOW, instructions="", memory="last-messages")
     dataset = make_dataset(f"{SECRET} {LONG}")
     experiment = new_experiment(dataset, editor, agent, memory={"thread": "shared", "resource": "ci"})
-    walk = Walk(experiment, None)
-    walk.begin()
-    walk.start(0)
+    item_loop = ItemLoop(experiment, None)
+    item_loop.begin()
+    item_loop.start(0)
     run = AgentRun.objects.get()
 
     purge_item(dataset, dataset.items.get(), editor)

@@ -10,11 +10,11 @@ from django.utils import timezone
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments import jobs, scoring, stopping
 from evals_app.experiments.ending import finish
-from evals_app.experiments.jobs import WALK
+from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.retrying import retry_failed
-from evals_app.experiments.running import walk as walk_module
+from evals_app.experiments.running import item_loop as item_loop_module
 from evals_app.experiments.running.foreground import run_to_end
-from evals_app.experiments.running.walk import Walk
+from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.stopping import end_early, request_cancel
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
@@ -56,18 +56,18 @@ def gate(scorer):
     gate.opened.set()
 
 
-def step_until(walk, condition, text="the steps"):
+def step_until(item_loop, condition, text="the steps"):
     def step_and_look():
-        walk.step()
+        item_loop.step()
         return condition()
 
     wait_until(step_and_look, 20, text)
 
 
 def begin(dataset, editor, agent, **options):
-    walk = Walk(new_experiment(dataset, editor, agent, **{"scorerIds": ["own"], **options}), None)
-    walk.begin()
-    return walk
+    item_loop = ItemLoop(new_experiment(dataset, editor, agent, **{"scorerIds": ["own"], **options}), None)
+    item_loop.begin()
+    return item_loop
 
 
 def test_answers_are_scored_at_once(editor, agent, scorer):
@@ -84,45 +84,49 @@ def test_answers_are_scored_at_once(editor, agent, scorer):
 
 
 def test_other_items_run_while_answers_are_scored(editor, agent, gate):
-    walk = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2)
+    item_loop = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2)
 
-    step_until(walk, lambda: AgentRun.objects.filter(status="succeeded").count() == 4, "four answers")
+    step_until(item_loop, lambda: AgentRun.objects.filter(status="succeeded").count() == 4, "four answers")
     for _ in range(5):
-        walk.step()
+        item_loop.step()
 
     assert (len(gate.answers), AgentRun.objects.count()) == (2, 4)  # no more than twice as many are open
     gate.opened.set()
-    walk.work(20)
-    walk.experiment.refresh_from_db()
-    assert (walk.experiment.status, walk.experiment.succeeded_count, len(gate.answers)) == ("completed", 6, 6)
+    item_loop.work(20)
+    item_loop.experiment.refresh_from_db()
+    assert (item_loop.experiment.status, item_loop.experiment.succeeded_count, len(gate.answers)) == (
+        "completed",
+        6,
+        6,
+    )
 
 
 @pytest.mark.parametrize("budget", [{"maxCost": 100}, {"maxTokens": 10**9}])
 def test_an_experiment_with_a_budget_does_not_run_ahead_of_its_judges(editor, agent, gate, budget):
-    walk = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2, budget=budget)
+    item_loop = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2, budget=budget)
 
-    step_until(walk, lambda: len(gate.answers) == 2, "two answers")
+    step_until(item_loop, lambda: len(gate.answers) == 2, "two answers")
     for _ in range(5):
-        walk.step()
+        item_loop.step()
 
     assert AgentRun.objects.count() == 2
     gate.opened.set()
-    walk.work(20)
-    assert walk.experiment.status == "completed"
+    item_loop.work(20)
+    assert item_loop.experiment.status == "completed"
 
 
 def test_what_a_run_has_spent_counts_while_its_answer_is_scored(editor, agent, gate):
-    walk = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2, budget={"maxTokens": 1})
-    walk.experiment.concurrency = 1
-    step_until(walk, lambda: len(gate.answers) == 1, "an answer")
+    item_loop = begin(make_dataset(*ITEMS), editor, agent, maxConcurrency=2, budget={"maxTokens": 1})
+    item_loop.experiment.concurrency = 1
+    step_until(item_loop, lambda: len(gate.answers) == 1, "an answer")
 
-    walk.experiment.concurrency = 2
-    walk.step()
+    item_loop.experiment.concurrency = 2
+    item_loop.step()
 
-    assert (AgentRun.objects.count(), walk.experiment.status) == (1, "running")
+    assert (AgentRun.objects.count(), item_loop.experiment.status) == (1, "running")
     gate.opened.set()
-    walk.work(20)
-    assert (walk.experiment.status, walk.experiment.done_count) == ("cancelled", 1)
+    item_loop.work(20)
+    assert (item_loop.experiment.status, item_loop.experiment.done_count) == ("cancelled", 1)
 
 
 def test_the_end_of_a_slice_waits_for_the_answers_that_are_scored(editor, agent, scorer, monkeypatch):
@@ -139,13 +143,13 @@ def test_the_end_of_a_slice_waits_for_the_answers_that_are_scored(editor, agent,
 
     assert (experiment.status, experiment.succeeded_count) == ("completed", len(ITEMS))
     assert len(answers) == len({*answers}) == len(ITEMS)
-    assert Job.objects.filter(kind=WALK).count() > 1
+    assert Job.objects.filter(kind=EXPERIMENT_JOB).count() > 1
 
 
 def test_an_outage_while_an_answer_is_scored_is_tried_again(editor, agent, scorer, monkeypatch):
     scorer(lambda answer: 1.0)
     experiment = new_experiment(make_dataset("One"), editor, agent, scorerIds=["own"])
-    job = Job.objects.get(kind=WALK)
+    job = Job.objects.get(kind=EXPERIMENT_JOB)
 
     def fail(*arguments, **options):
         raise OperationalError("gone")
@@ -166,39 +170,39 @@ def test_an_outage_while_an_answer_is_scored_is_tried_again(editor, agent, score
 
 
 def test_an_answer_that_is_scored_when_its_experiment_ends_is_counted_once(editor, agent, gate):
-    walk = begin(make_dataset("One"), editor, agent)
-    step_until(walk, lambda: len(gate.answers) == 1, "an answer")
+    item_loop = begin(make_dataset("One"), editor, agent)
+    step_until(item_loop, lambda: len(gate.answers) == 1, "an answer")
 
     finish(Experiment.objects.get(), Status.CANCELLED, "Cancelled.", stops_open=True)
     summary = Experiment.objects.get().summary
     gate.opened.set()
-    walk.scoring.pause(10)
+    item_loop.scoring.pause(10)
 
-    assert walk.scoring.store_finished() == 0
+    assert item_loop.scoring.store_finished() == 0
     assert ExperimentResult.objects.get().error["code"] == "stopped"
     assert Experiment.objects.get().summary == summary
 
 
 def test_an_early_end_goes_on_with_the_answers_that_are_scored(editor, agent, gate):
-    walk = begin(make_dataset("One"), editor, agent)
-    step_until(walk, lambda: len(gate.answers) == 1, "an answer")
+    item_loop = begin(make_dataset("One"), editor, agent)
+    step_until(item_loop, lambda: len(gate.answers) == 1, "an answer")
     threading.Timer(0.3, gate.opened.set).start()
 
-    end_early(walk.experiment, Status.CANCELLED, "Cancelled.", walk.scoring)
+    end_early(item_loop.experiment, Status.CANCELLED, "Cancelled.", item_loop.scoring)
 
     assert (len(gate.answers), ExperimentResult.objects.get().score_of("own")) == (1, 1.0)
 
 
 def test_an_interruption_waits_for_no_scorer_that_hangs(editor, agent, gate, monkeypatch):
     monkeypatch.setattr(stopping, "STOP_SECONDS", 0.5)
-    step = Walk.step
+    step = ItemLoop.step
 
-    def step_and_interrupt(walk, **options):
+    def step_and_interrupt(item_loop, **options):
         if gate.answers:
             raise KeyboardInterrupt
-        return step(walk, **options)
+        return step(item_loop, **options)
 
-    monkeypatch.setattr(Walk, "step", step_and_interrupt)
+    monkeypatch.setattr(ItemLoop, "step", step_and_interrupt)
     experiment = new_experiment(make_dataset("One"), editor, agent, scorerIds=["own"])
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -230,14 +234,14 @@ def test_a_scorer_that_never_answers_fails_and_its_answer_is_scored_again(editor
 
 
 def test_a_cancelled_experiment_waits_seconds_for_its_scorers(editor, agent, gate, monkeypatch):
-    monkeypatch.setattr(walk_module, "STOP_SECONDS", 0.2)
-    walk = begin(make_dataset("One"), editor, agent)
-    step_until(walk, lambda: gate.answers, "the scorer")
+    monkeypatch.setattr(item_loop_module, "STOP_SECONDS", 0.2)
+    item_loop = begin(make_dataset("One"), editor, agent)
+    step_until(item_loop, lambda: gate.answers, "the scorer")
 
-    request_cancel(walk.experiment)
-    step_until(walk, lambda: walk.experiment.is_finished, "the end")
+    request_cancel(item_loop.experiment)
+    step_until(item_loop, lambda: item_loop.experiment.is_finished, "the end")
 
-    assert (walk.experiment.status, walk.experiment.results.get().error["code"]) == ("cancelled", "stopped")
+    assert (item_loop.experiment.status, item_loop.experiment.results.get().error["code"]) == ("cancelled", "stopped")
 
 
 def test_the_waiting_job_of_a_cancelled_experiment_is_called(editor, agent, monkeypatch):
@@ -247,4 +251,4 @@ def test_the_waiting_job_of_a_cancelled_experiment_is_called(editor, agent, monk
 
     request_cancel(experiment)
 
-    assert sent == [Job.objects.get(kind=WALK).pk]
+    assert sent == [Job.objects.get(kind=EXPERIMENT_JOB).pk]

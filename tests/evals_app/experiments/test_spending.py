@@ -17,7 +17,7 @@ from evals_app.experiments.direct.targets import find_callee
 from evals_app.experiments.ending import finish, set_end
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.retrying import retry_failed
-from evals_app.experiments.running.walk import Walk
+from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.spending import Spent, list_price
 from evals_app.experiments.stopping import end_early
 from evals_app.models import Experiment, ExperimentResult
@@ -204,9 +204,9 @@ def test_the_page_of_an_experiment_shows_the_details_of_a_score(judge, agent, cl
 
 def lose_the_first_run(experiment, **figures):
     """Start the first item, and let its process die."""
-    walk = Walk(experiment, None)
-    walk.begin()
-    walk.start(0)
+    item_loop = ItemLoop(experiment, None)
+    item_loop.begin()
+    item_loop.start(0)
     wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the run")
     AgentRun.objects.update(status="failed", error=LOST_MESSAGE, **figures)
 
@@ -284,9 +284,9 @@ def test_a_run_that_an_early_end_stops_counts(idle_engine):
     parent = AgentFactory(model=DEMO, instructions="", agents=["slow"])
     dataset = make_dataset(f'Use agent-slow {{"prompt": "{LONG}"}}')
     experiment = new_experiment(dataset, member("editor"), parent)
-    walk = Walk(experiment, None)
-    walk.begin()
-    walk.step()
+    item_loop = ItemLoop(experiment, None)
+    item_loop.begin()
+    item_loop.step()
     wait_until(lambda: AgentRun.objects.filter(parent__isnull=False, status="running").exists(), 20, "the sub-agent")
 
     end_early(experiment, Experiment.Status.CANCELLED, "Cancelled.")
@@ -313,14 +313,14 @@ def test_a_call_whose_result_comes_too_late_counts(judge, agent):
 
 
 def test_a_judge_that_is_paid_while_its_experiment_ends_counts(judge, agent):
-    walk = Walk(new_experiment(make_dataset("One"), member("editor"), agent, scorerIds=["paid-judge"]), None)
-    walk.begin()
-    walk.step()
-    wait_until(lambda: walk.collect() == 0 and walk.scoring.open, 20, "an answer that is judged")
-    walk.scoring.pause(10)
+    item_loop = ItemLoop(new_experiment(make_dataset("One"), member("editor"), agent, scorerIds=["paid-judge"]), None)
+    item_loop.begin()
+    item_loop.step()
+    wait_until(lambda: item_loop.collect() == 0 and item_loop.scoring.open, 20, "an answer that is judged")
+    item_loop.scoring.pause(10)
 
     finish(Experiment.objects.get(), Experiment.Status.CANCELLED, "Cancelled.", stops_open=True)
-    assert walk.scoring.store_finished() == 0
+    assert item_loop.scoring.store_finished() == 0
 
     summary = Experiment.objects.get().summary
     run = AgentRun.objects.get()

@@ -11,7 +11,7 @@ from agents_app.configuration.schema import ConfigError
 from agents_app.registry import registry, workflow
 from evals_app.experiments.direct.calls import insert_call, perform
 from evals_app.experiments.retrying import retry_failed
-from evals_app.experiments.running.walk import Walk, free_slots
+from evals_app.experiments.running.item_loop import ItemLoop, free_slots
 from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.targets import resolve_target
 from evals_app.models import Dataset, Experiment, ItemVersion
@@ -183,7 +183,7 @@ def test_a_cancelled_experiment_starts_no_more_and_keeps_what_ended(editor):
     gate = Gate()
     dataset = make_dataset(*[{"input": {"number": number}} for number in range(6)])
     experiment = new_experiment(dataset, editor, **over("workflow", "waits", maxConcurrency=2))
-    running = Walk(experiment, None)
+    running = ItemLoop(experiment, None)
     running.begin()
     running.step()
     wait_until(lambda: len(gate.calls) == 2, 20)
@@ -206,7 +206,7 @@ def test_a_call_that_is_open_at_the_end_of_a_slice_is_waited_for(editor, monkeyp
     )
     threading.Timer(0.5, gate.opened.set).start()
 
-    Walk(experiment, None).work(0.2)
+    ItemLoop(experiment, None).work(0.2)
 
     assert [row.output for row in results(experiment)] == [7]
 

@@ -4,9 +4,9 @@ import pytest
 from django.db import IntegrityError
 
 from agents_app.models import Agent
-from evals_app.experiments.jobs import WALK
+from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.retrying import retry_failed
-from evals_app.experiments.running.walk import Walk
+from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Experiment
 from jobs_app import runner
 from jobs_app.models import Job
@@ -26,15 +26,15 @@ def editor():
 
 def run_job():
     """Run the waiting job of an experiment, and return it."""
-    job = Job.objects.get(kind=WALK, state=Job.State.QUEUED)
+    job = Job.objects.get(kind=EXPERIMENT_JOB, state=Job.State.QUEUED)
     return runner.run_claimed(str(job.pk))
 
 
 def begin(experiment):
     """Start the first items as a worker does."""
-    walk = Walk(experiment, None)
-    walk.begin()
-    walk.step()
+    item_loop = ItemLoop(experiment, None)
+    item_loop.begin()
+    item_loop.step()
     wait_until(lambda: AgentRun.objects.filter(status="running").exists(), 20, "a running run")
 
 
@@ -51,7 +51,7 @@ def test_an_unexpected_error_fails_the_experiment_and_stops_its_runs(editor, set
     assert "unexpected error (TypeError)" in experiment.error
     assert experiment.results.get().error["code"] == "stopped"
     wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the run")
-    assert not Job.objects.filter(kind=WALK, state=Job.State.QUEUED).exists()
+    assert not Job.objects.filter(kind=EXPERIMENT_JOB, state=Job.State.QUEUED).exists()
 
 
 def test_an_agent_that_is_deleted_while_an_item_starts_is_the_reason(editor, monkeypatch):
@@ -59,11 +59,11 @@ def test_an_agent_that_is_deleted_while_an_item_starts_is_the_reason(editor, mon
     agent = AgentFactory(model=DEMO)
     experiment = new_experiment(make_dataset("One"), editor, agent)
 
-    def lose_agent(walk, may_start=True):
+    def lose_agent(item_loop, may_start=True):
         Agent.objects.filter(pk=agent.pk).delete()
         raise IntegrityError("Key (agent_id) is not present")
 
-    monkeypatch.setattr(Walk, "step", lose_agent)
+    monkeypatch.setattr(ItemLoop, "step", lose_agent)
 
     job = run_job()
 
@@ -89,11 +89,11 @@ def test_a_failed_experiment_is_retried(editor, settings):
 
 def test_results_that_cannot_be_summarized_fail_the_experiment_too(editor):
     experiment = new_experiment(make_dataset("One", "Two"), editor, AgentFactory(model=DEMO, instructions=""))
-    walk = Walk(experiment, None)
-    walk.begin()
-    walk.step()
+    item_loop = ItemLoop(experiment, None)
+    item_loop.begin()
+    item_loop.step()
     wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the runs")
-    walk.collect()
+    item_loop.collect()
     experiment.results.update(scores=[{"score": 1.0}])  # of a release that wrote another shape
 
     run_job()

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from django.core.management.base import BaseCommand
 
+from agentcms.plural import pluralize
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.plural import pluralize
 from versions_app.integrity.check import CATCH_UP_MESSAGE, reindex_agent
 from versions_app.models import AgentVersion
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from evals_app.scorers.kinds.judge_models import CountingModel
-from evals_app.scorers.kinds.sections import build_judge_model, escape_sections
+from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sections
 from evals_app.scorers.results import ScorerError
 from runs_app.engine.thread_pools import run_db
 

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 POLL_INTERVAL = 0.1  # seconds
 RENEWAL_INTERVAL = 3.0  # seconds between two renewals of the lease of the job
-COLLECTING_SECONDS = 0.5  # before a walk looks at the budget again
+COLLECTING_SECONDS = 0.5  # before a loop looks at the budget again
 
 
-class Walk:
-    """The work on an experiment in this process."""
+class ItemLoop:
+    """The loop that works on the items of an experiment in this process."""
 
     def __init__(self, experiment: Experiment, job: Job | None) -> None:
         self.experiment, self.job = experiment, job
@@ -172,7 +172,7 @@ class Walk:
     def start_again(self, result: ExperimentResult) -> bool:
         """Start an item whose process died, unless the experiment ends. Return whether it started.
 
-        Another walk may have started it, after this one lost its lease and before it noticed.
+        Another process may have started it, after this one lost its lease and before it noticed.
         """
         with contextlib.suppress(MustWait), transaction.atomic():
             if self.agent is not None and lock_if_startable(self.experiment) and open_row(result).exists():
