@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 from pydantic_ai import FunctionToolset, RunContext, Tool
@@ -61,6 +62,14 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
         return instructions
 
     def get_toolset(self) -> AgentToolset[RunDeps] | None:
+        return self.toolset
+
+    @cached_property
+    def toolset(self) -> AgentToolset[RunDeps]:
+        """The toolset with the tool.
+
+        A run with a capability of its own asks for it again, and a durable one accepts only that of its agent.
+        """
         schema = OBJECT_SCHEMA if self.options.json_schema is not None else TEXT_SCHEMA
 
         async def update(ctx: RunContext[RunDeps], /, **arguments: Any) -> dict[str, Any]:

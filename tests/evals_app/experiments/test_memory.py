@@ -4,7 +4,7 @@ import pytest
 
 from evals_app.datasets.deletion import delete_experiment, delete_with_experiments
 from memory_app.history.threads import create_thread, get_or_create_resource, get_thread
-from memory_app.models import Participant, Thread
+from memory_app.models import Participant, Resource, Thread
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
 from memory_app.working import values
@@ -77,6 +77,16 @@ def test_an_item_may_name_a_thread_of_its_own(editor, agent):
     fine, missing = experiment.results.select_related("run__thread").order_by("item_id")
     assert fine.run.thread.key == "mine"
     assert missing.error["message"] == "Thread with id nobody not found"
+
+
+def test_the_agent_changes_its_working_memory(editor):
+    agent = AgentFactory(model=DEMO, instructions="", memory={"options": {"workingMemory": {"template": "# Person"}}})
+    dataset = make_dataset('updateWorkingMemory {"memory": "Ann likes tea"}')
+
+    experiment = run_experiment(dataset, editor, agent, memory={"thread": "per-item", "resource": "ci-user"})
+
+    assert experiment.results.get().error is None
+    assert Resource.objects.get(key="ci-user").working_memory == "Ann likes tea"
 
 
 @pytest.mark.parametrize("resource", [{}, {"resourceId": "ada"}])
