@@ -24,6 +24,7 @@ from evals_app.experiments.scoring import live_scorer_versions, missing_scorers
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.models.item import ItemVersionQuerySet
 from jobs_app.limits import JOB_RETRY_AFTER, lock_jobs_of
+from memory_app.realms import served_owner
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -138,6 +139,7 @@ def build_experiment(dataset: Dataset, options: JSONObject, user: Caller, versio
         provenance=options.get("provenance"),
         created_by=cast("User", user),
         created_by_name=cast("User", user).get_username(),
+        realm_owner=served_owner(user),
         **{name: (options.get("grouping") or {}).get(wire) for name, wire in GROUPING.items()},
     )
     if options.get("target_id"):

@@ -122,6 +122,14 @@ class Experiment(models.Model):
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
+    # As for API keys. The worker has no key that says it.
+    realm_owner = models.CharField(
+        "for end users of",
+        max_length=128,
+        null=True,
+        editable=False,
+        help_text="The team in whose conversations the items run. Null: in those of the user.",
+    )
     created_by_name = models.CharField("created by", max_length=150, blank=True, default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)

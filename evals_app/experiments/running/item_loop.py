@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.utils import timezone
 
+from access_app.models import ApiKey
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError
 from evals_app.experiments import targets
@@ -101,10 +102,12 @@ class ItemLoop:
 
     @property
     def user(self) -> User:
-        """The user who started the experiment. Raise ApiError if the account is gone."""
+        """The user who started the experiment, in the realm of the key that did. Raise ApiError if it is gone."""
         user = self.experiment.created_by
         if user is None or not user.is_active:
             raise ApiError(403, "The account that started the experiment is not active.", "forbidden")
+        # Without it, a key for end users would reach the conversations of its user.
+        user.api_key = ApiKey(realm_owner=self.experiment.realm_owner)  # type: ignore[attr-defined]
         return user
 
     def step(self, may_start: bool = True) -> bool:

@@ -1,7 +1,9 @@
 """The three patterns of experiments over agents with memory."""
 
 import pytest
+from django.contrib.auth.models import User
 
+from access_app.models import ApiKey, Membership
 from evals_app.datasets.deletion import delete_experiment, delete_with_experiments
 from memory_app.history.threads import create_thread, get_or_create_resource, get_thread
 from memory_app.models import Participant, Resource, Thread
@@ -87,6 +89,35 @@ def test_the_agent_changes_its_working_memory(editor):
 
     assert experiment.results.get().error is None
     assert Resource.objects.get(key="ci-user").working_memory == "Ann likes tea"
+
+
+@pytest.fixture
+def service(editor):
+    """Return a caller with a key for the end users of a team, of which the editor is a member."""
+    Membership.objects.create(user=editor, owner_id="support", role="editor")
+    editor.api_key, _ = ApiKey.objects.issue(editor, realm_owner="support")
+    return editor
+
+
+def test_a_key_for_end_users_reaches_their_threads_and_not_those_of_its_user(service, agent):
+    end_users, own = memory_caller(service), memory_caller(User.objects.get(pk=service.pk))
+    for caller in (end_users, own):
+        create_thread(caller, get_or_create_resource(caller, "ada"), "shared-name")
+    create_thread(own, get_or_create_resource(own, "ada"), "private")
+    named = [{"input": "One", "metadata": {"threadId": key}} for key in ("shared-name", "private")]
+
+    experiment = run_experiment(make_dataset(*named), service, agent)
+
+    fine, missing = experiment.results.select_related("run__thread").order_by("item_id")
+    assert fine.run.thread.realm == end_users.realm
+    assert missing.error["message"] == "Thread with id private not found"
+
+
+def test_a_key_for_end_users_makes_threads_of_them(service, agent):
+    experiment = run_experiment(make_dataset("One"), service, agent, memory={"thread": "per-item", "resource": "ada"})
+
+    run = experiment.results.get().run
+    assert (run.thread.realm, run.realm_owner) == ("osupport", "support")
 
 
 @pytest.mark.parametrize("resource", [{}, {"resourceId": "ada"}])
