@@ -273,7 +273,7 @@ def soak_section(parts: Figures) -> list[str]:
     statuses = ", ".join(f"{count:,} times {status}" for status, count in soak["statuses"].items())
     growth = ", ".join(f"{name} {factor:.2f}" for name, factor in soak["growth"].items())
     return [
-        f"## {SOAK_TITLE}: {soak['minutes']:g} minutes on SQLite",
+        f"## {SOAK_TITLE}: {soak['minutes']:g} minutes on {soak['database']}",
         "",
         "Edits, publishing, runs, dropped streams, imports and pages at once. Every minute all processes of one kind",
         f"were killed, {soak['kills']} times in all. No acknowledged edit of {soak['acknowledged edits']:,} was lost.",

@@ -145,6 +145,7 @@ class Soak:
     def figures(self) -> dict[str, Any]:
         """Return what was seen, for the plot in the documentation."""
         return {
+            "database": "PostgreSQL" if self.copy.environment.get("DATABASE_URL") else "SQLite",
             "minutes": round(self.seconds / 60, 1),
             "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
             "kills": self.kills,
@@ -176,8 +177,8 @@ def main() -> None:
         copy.keys["root"] = copy.create_api_key("root")
         soak = Soak(copy, minutes * 60, kill_every=60)
         soak.run()
+        Path(sys.argv[2] if len(sys.argv) > 2 else "soak.json").write_text(json.dumps(soak.figures(), indent=1))
         soak.assert_sound()
-    Path(sys.argv[2] if len(sys.argv) > 2 else "soak.json").write_text(json.dumps(soak.figures(), indent=1))
     print(json.dumps({**soak.figures(), "samples": len(soak.samples)}, indent=1))
 
 
