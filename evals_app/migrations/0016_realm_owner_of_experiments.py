@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("evals_app", "0014_reword_labels"),
+        ("evals_app", "0015_mean_of_bars"),
     ]
 
     operations = [
