@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -9,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
 from runs_app.admin.json_html import json_html
 from runs_app.models import PendingCall
 
@@ -27,6 +29,14 @@ class LeastRoleFilter(admin.SimpleListFilter):
         return queryset.filter(role=self.value()) if self.value() else queryset
 
 
+class DecisionSourceFilter(admin.ChoicesFieldListFilter):
+    """A filter by where people decide."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "source of the decision"
+
+
 @admin.register(PendingCall)
 class PendingCallAdmin(ReadOnlyAdmin):
     """Calls that wait for people, and decided ones. People decide them on their pages."""
@@ -34,14 +44,22 @@ class PendingCallAdmin(ReadOnlyAdmin):
     list_display = (
         "tool",
         "agent_key",
-        "owner_id",
+        "team",
         "state",
         "requested_by_name",
         "decided_by_name",
         "created_at",
         "decided_at",
     )
-    list_filter = ("state", "kind", "via", LeastRoleFilter, "four_eyes", "created_at", "decided_at")
+    list_filter = (
+        "state",
+        "kind",
+        ("via", DecisionSourceFilter),
+        LeastRoleFilter,
+        "four_eyes",
+        "created_at",
+        "decided_at",
+    )
     search_fields = ("tool", "agent_key", "owner_id", "requested_by_name", "decided_by_name", "reason", "call_id")
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
@@ -49,7 +67,7 @@ class PendingCallAdmin(ReadOnlyAdmin):
         "page",
         "tool",
         "agent_key",
-        "owner_id",
+        "team",
         "kind",
         "state",
         "requested_by_name",
@@ -59,7 +77,7 @@ class PendingCallAdmin(ReadOnlyAdmin):
         "four_eyes",
         "decided_by_name",
         "decided_at",
-        "via",
+        "decision_source",
         "reason",
         "edited_json",
         "answer_json",
@@ -80,6 +98,14 @@ class PendingCallAdmin(ReadOnlyAdmin):
         if call.kind == PendingCall.Kind.CHILD:
             return "–"
         return format_html('<a href="{0}">{0}</a>', reverse("runs:approval", args=[call.pk]))
+
+    @admin.display(description="Team", ordering="owner_id")
+    def team(self, call: PendingCall) -> str:
+        return call.owner_id or SHARED_LABEL
+
+    @admin.display(description="Source of the decision")
+    def decision_source(self, call: PendingCall) -> str:
+        return call.get_via_display() or "–"
 
     @admin.display(description="Role")
     def least_role(self, call: PendingCall) -> str:

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin
+from access_app.role import SHARED_LABEL
 from runs_app.admin.json_html import json_html
 from runs_app.background.endings import cancel_task
 from runs_app.models import BackgroundTask
@@ -18,7 +19,7 @@ from runs_app.models import BackgroundTask
 class BackgroundTaskAdmin(ReadOnlyAdmin):
     """Tool calls that run in the background. Staff can cancel them."""
 
-    list_display = ("tool", "agent_key", "owner_id", "status", "retries", "attempts", "created_at", "finished_at")
+    list_display = ("tool", "agent_key", "team", "status", "retries", "attempts", "created_at", "finished_at")
     list_filter = ("status", "is_awaited", "is_at_most_once", "created_at")
     search_fields = ("tool", "agent_key", "owner_id", "call_id", "error")
     date_hierarchy = "created_at"
@@ -27,7 +28,7 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
         "page",
         "tool",
         "agent_key",
-        "owner_id",
+        "team",
         "status",
         "arguments_json",
         "result_json",
@@ -60,6 +61,10 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
     def cancel(self, request: HttpRequest, queryset: QuerySet[BackgroundTask]) -> None:
         count = sum(cancel_task(task) for task in queryset)
         self.message_user(request, f"{count} {'task' if count == 1 else 'tasks'} cancelled.")
+
+    @admin.display(description="Team", ordering="owner_id")
+    def team(self, task: BackgroundTask) -> str:
+        return task.owner_id or SHARED_LABEL
 
     @admin.display(description="Run ID")
     def page(self, task: BackgroundTask) -> str:

@@ -12,12 +12,13 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from access_app.admin_access import ReadOnlyAdmin, StaffAccessMixin, confirmation_page
+from access_app.role import SHARED_LABEL
 from agentcms.plural import pluralize
 from runs_app.engine import run_ends
 from runs_app.engine.reaper import recover
 from runs_app.models import AgentRun, RunStep
 
-DETAIL_FIELDS = ("agent_owner_id", "error", "warnings", "processes")
+DETAIL_FIELDS = ("agent_team", "error", "warnings", "processes")
 MAX_STEP_LENGTH = 20_000  # characters of a step
 CARRY_ON_HINT = (
     "Only durable runs that wait for a process, or whose process died, can be continued. The caller of a sub-agent "
@@ -63,8 +64,8 @@ class RunAdmin(ReadOnlyAdmin):
     date_hierarchy = "created_at"
     fields = (
         "agent_key",
-        "owner_id",
-        "agent_owner_id",
+        "team",
+        "agent_team",
         "page",
         "status",
         "error",
@@ -128,6 +129,14 @@ class RunAdmin(ReadOnlyAdmin):
             run_ends.cancel_run(run.pk)
         self.message_user(request, f"{pluralize(len(unfinished), 'run')} told to stop.")
         return None
+
+    @admin.display(description="Team")
+    def team(self, run: AgentRun) -> str:
+        return run.owner_id or SHARED_LABEL
+
+    @admin.display(description="Agent's team")
+    def agent_team(self, run: AgentRun) -> str:
+        return "–" if run.agent_owner_id is None else run.agent_owner_id or SHARED_LABEL
 
     @admin.display(description="Processes")
     def processes(self, run: AgentRun) -> str:

@@ -25,3 +25,23 @@ def test_roles_have_their_names(staff):
     assert [row.pk for row in filtered.context["cl"].result_list] == [call.pk]
     assert ">Publisher</a>" in filtered.content.decode()
     assert '<div class="readonly">Publisher</div>' in page
+
+
+def test_a_call_of_the_shared_space_says_so(staff):
+    call = PendingCallFactory(owner_id="")
+
+    listed = staff.get(reverse("admin:runs_app_pendingcall_changelist")).content.decode()
+    page = staff.get(reverse("admin:runs_app_pendingcall_change", args=[call.pk])).content.decode()
+
+    assert '<td class="field-team">Shared</td>' in listed
+    assert '<div class="readonly">Shared</div>' in page
+
+
+def test_decisions_are_filtered_by_their_source(staff):
+    url = reverse("admin:runs_app_pendingcall_changelist")
+    PendingCallFactory(via="api")
+
+    filtered = staff.get(url, {"via__exact": "page"})
+
+    assert "By source of the decision" in filtered.content.decode()
+    assert not filtered.context["cl"].result_list

@@ -148,3 +148,12 @@ def test_lists_have_short_dates(staff):
     page = staff.get(reverse("admin:runs_app_agentrun_changelist")).content.decode()
 
     assert "5 Nov 2026, 00:00" in page
+
+
+@pytest.mark.django_db
+def test_a_run_of_the_shared_space_says_so(staff):
+    run = RunFactory(agent=AgentFactory(), owner_id="", agent_owner_id="")
+
+    page = staff.get(reverse("admin:runs_app_agentrun_change", args=[run.pk])).content.decode()
+
+    assert page.count('<div class="readonly">Shared</div>') == 2
