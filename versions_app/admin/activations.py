@@ -20,5 +20,4 @@ class ActivationAdmin(HistoryAdmin):
 
     @admin.display(description="Live")
     def live_change(self, activation: Activation) -> str:
-        previous = f"v{activation.from_version_number}\u00a0→\u00a0" if activation.from_version_number else ""
-        return f"{previous}v{activation.to_version_number}"
+        return activation.live_change

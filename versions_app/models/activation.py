@@ -51,7 +51,13 @@ class Activation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.agent_id}: v{self.from_version_number or '–'} → v{self.to_version_number}"
+        return f"{self.agent_id}: {self.live_change}"
+
+    @property
+    def live_change(self) -> str:
+        """The number that was live before, if any, and the number that is live since."""
+        before = f"v{self.from_version_number}\u00a0→\u00a0" if self.from_version_number else ""
+        return f"{before}v{self.to_version_number}"
 
     def undo(self) -> AgentVersion:
         """Publish the version that was live before this move, and return it. Raises CannotUndo."""

@@ -196,3 +196,17 @@ def test_editors_are_allowed_and_viewers_are_not(client, drafted, act, role, sta
 
     assert answer.status_code == status
     assert (pointers_of(drafted) == (4, 3, 4)) is (status != 302)
+
+
+def test_the_live_history_counts_its_entries(client, agent):
+    listed = client.get(reverse("admin:versions_app_activation_changelist")).content.decode()
+
+    assert "3 entries" in listed
+    assert "3 live history" not in listed
+
+
+def test_the_first_entry_names_no_earlier_version(agent):
+    first, second = agent.activations.order_by("pk")[:2]
+
+    assert str(first) == f"{agent.pk}: v1"
+    assert str(second) == f"{agent.pk}: v1\u00a0→\u00a0v2"
