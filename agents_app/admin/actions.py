@@ -34,6 +34,7 @@ from agents_app.views.access import owner_choices
 from versions_app.exchange.export_job import start_agent_export
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
+from versions_app.publishing import publish_refusal_of, publish_warning_of
 
 ACTION_TITLES = {
     "duplicate": "Duplicate",
@@ -45,6 +46,11 @@ ACTION_TITLES = {
 DRAFT_CHANGED_MESSAGE = (
     "The live version or the draft changed since you opened this page. The page now shows the current state."
 )
+
+
+def gate_note(agent: Agent, draft: AgentVersion) -> str:
+    """Return what the release gates say of publishing a draft, or a blank text."""
+    return " ".join(filter(None, [publish_refusal_of(agent, draft), publish_warning_of(agent, draft)]))
 
 
 class AgentActionsAdmin(AgentRemovalAdmin):
@@ -193,15 +199,17 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         published = sum(result.done for result in results)
         self.message_user(request, f"Published {pluralize(published, 'draft')}.", messages.SUCCESS)
         for result in results:
-            if not result.done:
-                self.message_user(request, f"{result.name}: {result.sentence}", messages.WARNING)
+            if not result.done or result.warning:
+                self.message_user(request, f"{result.name}: {result.warning or result.sentence}", messages.WARNING)
         return None
 
     def confirm_publishing(self, request: HttpRequest, agents: list[Agent]) -> HttpResponse | None:
         """Render the drafts that the user may publish, or add a warning without any."""
         allowed = [agent for agent in agents if has_role(request.user, Role.PUBLISHER, agent.owner_id)]
         drafts = [
-            (agent, bulk.live_and_draft(agent)) for agent in allowed if agent.has_draft and not agent.archived_at
+            (agent, bulk.live_and_draft(agent), gate_note(agent, get_head_version(agent)))
+            for agent in allowed
+            if agent.has_draft and not agent.archived_at
         ]
         if not drafts:
             self.message_user(

@@ -178,6 +178,8 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
                 self.message_user(request, f"Saved as a draft. {error.summary}", messages.WARNING)
                 form.row = Agent.objects.get_locked(form.row.pk)
             else:
+                if form.row.gate_warning:
+                    self.message_user(request, form.row.gate_warning, messages.WARNING)
                 return
         save_draft_locked(form.row, fields)
 

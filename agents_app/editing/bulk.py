@@ -33,6 +33,7 @@ class BulkResult(NamedTuple):
     done: bool
     sentence: str
     agent_id: str = ""  # of an agent that the page links to
+    warning: str = ""  # about what was done
 
 
 BulkAction = Callable[[Caller, Agent], BulkResult]
@@ -142,7 +143,8 @@ def publish_draft(user: Caller, agent: Agent, confirmed: Collection[str]) -> Bul
     if live_and_draft(agent) not in confirmed:
         return BulkResult(agent.name, False, "The live version or the draft changed since you confirmed.")
     agent.head_version.activate_locked(agent)
-    return BulkResult(agent.name, True, f"v{agent.head_version.version_number} is live.")
+    sentence = f"v{agent.head_version.version_number} is live."
+    return BulkResult(agent.name, True, sentence, warning=agent.gate_warning)
 
 
 def live_and_draft(agent: Agent) -> str:

@@ -29,6 +29,7 @@ from versions_app.admin.history import HistoryAdmin
 from versions_app.compare.sections import build_sections
 from versions_app.history.summaries import add_summaries
 from versions_app.models import AgentVersion
+from versions_app.publishing import publish_refusal_of, publish_warning_of
 
 LIVE_MOVED_MESSAGE = "The live version changed since you opened this page. Nothing was changed. Check the new state."
 VERSION_GONE_MESSAGE = "The version was deleted in the meantime."
@@ -213,6 +214,8 @@ class AgentVersionAdmin(HistoryAdmin):
                 version.agent = version.locked_agent()
                 if request.POST.get("live") == str(version.agent.active_version_id):
                     self.message_user(request, action.run(version, version.agent))
+                    if version.agent.gate_warning:
+                        self.message_user(request, version.agent.gate_warning, messages.WARNING)
                     return None
         except (MoveRefused, AgentArchived, *DELETED_ERRORS) as error:
             self.message_user(request, refusal_message(error), messages.ERROR)
@@ -270,6 +273,8 @@ class AgentVersionAdmin(HistoryAdmin):
             "verb": action.verb,
             "button": confirm_button(version, live, action),
             "used_by": dependents_payload(request.user, version.agent),
+            "gate_refusal": publish_refusal_of(version.agent, version),
+            "gate_warning": publish_warning_of(version.agent, version),
         }
         title = f"{action.verb}: version {version.version_number} of {version.agent.name}"
         return confirmation_page(self, request, "versions_app/confirm", title, **context)
