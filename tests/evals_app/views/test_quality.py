@@ -135,3 +135,18 @@ def test_the_axis_of_a_plot_ends_at_round_numbers(values, ends):
     assert all(24 <= y <= 136 for point in plot.points for y in (point.y, point.y_low, point.y_high))
     # The table beneath says the same.
     assert all(ends[0] <= bound <= ends[1] for point in plot.points for bound in (point.value.low, point.value.high))
+
+
+def test_unknown_costs_and_durations_are_said(client, agent):
+    experiment = ended(make_dataset("One", owner_id="support"), [0.5])
+    figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 1}
+    summary = {"scorers": {"exact": figures}}
+    Experiment.objects.filter(pk=experiment.pk).update(target_type="agent", target_id="clerk", summary=summary)
+    score_answers(agent, 1, 1.0)
+    client.force_login(member("viewer", "support"))
+
+    page = client.get("/agents/clerk/quality").content.decode()
+
+    cells = re.findall(r'<td data-label="(?:Cost|Duration, p95)"[^>]*>(.*?)</td>', page)
+    assert sorted(re.sub(r"<[^>]+>", "", cell) for cell in cells) == ["in Usage"] * 2 + ["unknown"] * 2
+    assert page.count('href="/agents/clerk/usage"') == 2
