@@ -56,8 +56,11 @@ def test_dependents_that_the_user_may_not_see_are_only_counted(agent):
     assert "2 more agents use it in teams that you are not a member of." in text
 
 
-def test_without_dependents_the_page_says_so(viewer, agent):
-    assert "No agent uses it" in words(page(viewer, agent))
+def test_without_dependents_the_page_says_how_to_go_on(viewer, agent):
+    response = page(viewer, agent)
+
+    assert "No agent uses it To use it, add it under Sub-agents in the editor of another agent." in words(response)
+    assert '<a class="button" href="/">Choose an agent</a>' in response.content.decode()
 
 
 def test_an_archived_dependent_is_marked(viewer, agent):
