@@ -51,6 +51,14 @@ def test_every_link_within_the_page_has_a_target(page):
     assert set(re.findall(r'href="#([^"]+)"', page)) - targets == set()
 
 
+def test_fields_of_answers_are_not_required_of_the_reader(page):
+    text = section(page, "getVersion")
+    parameters, _, answer = text.partition("Response 200")
+
+    assert "Required." in parameters
+    assert "Required." not in answer
+
+
 def test_a_route_says_what_it_does_and_takes_and_returns(page):
     text = section(page, "listVersions")
 
@@ -58,7 +66,7 @@ def test_a_route_says_what_it_does_and_takes_and_returns(page):
     assert "agentId text Required. The ID of the agent, percent-encoded. In the path." in text
     assert "perPage integer, 1 to 1000 Entries on a page. Default: 20 . In the query." in text
     assert 'orderBy[field] "versionNumber" · "createdAt" The order of the entries. Default: "versionNumber" .' in text
-    assert "versions list of Version Required. The versions of the page." in text
+    assert "versions list of Version The versions of the page." in text
     assert "404 Not found, or no access." in text
 
 
