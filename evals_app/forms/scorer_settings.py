@@ -49,10 +49,10 @@ CHECK_CHOICES = tuple((f'"{name}"', CHECK_LABELS.get(name, name)) for name in CH
 CHECK_MEMBERS = (
     Member("check", "Check", "choice", choices=CHECK_CHOICES, required=True),
     Member("value", "Expected text", "text", "Blank: the ground truth of the item."),
-    Member("values", "Expected words", "lines", "One per line. Replaces the expected text."),
+    Member("values", "Expected words", "lines", "One per line. Replaces the expected text.", rows=3),
     Member("caseSensitive", "Case-sensitive", "choice", "No by default.", YES_OR_NO),
     Member("pattern", "Pattern", "text", "A regular expression that occurs in the answer.", required=True),
-    Member("schema", "JSON Schema of the answer", "json", required=True),
+    Member("schema", "JSON Schema of the answer", "json", required=True, rows=3),
     Member("tool", "Name of the tool", "text", required=True),
     Member("times", "Number of calls", "number", "Blank: at least one."),
     Member("arguments", "Arguments (JSON)", "json", "Calls with other arguments do not count."),
@@ -66,18 +66,22 @@ TRAJECTORY_MEMBERS = (
         "Not set: as the expected steps of the item say, else strict.",
         choices(*TRAJECTORY_MODES),
     ),
-    Member("arguments", "Arguments", "choice", "", choices("ignore", "compare")),
+    Member("arguments", "Arguments", "choice", "Not set: ignored.", choices("ignore", "compare")),
     Member("maxSteps", "Max steps"),
-    Member("forbiddenTools", "Forbidden tools", "lines", "One name per line."),
-    Member("expected", "Expected calls (JSON)", "json", 'Such as ["search", "answer"]. Blank: the ground truth.'),
+    Member("forbiddenTools", "Forbidden tools", "lines", "One name per line.", rows=3),
+    Member(
+        "expected", "Expected calls (JSON)", "json", 'Such as ["search", "answer"]. Blank: the ground truth.', rows=3
+    ),
 )
 STEP_MEMBERS = (
-    Member("function", "Function", "text", "The key of a step that is registered in code."),
-    Member("prompt", "Prompt", "text", "For a step that asks a model."),
-    Member("outputSchema", "JSON Schema of the answer", "json"),
+    Member("function", "Function", "text", "The key of a step that is registered in code, instead of a prompt."),
+    Member("prompt", "Prompt", "text", "Asks the model. It also reads the results of the earlier steps.", rows=4),
+    Member("outputSchema", "JSON Schema of the answer", "json", "For a prompt.", rows=3),
 )
 STEP_LABELS = dict(zip(PIPELINE_STEPS, ("Preprocess", "Analyze", "Score", "Reason"), strict=True))
-DROP_MEMBERS = (Member("drop", "Fields to drop", "lines", "One per line: what the steps do not see of an answer."),)
+DROP_MEMBERS = (
+    Member("drop", "Fields to drop", "lines", "One per line: what the steps do not see of an answer.", rows=3),
+)
 # Of each type its parts, with a heading and their inputs.
 SETTING_PARTS: dict[str, dict[str, tuple[str, tuple[Member, ...]]]] = {
     "check": {ROOT: ("", CHECK_MEMBERS)},

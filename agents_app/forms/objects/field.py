@@ -141,6 +141,11 @@ class ObjectInputs:
         ]
 
     @property
+    def is_used(self) -> bool:
+        """Whether an input has a text or an error."""
+        return bool(self.rows) or any(text or error for _, text, error in self.fields)
+
+    @property
     def rows_with_errors(self) -> list[tuple[OtherMember, str, str]]:
         """Return the other members, each with the error of its name and that of its value."""
         name, value = f"{self.prefix}-row-name", f"{self.prefix}-row-value"

@@ -121,6 +121,7 @@ class Member:
     help: str = ""
     choices: tuple[tuple[str, str], ...] = ()  # of kind "choice": JSON text and label
     required: bool = False
+    rows: int = 1  # of the box of a text; a box of several rows is as wide as the form
 
     def format(self, value: object) -> str | None:
         """Return the text of a value, or None if the input cannot show it. A blank text would remove the member."""

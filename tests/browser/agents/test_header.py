@@ -45,6 +45,18 @@ def test_long_names_do_not_push_columns_out_of_their_table(visit: Any, long_name
         assert table.evaluate("(table) => table.clientWidth <= table.parentElement.clientWidth"), path
 
 
+@pytest.mark.parametrize("path", ["/try", "/quality"])
+def test_the_tab_before_the_current_one_is_in_sight_on_phones(visit: Any, agent: str, path: str):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    tabs = visitor.goto(f"/agents/{agent}{path}").get_by_role("navigation", name="Agent").get_by_role("link")
+    current = next(number for number, tab in enumerate(tabs.all()) if tab.get_attribute("aria-current"))
+
+    box = tabs.nth(current - 1).bounding_box()
+
+    assert box["x"] + box["width"] > 30
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_the_header_stays_visible_on_every_page(visit: Any, agent: str, width: int):
     visitor = visit()

@@ -12,6 +12,15 @@ def open_form(visit, kind):
     return page
 
 
+def test_prompts_of_a_pipeline_have_room(visit):
+    page = open_form(visit, "pipeline")
+    page.locator("summary", has_text="Analyze").click()
+    function, prompt = (page.locator(f"[name=settings-pipeline-analyze-{name}]") for name in ("function", "prompt"))
+
+    assert prompt.evaluate("box => box.clientHeight / parseFloat(getComputedStyle(box).lineHeight)") >= 4
+    assert prompt.bounding_box()["width"] > 1.8 * function.bounding_box()["width"]
+
+
 def test_a_setting_of_another_check_is_shown_with_its_error(visit):
     page = open_form(visit, "check")
     page.select_option(f"[name={PREFIX}-check]", '"called-tool"')

@@ -65,7 +65,7 @@ def test_a_new_scorer_has_blank_fields_and_says_which_are_optional(client, publi
     page = text(client.get("/new-scorer"))
 
     assert ">\nnull" not in page
-    without_settings = re.sub(r'<div class="for-settings">.*?</details>', "", page, flags=re.DOTALL)
+    without_settings = re.sub(r'<div class="for-settings">.*?Settings as JSON.*?</details>', "", page, flags=re.DOTALL)
     assert without_settings.count('<span class="optional">optional</span>') == 7
     assert '<option value="demo">' in page  # suggestions of providers and their models
     assert '<option value="echo" data-provider="demo">' in page
@@ -195,3 +195,12 @@ def test_a_hostile_schema_is_an_error_of_its_field(client, publisher, schema, me
 
     assert message in page
     assert not Scorer.objects.exists()
+
+
+def test_steps_of_a_pipeline_without_settings_are_one_line(client):
+    client.force_login(member("editor", "support"))
+
+    page = client.get("/new-scorer").content.decode()
+
+    steps = re.findall(r'<details class="scorer-step"( open)?><summary>(\w+)', page)
+    assert steps == [("", "Preprocess"), ("", "Analyze"), (" open", "Score"), ("", "Reason"), ("", "Preparation")]
