@@ -142,7 +142,7 @@ class ObjectInputs:
 
     @property
     def is_used(self) -> bool:
-        """Whether an input has a text or an error."""
+        """Return whether an input has a text or an error."""
         return bool(self.rows) or any(text or error for _, text, error in self.fields)
 
     @property
