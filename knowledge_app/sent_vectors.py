@@ -58,7 +58,9 @@ def delete_index(base: KnowledgeBase, index: KnowledgeIndex) -> None:
     """Delete an index with its vectors. Raise Conflict for that of the documents."""
     if index.pk == base.index_id:
         raise Conflict(f"The index {index.name} has the documents. Delete the knowledge base instead.")
-    index.delete()
+    with transaction.atomic():
+        KnowledgeBase.objects.filter(pk=base.pk).lock()
+        index.delete()
 
 
 def normalize(index: KnowledgeIndex, numbers: Sequence[float], path: str) -> Vector:

@@ -43,6 +43,10 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
             return False
         return obj is None or has_role(request.user, Role.PUBLISHER, obj.owner_id)
 
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[KnowledgeBase]) -> None:
+        for base in queryset:
+            base.delete()  # locks the base, which the deletion of a queryset does not
+
     @admin.action(description="Index selected knowledge bases again")
     def index_again(self, request: HttpRequest, bases: QuerySet[KnowledgeBase]) -> None:
         rows = [base for base in bases if has_role(request.user, Role.EDITOR, base.owner_id)]

@@ -151,4 +151,6 @@ def reject_invalid_metadata(metadata: object) -> None:
 
 def delete_document(document: Document) -> None:
     """Delete a document with its chunks and their vectors. A job that indexes it stops."""
-    Document.objects.filter(pk=document.pk).only("pk").delete()
+    with transaction.atomic():
+        KnowledgeBase.objects.filter(pk=document.base_id).lock()
+        Document.objects.filter(pk=document.pk).only("pk").delete()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
-from django.db import models
+from django.db import models, transaction
 from django.utils import timezone
 
 from access_app.owned_rows import OwnedQuerySet
@@ -25,6 +25,10 @@ DEFAULT_EMBEDDER = "local/multilingual"
 
 class KnowledgeBaseQuerySet(OwnedQuerySet["KnowledgeBase"]):
     """The knowledge bases of teams, and the shared ones."""
+
+    def lock(self) -> None:
+        """Lock the bases. Whoever changes what they have does so first, or two could wait for each other."""
+        list(self.order_by("pk").select_for_update(of=("self",)).values_list("pk"))
 
 
 class KnowledgeBase(models.Model):
@@ -84,6 +88,11 @@ class KnowledgeBase(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         self.updated_at = timezone.now()
         super().save(*args, **kwargs)
+
+    @transaction.atomic
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        KnowledgeBase.objects.filter(pk=self.pk).lock()
+        return super().delete(*args, **kwargs)
 
     def clean(self) -> None:
         """Raise ValidationError by field."""
