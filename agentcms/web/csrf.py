@@ -53,7 +53,10 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def form_page(request: HttpRequest) -> str:
     """Return the path of the page with the form, or the first page."""
-    url = urlsplit(request.headers.get("Referer", ""))
+    try:
+        url = urlsplit(request.headers.get("Referer", ""))
+    except ValueError:  # such as http://[
+        return resolve_url(settings.LOGIN_REDIRECT_URL)
     if url.netloc != request.get_host() or not url.path.startswith("/") or url.path.startswith("//"):
         return resolve_url(settings.LOGIN_REDIRECT_URL)
     return f"{url.path}?{url.query}" if url.query else url.path

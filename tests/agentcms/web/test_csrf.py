@@ -48,6 +48,14 @@ def test_a_form_after_the_end_of_the_session_leads_to_the_sign_in(browser, db):
     assert "Answer briefly." in page
 
 
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
+def test_an_invalid_referrer_is_no_page(browser, db, headers):
+    response = post(browser, Referer="http://[::1/new-agent", **headers)
+
+    assert response.status_code in (302, 403)
+    assert "new-agent" not in response.headers.get("Location", "") + response.content.decode()
+
+
 def test_htmx_can_repeat_a_request_with_the_new_token(browser, db):
     browser.force_login(UserFactory())
     agent = AgentFactory()
