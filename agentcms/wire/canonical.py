@@ -24,6 +24,11 @@ def canonical(value: object) -> str:
     return _encode(normalise(value))
 
 
+def text_or_json(value: object) -> str:
+    """Return a text as it is, and any other value as JSON that people can read. It is not canonical."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def sha256_hex(canonical_text: str) -> str:
     """Return the SHA-256 of a canonical text, in hexadecimal."""
     return hashlib.sha256(canonical_text.encode()).hexdigest()

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from xml.sax.saxutils import escape
 
 from agents_app.configuration.schema import ConfigError, Issue
 
@@ -73,11 +74,6 @@ def signal_text(signal: Signal) -> str:
         return text
     start = signal.tag + "".join(f' {name}="{escape_attribute(value)}"' for name, value in attributes.items())
     return f"<{start}>{escape(text)}</{signal.tag}>" if text else f"<{start} />"
-
-
-def escape(text: str) -> str:
-    """Escape a text between tags."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def escape_attribute(value: AttributeValue) -> str:

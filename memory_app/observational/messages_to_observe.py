@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import Max
 
+from agentcms.wire.canonical import text_or_json
 from memory_app.history.message_data import BYTES_PER_TOKEN, RESULT_KINDS
 from memory_app.history.signal_markup import escape_attribute
 from memory_app.models import Message
@@ -164,10 +164,6 @@ def outside_texts(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the calls of tools and their results, which are no part of the text of a message."""
     for part in data.get("parts") or ():
         if part.get("part_kind") == "tool-call":
-            yield f"Call of {part.get('tool_name')}: {quoted_text(part.get('args'))}"
+            yield f"Call of {part.get('tool_name')}: {text_or_json(part.get('args'))}"
         elif part.get("part_kind") in RESULT_KINDS:
-            yield f"Result of {part.get('tool_name')}: {quoted_text(part.get('content'))}"
-
-
-def quoted_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"Result of {part.get('tool_name')}: {text_or_json(part.get('content'))}"

@@ -22,7 +22,6 @@ from agents_app.api.unknown_keys import warning_payloads
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from runs_app.api.approval_representation import approval_body, suspended_run_body
-from runs_app.api.lookups import readable_calls
 from runs_app.models import AgentRun, PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
 
@@ -41,7 +40,7 @@ class ApprovalsView(JSONView):
             state = query.choice("state", APPROVAL_STATES, PendingCall.State.OPEN)
             agent_id = query.text("agentId")
             unknown = query.check_unknown_names()
-        calls = calls_in_state(readable_calls(request.user), state)
+        calls = calls_in_state(PendingCall.objects.readable_by(request.user), state)
         if agent_id is not None:
             calls = calls.filter(agent_key=agent_id)
         bodies = [approval_body(call) for call in calls[paging.start : paging.stop]]

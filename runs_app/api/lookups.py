@@ -11,7 +11,6 @@ from django.http import StreamingHttpResponse
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 
-from access_app.caller import Caller
 from agentcms.api.query_params import QueryParams
 from agentcms.errors import ApiError, NotFound
 from agentcms.ids import parse_uuid
@@ -21,7 +20,6 @@ from runs_app.background.streams import follow_until_idle
 from runs_app.events.stream_chunks import StreamChunk
 from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 from runs_app.models import AgentRun, PendingCall
-from runs_app.models.pending_call import PendingCallQuerySet
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
@@ -78,15 +76,10 @@ def run_not_found(run_id: str) -> NotFound:
     return NotFound(f"Run with id {run_id} not found")
 
 
-def readable_calls(user: Caller) -> PendingCallQuerySet:
-    """Return the calls of tools that a user may read. Those that wait for a child run stand for its own calls."""
-    return PendingCall.objects.for_user(user).exclude(kind=PendingCall.Kind.CHILD)
-
-
 def get_readable_call(request: Request, approval_id: str) -> PendingCall:
     """Return a call that the user may read. Raise NotFound for any other."""
     uuid = parse_uuid(approval_id)
-    call = readable_calls(request.user).filter(pk=uuid).first() if uuid else None
+    call = PendingCall.objects.readable_by(request.user).filter(pk=uuid).first() if uuid else None
     if call is None:
         raise NotFound(f"Approval with id {approval_id} not found")
     return call

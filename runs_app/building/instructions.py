@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.conf import settings
 
+from agentcms.wire.canonical import text_or_json
 from agentcms.wire.names import join_path, printable_key
 from agents_app.configuration.references import MissingReference
 from agents_app.configuration.schema import ConfigError, Issue
@@ -79,7 +79,7 @@ def variable_text(
         return default
     if value is None:
         value = find_value(defaults, path)
-    return None if value is None else to_text(value)
+    return None if value is None else text_or_json(value)
 
 
 def find_value(context: Mapping[str, Any], path: str) -> Any:
@@ -95,11 +95,6 @@ def find_value(context: Mapping[str, Any], path: str) -> Any:
         else:
             return None
     return value
-
-
-def to_text(value: Any) -> str:
-    """Return a value as text: a text as it is, any other value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def missing_warnings(paths: list[str]) -> list[MissingReference]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 from pydantic_ai import ModelRequest, ModelResponse, RunContext, TextPart, UserPromptPart
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
@@ -165,11 +166,7 @@ def render_block(items: Sequence[Mapping[str, Any]]) -> str:
 
 
 def render_thread(items: Sequence[Mapping[str, Any]]) -> str:
-    lines = [f"{item['author'] or item['role']}: {escape_text(item['text'])}" for item in items]
-    title, day = escape_text(items[0]["threadTitle"]).replace('"', "&quot;"), items[-1]["at"][:10]
+    # Escaped, so that no message can end its block and speak as the system.
+    lines = [f"{item['author'] or item['role']}: {escape(item['text'])}" for item in items]
+    title, day = escape(items[0]["threadTitle"]).replace('"', "&quot;"), items[-1]["at"][:10]
     return "\n".join([f'<{BLOCK_TAG} conversation="{title}" date="{day}">', *lines, f"</{BLOCK_TAG}>"])
-
-
-def escape_text(text: str) -> str:
-    """Escape a text, so that it cannot end its block."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -23,6 +23,10 @@ class PendingCallQuerySet(models.QuerySet["PendingCall"]):
         """Filter to the calls that nobody has decided."""
         return self.filter(state=PendingCall.State.OPEN)
 
+    def readable_by(self, user: Caller) -> Self:
+        """Filter to the calls that a user may read, without those that wait for child runs: nobody decides these."""
+        return self.for_user(user).exclude(kind=PendingCall.Kind.CHILD)
+
     def for_user(self, user: Caller) -> Self:
         """Filter to the calls of the runs that a user may read: their own, and those of owners they may publish for.
 

@@ -33,11 +33,6 @@ class ListTab(NamedTuple):
     url: str
 
 
-def listed_calls(user: Caller) -> PendingCallQuerySet:
-    """Return the calls that a user may read and somebody decides. Calls that wait for child runs have no decision."""
-    return PendingCall.objects.for_user(user).exclude(kind=PendingCall.Kind.CHILD)
-
-
 def count_decidable(user: Caller) -> int:
     """Return the number of calls that a user may decide, at most `MAX_COUNT` + 1. One query."""
     return PendingCall.objects.decidable_by(user).order_by()[: MAX_COUNT + 1].count()
@@ -67,7 +62,8 @@ class ApprovalListState(ListState):
     def of_tab(self) -> PendingCallQuerySet:
         """The calls of the tab: the oldest first where they wait, the newest decision first where they do not."""
         if self.tab == "decided":
-            return listed_calls(self.user).exclude(state=PendingCall.State.OPEN).order_by("-decided_at", "-id")
+            decided = PendingCall.objects.readable_by(self.user).exclude(state=PendingCall.State.OPEN)
+            return decided.order_by("-decided_at", "-id")
         if self.tab == "others":
             return self.for_others.order_by("created_at", "id")
         return PendingCall.objects.decidable_by(self.user).order_by("created_at", "id")
@@ -76,7 +72,7 @@ class ApprovalListState(ListState):
     def for_others(self) -> PendingCallQuerySet:
         """The waiting calls that the user may read and not decide."""
         decidable = PendingCall.objects.decidable_by(self.user).order_by()
-        return listed_calls(self.user).waiting().exclude(pk__in=decidable.values("pk"))
+        return PendingCall.objects.readable_by(self.user).waiting().exclude(pk__in=decidable.values("pk"))
 
     @cached_property
     def matches(self) -> PendingCallQuerySet:

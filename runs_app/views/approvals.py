@@ -25,7 +25,7 @@ from runs_app.display.transcript import ToolCallPart
 from runs_app.forms.decision import DecisionForm
 from runs_app.models import PendingCall
 from runs_app.views.approval_cards import RUN_PLACE, build_card
-from runs_app.views.approval_list import ApprovalListState, count_decidable, listed_calls
+from runs_app.views.approval_list import ApprovalListState, count_decidable
 
 MESSAGES = {
     PendingCall.State.APPROVED: "{title}: approved. The run continues.",
@@ -98,7 +98,7 @@ def decide_call(request: HttpRequest, call_id: UUID) -> HttpResponse:
 
 def get_call(request: HttpRequest, call_id: UUID) -> PendingCall:
     """Return a call that the user may read. Raise Http404 for any other."""
-    return get_object_or_404(listed_calls(request.user).select_related("run"), pk=call_id)
+    return get_object_or_404(PendingCall.objects.readable_by(request.user).select_related("run"), pk=call_id)
 
 
 def describe_call(request: HttpRequest, call: PendingCall) -> PendingCallView:

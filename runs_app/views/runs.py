@@ -18,6 +18,7 @@ from access_app.permissions import has_role, require_role
 from access_app.role import Role
 from agentcms.tracing.spans import trace_url
 from agentcms.web.list_state import parse_whole_number
+from agentcms.wire.canonical import text_or_json
 from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
@@ -25,7 +26,6 @@ from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
 from memory_app.views.recall import recalled_row
 from runs_app.approvals.lookup import waiting_calls_below
-from runs_app.building.instructions import to_text
 from runs_app.display.answer import RunView, add_waits, build_run_views, input_messages, total_cost
 from runs_app.display.formats import model_name
 from runs_app.display.memory_of_run import build_memory
@@ -162,11 +162,12 @@ def replaced_model(version: AgentVersion | None, run_view: RunView) -> str:
 
 def input_context(run: AgentRun, *, shows_configuration: bool) -> dict[str, Any]:
     """Return the context of the input: messages, options, and variables with the instructions that they filled."""
+    facts = run.facts if shows_configuration else {}
     return {
         "input_messages": input_messages(run),
         "options": format_options(run),
-        "variables": [(name, to_text(value)) for name, value in sorted(run.request_context.items())],
-        "facts": [(name, to_text(value)) for name, value in sorted(run.facts.items())] if shows_configuration else [],
+        "variables": [(name, text_or_json(value)) for name, value in sorted(run.request_context.items())],
+        "facts": [(name, text_or_json(value)) for name, value in sorted(facts.items())],
         "variants": (run.input.get(VARIANTS) or {}).items() if shows_configuration else [],
         "sent_instructions": run.input.get("instructions", "") if shows_configuration else "",
     }

@@ -43,9 +43,9 @@ def get_versions(agent: Agent, labels: Sequence[str]) -> list[AgentVersion]:
     return [versions[number] for number in numbers]
 
 
-def pointer_numbers(agent: Agent) -> list[int]:
+def pointer_numbers(agent: Agent) -> tuple[int, int]:
     """Return the numbers of the live and the head version."""
-    return [get_live_version(agent).version_number, get_head_version(agent).version_number]
+    return get_live_version(agent).version_number, get_head_version(agent).version_number
 
 
 def confirmation_context(

@@ -9,6 +9,7 @@ from typing import Any
 from rapidfuzz import fuzz
 
 from agentcms.plural import pluralize
+from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.patterns import compile_pattern
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
@@ -20,16 +21,12 @@ Config = dict[str, Any]
 Check = Callable[[Config, Answer], tuple[float, str]]
 
 
-def text_of(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def expected_text(config: Config, answer: Answer) -> str:
     """Return the text of the configuration, or else the ground truth. Raise NotScorable without either."""
     value = config.get("value", answer.ground_truth)
     if value is None:
         raise NotScorable("There is no ground truth to compare with.")
-    return text_of(value)
+    return text_or_json(value)
 
 
 def normalized(text: str, config: Config) -> str:
@@ -38,19 +35,19 @@ def normalized(text: str, config: Config) -> str:
 
 def includes(config: Config, answer: Answer) -> tuple[float, str]:
     words = config.get("values") or [expected_text(config, answer)]
-    output = normalized(text_of(answer.output), config)
+    output = normalized(text_or_json(answer.output), config)
     missing = [word for word in words if normalized(str(word), config) not in output]
     return 1 - len(missing) / len(words), f"Missing: {', '.join(map(str, missing))}." if missing else ""
 
 
 def equals(config: Config, answer: Answer) -> tuple[float, str]:
     expected = normalized(expected_text(config, answer), config).strip()
-    is_equal = normalized(text_of(answer.output), config).strip() == expected
+    is_equal = normalized(text_or_json(answer.output), config).strip() == expected
     return float(is_equal), "" if is_equal else "The answer differs from the expected text."
 
 
 def matches_pattern(config: Config, answer: Answer) -> tuple[float, str]:
-    if compile_pattern(config["pattern"]).occurs_in(text_of(answer.output)):
+    if compile_pattern(config["pattern"]).occurs_in(text_or_json(answer.output)):
         return 1.0, ""
     return 0.0, "The pattern does not occur in the answer."
 
@@ -96,7 +93,7 @@ def at_most(name: str) -> Check:
 
 def similarity(config: Config, answer: Answer) -> tuple[float, str]:
     expected = normalized(expected_text(config, answer), config)
-    output = normalized(text_of(answer.output), config)
+    output = normalized(text_or_json(answer.output), config)
     if len(expected) * len(output) > MAX_CHARACTER_PAIRS:
         raise NotScorable(f"Texts of {len(output):,} and {len(expected):,} characters are too long to compare.")
     return fuzz.ratio(output, expected) / 100, ""

@@ -63,10 +63,11 @@ def may_try_facts(request: HttpRequest, agent: Agent) -> bool:
 
 def fact_values(texts: FactTexts) -> dict[str, Any]:
     """Return the facts of these texts. A JSON value stands for itself, such as 3 or ["editor"]."""
-    return {name: parse_fact(text) for name, text in texts.items()}
+    return {name: parse_tried_fact(text) for name, text in texts.items()}
 
 
-def parse_fact(text: str) -> object:
+def parse_tried_fact(text: str) -> object:
+    """Return the value of an input. It may be a list or an object, which a fact of an API key may not be."""
     if text.startswith(("[", "{")):
         try:
             return json.loads(text)

@@ -27,7 +27,7 @@ from runs_app.views.playground.conversations import conversation_link, conversat
 from runs_app.views.playground.differences import mark_differences
 from runs_app.views.playground.facts import FactField, fact_fields, may_try_facts
 from runs_app.views.playground.variables import VariablesForm, submitted_texts, variables_of_all
-from versions_app.models.version import get_head_version, get_live_version
+from versions_app.views.lookups import pointer_numbers
 
 
 def render_as_typed(
@@ -148,11 +148,6 @@ def next_choice(agent: Agent, choices: Sequence[str]) -> str:
     used |= {number for number, choice in ((live, "live"), (head, "draft")) if choice in choices}
     newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MAX_TRY_COLUMNS + 1]
     return next((f"v{number}" for number in newest if number not in used), "" if "unsaved" in choices else "unsaved")
-
-
-def pointer_numbers(agent: Agent) -> tuple[int, int]:
-    """Return the numbers of the live and the head version."""
-    return get_live_version(agent).version_number, get_head_version(agent).version_number
 
 
 def continues_conversation(columns: Sequence[TryColumn]) -> bool:

@@ -9,10 +9,10 @@ from urllib.parse import quote, unquote
 from django import forms
 from django.http import QueryDict
 
+from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.configuration.variables import Variable, declared_variables, variables_of
 from agents_app.forms.fields import RawTextField
-from runs_app.building.instructions import to_text
 
 VARIABLE_PREFIX = "variable-"
 MAX_FIELDS = 100
@@ -40,7 +40,7 @@ class VariablesForm(forms.Form):
 
 def build_variable_field(variable: Variable) -> forms.Field:
     """Return the form field of a variable: a text, or a choice of the allowed values."""
-    default = "" if variable.default is None else to_text(variable.default)
+    default = "" if variable.default is None else text_or_json(variable.default)
     options: dict[str, Any] = {
         "label": variable.name,
         "required": variable.is_required and variable.default is None,
@@ -48,7 +48,7 @@ def build_variable_field(variable: Variable) -> forms.Field:
         "error_messages": {"required": f"Enter a value for {variable.name}."},
     }
     if variable.choices:
-        texts = [to_text(choice) for choice in variable.choices]
+        texts = [text_or_json(choice) for choice in variable.choices]
         empty = f"Default: {default}" if default else "Not set"
         widget = forms.Select(attrs={"dir": "auto"})
         return forms.ChoiceField(choices=[("", empty), *((text, text) for text in texts)], widget=widget, **options)
@@ -70,7 +70,7 @@ def submitted_texts(query: QueryDict) -> dict[str, str]:
 
 def texts_of_values(values: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the texts for the fields of the values of a run or of a saved input."""
-    return {name: to_text(value) for name, value in (values or {}).items() if value is not None}
+    return {name: text_or_json(value) for name, value in (values or {}).items() if value is not None}
 
 
 def variables_of_all(configurations: Iterable[Mapping[str, Any]]) -> list[Variable]:
@@ -93,7 +93,7 @@ def typed_values(texts: Mapping[str, str], configuration: Mapping[str, Any]) -> 
 def parse_text(text: str, variable: Variable) -> object:
     """Return the value that a text stands for: one of the allowed values, or JSON if the variable is no text."""
     for choice in variable.choices:
-        if to_text(choice) == text:
+        if text_or_json(choice) == text:
             return choice
     if not variable.types or "string" in variable.types:
         return text
