@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.contrib.sessions.backends.db import SessionStore
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.wsgi import WSGIRequest
 from rest_framework.authentication import BaseAuthentication
@@ -15,6 +14,7 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from access_app.models import ApiKey
+from access_app.sessions import SessionStore
 from access_app.throttling.api import network_of_request, wrong_keys
 from agentcms.errors import Forbidden
 

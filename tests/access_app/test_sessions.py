@@ -2,6 +2,7 @@
 
 import asyncio
 from importlib import import_module
+from io import BytesIO
 
 import pytest
 from django.apps import apps
@@ -11,6 +12,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import reverse
 
+from access_app.authentication import is_known_sender
 from access_app.sessions import SessionStore
 from tests.factories import PASSWORD, member
 
@@ -88,3 +90,17 @@ def test_the_asynchronous_methods_store_hashes_too():
     key = asyncio.run(use())
 
     assert Session.objects.get().session_key not in (key, None)
+
+
+def test_a_slow_upload_may_come_from_a_browser_that_is_signed_in(client):
+    """The server asks before it reads a slow body, and must find the session as the pages do."""
+    key = client.cookies[settings.SESSION_COOKIE_NAME].value
+    upload = {"REQUEST_METHOD": "POST", "PATH_INFO": reverse("exchange:upload"), "HTTP_HOST": "127.0.0.1"}
+
+    def is_known_with(cookie):
+        cookies = f"{settings.SESSION_COOKIE_NAME}={cookie}"
+        return is_known_sender({**upload, "wsgi.input": BytesIO(), "HTTP_COOKIE": cookies})
+
+    assert is_known_with(key)
+    assert not is_known_with(Session.objects.get().session_key)
+    assert not is_known_with("x" * 32)
