@@ -38,7 +38,9 @@ API_WRONG_KEYS = environment.read_rate("API_WRONG_KEYS", "60/min")
 IMPORT_MAX_BYTES = environment.read_int("IMPORT_MAX_MB", 200, minimum=1) * 1024 * 1024
 # Only these URLs receive a body above DATA_UPLOAD_MAX_MEMORY_SIZE. A form adds its other fields to the file.
 UPLOAD_PATHS = re.compile(
-    r"/api/stored/agent-import|/exchange/import|/api/knowledge/[^/]+/documents|/knowledge/[^/]+/upload"
+    r"/api/stored/agent-import|/exchange/import"
+    r"|/api/knowledge/[^/]+/documents|/knowledge/[^/]+/upload"
+    r"|/api/datasets/[^/]+/import|/datasets/[^/]+/import"
 )
 UPLOAD_MAX_BYTES = IMPORT_MAX_BYTES + DATA_UPLOAD_MAX_MEMORY_SIZE
 CORS_ORIGINS = environment.read_list("CORS_ORIGINS")

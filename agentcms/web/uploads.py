@@ -44,4 +44,5 @@ def accepts_upload(view: ViewFunction) -> ViewFunction:
         finally:
             handler.close_file()
 
+    wrapped.accepts_upload = True  # type: ignore[attr-defined]
     return csrf_exempt(wrapped)

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import psutil
 import pytest
+from django.conf import settings
 
 from tests.operations.running_copy import run_inside
 from tests.served import wait_until
@@ -93,6 +94,18 @@ def test_an_upload_without_a_session_is_refused_before_it_arrives(served):
 
         assert answer.startswith(b"HTTP/1.1 302 ")
         assert time.monotonic() - began < 8  # without the check, a 408 after 10 seconds
+
+
+def test_a_file_of_items_may_be_larger_than_other_bodies(served):
+    line = json.dumps({"input": "x" * 9000}) + "\n"
+    headers = {"Content-Type": "application/x-ndjson"}
+    with served.client(served.keys["publisher"]) as client:
+        dataset = client.post("/api/datasets", json={"name": "Large"}).raise_for_status().json()
+
+        answer = client.post(f"/api/datasets/{dataset['id']}/import", content=line * 550, headers=headers)
+
+    assert len(line) * 550 > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert answer.status_code == 202, answer.text
 
 
 def test_http_2_is_refused(served):
