@@ -75,6 +75,7 @@ def remove_member(membership: Membership) -> None:
 def last_manager_message(membership: Membership) -> str:
     """Return why a member cannot be removed: as the last active manager of the team. Otherwise return ""."""
     managers = Membership.objects.filter(owner_id=membership.owner_id, role=Role.MANAGER, user__is_active=True)
+    # Two are enough to know whether there is another one.
     if list(managers.values_list("pk", flat=True)[:2]) != [membership.pk]:
         return ""
     return LAST_MANAGER_MESSAGE.format(team=membership.owner_id or SHARED_LABEL)
@@ -100,6 +101,7 @@ def reject_loss_of_managers(memberships: Iterable[Membership]) -> None:
 
 def lock_managers(owner_id: str) -> set[int]:
     """Lock the managers of a team. Return the keys of the memberships of those that are active."""
+    # A name, not the rows: the lock must also hold for a manager who is added meanwhile.
     lock_name(f"managers of {owner_id}")
     managers = Membership.objects.filter(owner_id=owner_id, role=Role.MANAGER, user__is_active=True)
     return set(managers.values_list("pk", flat=True))

@@ -63,6 +63,7 @@ def delete_expired_rows(job: Job) -> dict[str, Any]:
         for _ in first_step():
             job.report_progress(done=job.done)
     removed: dict[str, int] = job.cursor or {}
+    # By name: "job reports" come before "jobs", and each attempt begins with the same table.
     for name, rows in sorted(_expired_rows.items()):
         removed.setdefault(name, 0)
         while count := delete_expired_batch(rows):

@@ -154,6 +154,7 @@ class Job(models.Model):
     def requeue(self) -> None:
         """Queue a failed job again. It continues where it stopped."""
         failed = Job.objects.filter(pk=self.pk, state=Job.State.FAILED)
+        # Created now, or it would be reported as late at once.
         failed.update(state=Job.State.QUEUED, attempts=0, error="", finished_at=None, created_at=timezone.now())
 
     def report_progress(
@@ -178,6 +179,7 @@ class Job(models.Model):
 
     def release(self) -> None:
         """Queue the job for another worker, because this one stops."""
+        # Not a failed attempt: a job that waits for a slot many times would run out of them.
         self._write(state=self.State.QUEUED, attempts=self.attempts - 1, lease_until=None)
 
     def fail(self, error: str) -> None:

@@ -50,6 +50,7 @@ class JobSlots:
                 self.served[owner_id] = time.monotonic()
                 del self.waiting[job.pk]
                 return True
+            # Under the lock: a slot that becomes free at this moment must find the job queued, or nobody calls it.
             job.release()
             return False
 
@@ -59,6 +60,7 @@ class JobSlots:
             self.running[owner_id] -= 1
             self._forget_others_that_left()
             first = next(iter(self._turns()), None)
+        # Without the lock, because the broker may take long to answer.
         if first is not None:
             runner.send_job(first)
 

@@ -69,6 +69,7 @@ def add_pointer_moves(
     reject_new_circular_reference(row, head, live)
     timestamp, before = change_time(head, live), row.active_version
     indexed = row.head_version.snapshot if row.head_version and not row.has_draft else None
+    # The counter never goes back: the number of a deleted version must not be used again.
     newest = max(row.last_version_number, *(version.version_number for version in (head, live) if version))
     write.set(revision=row.revision + 1, updated_at=timestamp, last_version_number=newest)
     if live is not None:
@@ -85,6 +86,7 @@ def add_pointer_moves(
 
 def publish_refusal_of(row: Agent, live: AgentVersion) -> str:
     """Return why a version may not replace the live one, or a blank text."""
+    # The first version replaces nothing, and an equal one changes nothing for readers: no gate can refuse them.
     before = row.active_version
     if before is None or before.snapshot_hash == live.snapshot_hash:
         return ""

@@ -79,6 +79,7 @@ def build_record(agent_id: str) -> bytes:
 
 def row_lines(agent_id: str) -> Iterator[bytes]:
     agents: models.QuerySet[Any] = Agent.objects.filter(pk=agent_id)
+    # By the base managers: the default ones may hide rows or leave out columns.
     for rows in (agents, *(model._base_manager.filter(agent=agent_id) for model in kept_models)):
         for row in rows.order_by("pk").iterator(READ_SIZE):
             yield serializers.serialize("jsonl", [row], cls=ExactEncoder).encode()
@@ -100,6 +101,7 @@ def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
         keys = [key for version in versions for key in version.references.get("agents", ())]
         reject_circular_reference(actor, agent_id, [*dict.fromkeys(keys)])
     write = AgentWrite(row)
+    # A new revision: no ETag and no cached answer of the deleted agent may match the restored one.
     write.set(revision=row.revision + 1, updated_at=timezone.now())
     write.send()
     rebuild_index(row)
@@ -115,6 +117,7 @@ def insert_rows(record: bytes, agent_id: str) -> None:
         row: Any = item.object
         if isinstance(row, Agent):
             row.pk = agent_id
+            # In a savepoint: after an error, PostgreSQL would refuse all else that the transaction still has to do.
             try:
                 with transaction.atomic():
                     item.save(force_insert=True)
@@ -127,6 +130,7 @@ def insert_rows(record: bytes, agent_id: str) -> None:
         for column in AUTHOR_COLUMNS:
             if hasattr(row, column):
                 setattr(row, column, find_author(getattr(row, column), authors))
+        # Saves the row as it is, without `save()` of the model: a version keeps its number, its time and its hash.
         item.save(force_insert=True)
 
 

@@ -53,6 +53,7 @@ class Limiter:
             to_share = window.unshared if is_due else 0
             window.unshared -= to_share
             window.shared += to_share
+        # Without the lock, because the cache may take long to answer.
         if to_share:
             self.share(f"rate:{self.name}:{caller}:{starts_at:.0f}", window, to_share, rate)
             count = max(count, window.shared)
@@ -61,6 +62,7 @@ class Limiter:
     def _current_window(self, caller: str, now: float, ends_at: float) -> _Window:
         window = self.windows.get(caller)
         if window is None or window.ends_at <= now:
+            # All at once: a search for the oldest would hold up every call. Shared counts stay in the cache.
             if len(self.windows) >= MAX_CALLERS:
                 self.windows.clear()
             window = self.windows[caller] = _Window(ends_at)

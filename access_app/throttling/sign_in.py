@@ -81,6 +81,7 @@ def count_in_cache(key: str) -> tuple[int, float]:
     """Count an attempt. Return the number of attempts in the window and the time of its end."""
     ends_at = time.time() + ATTEMPT_WINDOW
     if cache.add(key, 1, ATTEMPT_WINDOW):
+        # Under a key of its own, because `incr` needs a plain number.
         cache.set(f"{key}:ends", ends_at, ATTEMPT_WINDOW)
         return 1, ends_at
     try:
@@ -93,6 +94,7 @@ def count_in_database(key: str) -> tuple[int, float]:
     """Count an attempt. Return the number of attempts in the window and the time of its end."""
     now = timezone.now()
     with transaction.atomic():
+        # Here, because no job cleans this table: it only has rows after the cache was unavailable.
         SignInAttempt.objects.filter(ends_at__lte=now).delete()
         ends_at = now + timedelta(seconds=ATTEMPT_WINDOW)
         attempts, _ = SignInAttempt.objects.select_for_update().get_or_create(key=key, defaults={"ends_at": ends_at})

@@ -41,6 +41,7 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
             return redirect_to_login(form_page(request))
         detail = {"target": "body", "message": TOO_OLD_MESSAGE, "kind": "fault"}
         return trigger_client_event(HttpResponse(status=403), "page-too-old", detail)
+    # Texts that another site has sent are not shown: the page must not speak for it.
     is_foreign = reason.startswith(FOREIGN_REASONS)
     context = {
         "is_foreign": is_foreign,
@@ -57,6 +58,7 @@ def form_page(request: HttpRequest) -> str:
         url = urlsplit(request.headers.get("Referer", ""))
     except ValueError:  # such as http://[
         return resolve_url(settings.LOGIN_REDIRECT_URL)
+    # The header comes from the browser. A link to another site, or one that begins with //, must not get on the page.
     if url.netloc != request.get_host() or not url.path.startswith("/") or url.path.startswith("//"):
         return resolve_url(settings.LOGIN_REDIRECT_URL)
     return f"{url.path}?{url.query}" if url.query else url.path

@@ -41,6 +41,7 @@ def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
 @transaction.atomic
 def redact_item(dataset: Dataset, item: DatasetItem) -> None:
     """Redact an item in all its versions and results."""
+    # Locks the dataset: a change that copies the item meanwhile would keep its texts.
     ItemsChange(dataset)
     empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
     ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", resource_digest="", **empty)

@@ -40,6 +40,7 @@ def lock_experiment(experiment_id: UUID) -> Experiment:
 def lock_if_startable(experiment: Experiment) -> bool:
     """Lock an experiment until the transaction ends. Return False if it was deleted, or its items may not start."""
     rows = Experiment.objects.unfinished().filter(pk=experiment.pk, cancel_requested_at=None)
+    # Locked, so that a cancel waits until the item has its run, and then finds and stops it.
     return rows.select_for_update().values_list("pk", flat=True).first() is not None
 
 

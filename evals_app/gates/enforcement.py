@@ -50,6 +50,7 @@ def unmet_messages(states: Sequence[GateState], mode: str) -> list[str]:
 def was_live(row: Agent, version: AgentVersion) -> bool:
     """Return whether the agent was live with this configuration before."""
     moves = Activation.objects.filter(agent=row).values("to_version_id")
+    # By its hash: restoring an old version makes a new one with the same content.
     return AgentVersion.objects.filter(agent=row, pk__in=moves, snapshot_hash=version.snapshot_hash).exists()
 
 

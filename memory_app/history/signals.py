@@ -75,12 +75,14 @@ def take_signals(thread_id: int, run_id: UUID, known: Collection[str]) -> list[d
     A run whose process died before it recorded them asks again with the same keys.
     """
     candidates = stored_signals(thread_id).filter(Q(seen_by=None) | Q(seen_by=run_id)).exclude(key__in=known)
+    # Most steps find none, so look before locking.
     if not candidates.exists():
         return []
     with transaction.atomic():
         thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
         if thread is None:
             return []
+        # Read again under the lock: another run may have taken some meanwhile.
         taken = [row for row in candidates if row.seen_by == run_id or not (row.delivery or {}).get(QUEUED)]
         claim_signals(taken, run_id)
         turns = find_turns(thread)

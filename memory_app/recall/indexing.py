@@ -149,6 +149,7 @@ def store_vectors(thread_id: int, embedder: Embedder, messages: Sequence[Message
     Raise Unavailable if the embedder does not answer, and IntegrityError if a message is deleted at the same moment.
     """
     parts = [(message.pk, part, text) for message in messages for part, text in enumerate(cut_parts(message.text))]
+    # Before the transaction: a provider takes seconds, in which the lock would hold up the runs of the thread.
     try:
         rows = embedder.embed([text for *_, text in parts], "document")
     except EmbedderFailed as error:

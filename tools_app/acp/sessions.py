@@ -69,6 +69,7 @@ class AgentPool:
         keeps = record.persists_session and place.thread_id is not None
         key: ProcessKey | object = (place.owner_id, place.thread_id, record.key, record.revision)
         if not keeps:
+            # A key of its own: another run must not find the process, which knows this conversation.
             key = object()
         slot = await self.take(key, place.owner_id)
         try:

@@ -75,6 +75,7 @@ def _validate_header(name: str, value: str) -> None:
 def mask_headers(text: str, headers: Mapping[str, str]) -> str:
     """Return a text of a server without the values of the headers that were sent to it, such as a key."""
     words = {word for value in headers.values() for word in (value, *value.split()) if len(word) >= MIN_MASKED_LENGTH}
+    # The longest first: a word that is a part of another would break it, and leave its rest readable.
     for word in sorted(words, key=len, reverse=True):
         text = text.replace(word, MASK)
     return text

@@ -62,6 +62,7 @@ class SessionPool:
         key: SessionKey = (server.key, server.revision, tuple(sorted(headers.items())))
         session = await self._take(key, server, headers)
         try:
+            # One caller connects, and the others wait for it.
             async with session.opening:
                 if not session.is_open:
                     await session.toolset.connect()

@@ -18,5 +18,6 @@ def requesting_user(job: Job) -> User:
     user: Any = job.requested_by
     if user is None or not user.is_active:
         raise ValidationError("The user who requested this job was deactivated or deleted.")
+    # Not saved: permissions read only the role of the key, which may be revoked by now.
     user.api_key = ApiKey(role=job.parameters.get("role", ""))
     return cast("User", user)

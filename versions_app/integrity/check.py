@@ -120,6 +120,7 @@ def check_agent(agent: CheckedAgent, repair: bool) -> list[Fault]:
     """Return the faults of an agent. Recheck it under its lock if there are any."""
     if not any(find_agent_faults(agent)):
         return []
+    # The batch was read without locks, so that a save meanwhile may look like a fault.
     with transaction.atomic():
         row = agents_to_check().select_for_update(of=("self",)).filter(pk=agent.pk).first()
         faults = list(find_agent_faults(row)) if row else []

@@ -49,10 +49,12 @@ class AgentVersion(models.Model):
     version_number = models.PositiveIntegerField(editable=False)
     name = models.CharField(max_length=100, blank=True, default="")
     snapshot_hash = models.CharField(max_length=64, editable=False)
+    # Both can be derived from the snapshot. They are stored so that lists need not read snapshots.
     references = models.JSONField(default=dict, editable=False)
     changed_fields = models.JSONField(default=list, editable=False)
     change_message = models.CharField(max_length=500, blank=True, default="")
     pinned = models.BooleanField(default=False, help_text="A pinned version is never pruned.")
+    # A number, not a foreign key: retention may delete the version that this one is based on.
     based_on = models.PositiveIntegerField(null=True, editable=False)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
     author_name = models.CharField("author", max_length=150, blank=True, default="", editable=False)
@@ -107,6 +109,7 @@ class AgentVersion(models.Model):
         reject_archived(row)
         if row.active_version_id == self.pk:
             return False
+        # Asked for by name: where a gate refuses it, this raises an error instead of leaving a draft.
         with change(publish=True, publishes_by_default=False):
             head = None if row.has_draft else self
             move_pointers(row, head=head, live=self, reason=f"Published v{self.version_number}")

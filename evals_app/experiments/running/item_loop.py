@@ -224,6 +224,7 @@ class ItemLoop:
         items = items.not_purged_before(experiment.created_at).select_related("item")
         for attempt in range(experiment.repeats):
             results = experiment.results.filter(item=OuterRef("item"), attempt=attempt)
+            # Past the cursor, or each look would go over all items that are done.
             rows = items.filter(~Exists(results), item_id__gt=self.cursors[attempt]).order_by("item_id")[:count]
             for version in rows:
                 yield version, attempt
