@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
@@ -66,14 +66,16 @@ def render_activate_dialog(
 ) -> HttpResponse:
     live = get_live_version(agent)
     number, is_live = version.version_number, version.pk == live.pk
+    gates = gate_context(request, agent, version)
     button = {"label": f"Publish v{number} (replaces v{live.version_number})", "kind": "release"}
+    button["why_not"] = gate_reason(gates)
     return render_agent_dialog(
         request,
         agent,
         AgentTab.HISTORY,
         {
             **confirmation_context(request, agent, version, form, notice, Role.PUBLISHER),
-            **gate_context(request, agent, version),
+            **gates,
             "title": f"v{number} is already live" if is_live else f"Publish v{number}?",
             "body": "versions/_activate.html",
             "buttons": [] if is_live else [button],
@@ -116,21 +118,17 @@ def render_version_restore_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: RestoreForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
     live = get_live_version(agent)
-    number, is_head = version.version_number, version.pk == agent.head_version_id
+    is_head, gates = version.pk == agent.head_version_id, gate_context(request, agent, version)
     return render_agent_dialog(
         request,
         agent,
         AgentTab.HISTORY,
         {
             **confirmation_context(request, agent, version, form, notice, Role.EDITOR),
-            **gate_context(request, agent, version),
-            "title": f"v{number} is already the draft"
-            if is_head and agent.has_draft
-            else f"v{number} is already live"
-            if is_head
-            else f"Restore v{number}?",
+            **gates,
+            "title": restore_title(agent, version),
             "body": "versions/_restore.html",
-            "buttons": [] if is_head else restore_buttons(request, agent, live.version_number),
+            "buttons": [] if is_head else restore_buttons(request, agent, live.version_number, gates),
             "new_number": agent.last_version_number + 1,
             "differences": summarize_changes(live.snapshot, version.snapshot),
             "used_by": dependents_payload(request.user, agent),
@@ -139,8 +137,22 @@ def render_version_restore_dialog(
     )
 
 
-def restore_buttons(request: HttpRequest, agent: Agent, live_number: int) -> list[dict[str, str]]:
-    reason = missing_role_message(request, agent, Role.PUBLISHER)
+def restore_title(agent: Agent, version: AgentVersion) -> str:
+    number = version.version_number
+    if version.pk == agent.head_version_id:
+        return f"v{number} is already {'the draft' if agent.has_draft else 'live'}"
+    return f"Restore v{number}?"
+
+
+def gate_reason(gates: Mapping[str, object]) -> str:
+    """Return why the button that publishes cannot be pressed: a gate refuses, and the user may not go around it."""
+    return "A release gate is not met." if gates["gate_refusal"] and not gates["may_bypass"] else ""
+
+
+def restore_buttons(
+    request: HttpRequest, agent: Agent, live_number: int, gates: Mapping[str, object]
+) -> list[dict[str, str]]:
+    reason = missing_role_message(request, agent, Role.PUBLISHER) or gate_reason(gates)
     label = f"Restore and publish (replaces v{live_number})"
     publish = {"label": label, "kind": "release", "name": "publish", "value": "yes", "why_not": reason}
     return [{"label": "Restore as draft", "name": "publish", "value": "no"}, publish]

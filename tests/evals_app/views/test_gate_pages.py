@@ -1,6 +1,7 @@
 """Pages of release gates: managers make, change, lower and delete them, and go around them with a reason."""
 
 import pytest
+from django.urls import reverse
 
 from agents_app.editing.change_context import change
 from evals_app.models import Experiment, ReleaseGate
@@ -187,3 +188,18 @@ def test_publishing_without_a_gate_asks_for_one_reason(client, manager, draft):
 
 def test_the_form_of_a_gate_can_be_left(client, manager):
     assert '<a class="button" href="/agents/concierge/quality">Cancel</a>' in text(client.get(ADD))
+
+
+@pytest.mark.parametrize(("role", "is_disabled"), [("publisher", True), ("manager", False)])
+def test_a_button_that_a_gate_would_refuse_cannot_be_pressed(client, agent, draft, role, is_disabled):
+    client.force_login(member(role, "support"))
+    sent = {**client.get("/agents/concierge").context["form"].initial, "instructions": "Three"}
+    sent = {name: value for name, value in sent.items() if isinstance(value, str)}
+
+    dialog = text(client.get("/agents/concierge/versions/2/activate"))
+    restore = text(client.get("/agents/concierge/versions/2/restore"))
+    review = text(client.post(reverse("versions:review", args=["concierge"]), sent))
+
+    refusal = 'disabled title="A release gate is not met."'
+    assert [refusal in page for page in (dialog, review)] == [is_disabled] * 2
+    assert "v2 is already the draft" in restore
