@@ -102,7 +102,7 @@ class Selection(NamedTuple):
 def describe_selection(
     user: Caller, agents: AgentQuerySet, ids: Sequence[str], confirmed: Collection[str] = ()
 ) -> Selection:
-    """Group at most MAX_AGENTS agents by what an action may do with them. `agents` are those that the user may see.
+    """Group the first MAX_SELECTED_AGENTS agents by what an action may do. `agents` are those that the user may see.
 
     An agent counts as used if any of its dependents stays: one that is not selected or is left out itself.
     """
@@ -153,7 +153,7 @@ def live_and_draft(agent: Agent) -> str:
 
 
 def apply_to_each(agents: AgentQuerySet, user: Caller, ids: list[str], action: BulkAction) -> list[BulkResult]:
-    """Apply an action to at most MAX_AGENTS agents. A failure of one does not affect the others."""
+    """Apply an action to at most MAX_SELECTED_AGENTS agents. A failure of one does not affect the others."""
     return [apply_to_one(agents, user, agent_id, action) for agent_id in dict.fromkeys(ids[:MAX_SELECTED_AGENTS])]
 
 

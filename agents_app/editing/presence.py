@@ -25,6 +25,7 @@ def renew_presence(agent_key: str, user: User | AnonymousUser) -> list[str]:
         entries: dict[int, tuple[str, float]] = cache.get(key) or {}
         entries = {pk: entry for pk, entry in entries.items() if now - entry[1] < PRESENCE_TIMEOUT}
         entries[user.pk] = (user.get_full_name() or user.get_username(), now)
+        # Without a lock: two pages may overwrite the entries of each other, which their next renewal adds again.
         cache.set(key, entries, PRESENCE_TIMEOUT)
     except CACHE_ERRORS:
         return []

@@ -3,11 +3,11 @@
 The names of the inputs, for a field `input_processors`:
 
     input_processors                      the JSON text, if the field is edited as JSON
-    input_processors-view                 as in `object_field`
+    input_processors-view                 as in `objects.field`
     input_processors-item                 `<row>:<member>:<key>` for each processor in order; the member is key or id
     input_processors-add                  the key of a processor to add at the end; only without scripts
     input_processors-<row>-position       a number that changes the order; only without scripts
-    input_processors-<row>-<member>…      arguments and other members, as in `object_field`
+    input_processors-<row>-<member>…      arguments and other members, as in `objects.field`
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The names of the inputs, for a field `request_context_schema`, with one value of
     request_context_schema-row-name, -row-type, -row-description, -row-default, -row-required
     request_context_schema-typed   "yes" if the stored schema has "type": "object"
 
-The JSON text and the view have the names of `object_field`.
+The JSON text and the view have the names of `objects.field`.
 """
 
 from __future__ import annotations

@@ -118,6 +118,7 @@ def update_index(agent: Agent, before: Mapping[str, Any] | None, batch: write_ba
         return
 
     def repair(count: int) -> None:
+        # No row was there to update, as after a change by raw SQL.
         if not count:
             rebuild_index(agent)
 

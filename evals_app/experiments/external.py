@@ -58,6 +58,7 @@ def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResul
     version = find_item_version(experiment, fields["item_id"])
     values = {"item_version": version, **submitted_values(fields)}
     with transaction.atomic():
+        # Locked, so that no result is stored after the experiment has ended and its figures are computed.
         row = lock_experiment(experiment.pk)
         require_open(row)
         reject_purged(DatasetItem.objects.select_for_update().get(pk=version.item_id))  # the lock keeps its dataset

@@ -4,7 +4,7 @@ The names of the inputs of a type, for a field `settings`; a pipeline has a part
 
     settings                        the JSON text
     settings-view                   "json" or "fields"; without it, the field is edited as JSON if there is a JSON text
-    settings-<type>-<part>-<name>   a setting, as in `object_field`
+    settings-<type>-<part>-<name>   a setting, as in `objects.field`
 """
 
 from __future__ import annotations

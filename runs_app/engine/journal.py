@@ -1,4 +1,4 @@
-"""The journal of a durable run: its steps with their results. `journaled` connects it to pydantic-ai.
+"""The journal of a durable run: its steps with their results. `journal_capability` connects it to pydantic-ai.
 
 Imports pydantic-ai, which is heavy. Import this module only where an agent is built or runs.
 """

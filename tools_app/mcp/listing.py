@@ -91,6 +91,7 @@ def store_listing(server_id: int, listing: Listing) -> dict[str, Any]:
         before, changed_before = set(row.tools), set(row.changed_tools)
         listing = without_surplus(listing, row.accepted_definitions)
         row.tools = {name: item.to_json() for name, item in listing.definitions.items()}
+        # What was accepted before stays: agents must not get a changed definition that nobody has looked at.
         row.accepted = {**row.tools, **row.accepted}
         row.listed_at, row.list_error = timezone.now(), "\n".join(listing.left_out)
         row.save(update_fields=["tools", "accepted", "listed_at", "list_error", "updated_at"])

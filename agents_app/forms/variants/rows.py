@@ -8,7 +8,7 @@ The names of the inputs, for the variants of a field such as `model`; `row` is a
     variant-model-<row>-provider, -name, -temperature, -topP, -maxTokens
                                     the value: a model and its usual settings
     variant-model-<row>-rest-row-name, …
-                                    its other settings, as in `object_field`
+                                    its other settings, as in `objects.field`
     variant-memory-<row>-kind       "registered", with the memory in -key, or "options", with an input for each option
     variant-tools-<row>-keys        the chosen tools
     variant-model-<row>-json        the value as JSON, if the inputs cannot show it
