@@ -7,17 +7,16 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpResponse
-from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 
 from access_app.role import Role
 from agentcms.api.pagination import page_payload
-from agentcms.api.parsers import StrictJSONParser, json_object_body
+from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
+from agentcms.api.upload_view import UploadView
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
-from agentcms.web.uploads import SizeLimitedUploadHandler
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
@@ -37,15 +36,8 @@ READ_ONLY_DOCUMENT_KEYS = (
 )
 
 
-class DocumentsView(JSONView):
+class DocumentsView(UploadView):
     """List of the documents of a base, and the addition of some."""
-
-    parser_classes = (StrictJSONParser, MultiPartParser)
-
-    def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
-        # Before authentication, which reads the form for the CSRF token of a session.
-        request.upload_handlers = [SizeLimitedUploadHandler(request)]
-        return super().initialize_request(request, *args, **kwargs)
 
     def get(self, request: Request, base_id: str) -> HttpResponse:
         base = get_base(request, base_id)

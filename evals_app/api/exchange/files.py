@@ -10,16 +10,14 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 
 from access_app.role import Role
-from agentcms.api.parsers import StrictJSONParser
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
+from agentcms.api.upload_view import UploadView
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, TooLarge, UnsupportedMediaType
-from agentcms.web.uploads import SizeLimitedUploadHandler
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agents_app.api.idempotency import run_idempotently
 from agents_app.api.required_role import note_required_role
@@ -60,15 +58,8 @@ class DatasetExportView(JSONView):
         return export_response(dataset, version, FileFormat(file_format))
 
 
-class DatasetImportView(JSONView):
+class DatasetImportView(UploadView):
     """The import of a file of items, as the body or in a form."""
-
-    parser_classes = (StrictJSONParser, MultiPartParser)
-
-    def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
-        # Before authentication, which reads the form for the CSRF token of a session.
-        request.upload_handlers = [SizeLimitedUploadHandler(request)]
-        return super().initialize_request(request, *args, **kwargs)
 
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
