@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from django.db.models import F, TextField
 from django.db.models.fields.json import KT
@@ -14,10 +14,18 @@ from django.utils.text import Truncator
 from agents_app.api.representation import known_agents, warnings_json
 from agents_app.configuration.references import NO_AGENTS
 from agents_app.configuration.tags import read_tags
-from agents_app.models import AgentQuerySet
+from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.search.snippets import SnippetPart, build_snippet, highlight, word_pattern
 from agents_app.views.status import AgentStatus, agent_status, find_drafts, find_warnings, last_changed_by
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    class ListAnnotations(TypedDict):
+        tags_json: Any
+
+    ListedAgent = WithAnnotations[Agent, ListAnnotations]
 
 DESCRIPTION_LENGTH = 140
 
@@ -38,7 +46,7 @@ UNUSED_COLUMNS = (
 class AgentListRow:
     """A row of the list. In a search, the parts of the texts that match are marked."""
 
-    agent: Any
+    agent: Agent
     status: AgentStatus
     updated_by: str
     tags: Sequence[str]
@@ -62,7 +70,7 @@ def build_rows(agents: AgentQuerySet, ids: Sequence[str], search: str) -> list[A
     """Return the rows of these agents in the order of the IDs, in a fixed number of queries."""
     unused = UNUSED_COLUMNS if search else (*UNUSED_COLUMNS, "instructions")
     unordered = agents.filter(pk__in=ids).with_versions().annotate(tags_json=KT("metadata__tags")).defer(*unused)
-    by_id = {agent.pk: agent for agent in unordered}
+    by_id = {agent.pk: cast("ListedAgent", agent) for agent in unordered}
     ordered = [by_id[pk] for pk in ids if pk in by_id]
     drafts, warnings, authors = find_drafts(ordered), find_warnings(ordered), last_changed_by(ordered)
     return [
@@ -73,7 +81,7 @@ def build_rows(agents: AgentQuerySet, ids: Sequence[str], search: str) -> list[A
     ]
 
 
-def build_agent_row(agent: Any, status: AgentStatus, author: str, search: str) -> AgentListRow:
+def build_agent_row(agent: ListedAgent, status: AgentStatus, author: str, search: str) -> AgentListRow:
     """Return the row of an agent with the annotation `tags_json`."""
     pattern = word_pattern(search)
     matching_id = highlight(agent.pk, pattern)

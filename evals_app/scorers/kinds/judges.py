@@ -6,7 +6,7 @@ What a judge reads is data: the names of its sections are escaped, so that an an
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evals_app.scorers.kinds.checks import Config
 from evals_app.scorers.kinds.evaluators import evaluator_context
@@ -14,6 +14,9 @@ from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sec
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 from runs_app.engine.thread_pools import run_db
+
+if TYPE_CHECKING:
+    from evals_app.scorers.kinds.judge_models import CountingModel
 
 JUDGE = "llm-judge"
 FRAME = (
@@ -97,7 +100,7 @@ def needs_of(config: Config) -> tuple[str, ...]:
     return preset.needs if preset else ()
 
 
-def judged_result(config: Config, score: float, reason: str, model: Any) -> ScoreResult:
+def judged_result(config: Config, score: float, reason: str, model: CountingModel) -> ScoreResult:
     """Return the score of a judge. Raise ScorerError if it is outside of its range: it is never changed."""
     low, high = score_range(config)
     if not low <= score <= high:
