@@ -17,7 +17,7 @@ class EvalsConfig(AppConfig):
 
         publishing.guards.append(refuse_unmet_gates)
         publishing.warnings.append(warn_of_gates)
-        trash.kept_models.append(ReleaseGate)
+        trash.related_models.append(ReleaseGate)
         trash.row_checks.append(reject_gate_without_dataset)
         registry.staff_entries[Kind.SCORER] = scorer_entries
         registry.staff_revisions[Kind.SCORER] = scorer_table.revision

@@ -41,6 +41,6 @@ def prune_surplus(write: AgentWrite, **kwargs: object) -> None:
 
 
 @receiver(pre_delete, sender=Agent)
-def keep_deleted_agent(instance: Agent, **kwargs: object) -> None:
+def store_deleted_agent(instance: Agent, **kwargs: object) -> None:
     """Put an agent in the trash, however it is deleted."""
-    trash.keep_record(instance)
+    trash.store_record(instance)

@@ -23,8 +23,8 @@ from agents_app.models import Agent
 from agents_app.models.search_index import rebuild_index
 from versions_app.models import Activation, AgentVersion, DeletedAgent
 
-# The rows that are kept besides the agent's own. Each model has a foreign key `agent`. Apps above add to it.
-kept_models: list[type[models.Model]] = [AgentVersion, Activation]
+# The rows that a record has besides the agent itself. Each model has a foreign key `agent`. Apps above add to it.
+related_models: list[type[models.Model]] = [AgentVersion, Activation]
 # Each raises RestoreRefused for a row that cannot be inserted again.
 row_checks: list[Callable[[models.Model], None]] = []
 AUTHOR_COLUMNS = ("author_id", "created_by_id")
@@ -50,7 +50,7 @@ class ExactEncoder(DjangoJSONEncoder):
         return value.isoformat() if isinstance(value, datetime) else super().default(value)
 
 
-def keep_record(agent: Agent) -> None:
+def store_record(agent: Agent) -> None:
     """Store the record of an agent that is about to be deleted. The caller holds its lock."""
     actor = current_change().actor
     agents = Agent.objects.select_related("active_version").defer("active_version__snapshot_text")
@@ -80,7 +80,7 @@ def build_record(agent_id: str) -> bytes:
 def row_lines(agent_id: str) -> Iterator[bytes]:
     agents: models.QuerySet[Any] = Agent.objects.filter(pk=agent_id)
     # By the base managers: the default ones may hide rows or leave out columns.
-    for rows in (agents, *(model._base_manager.filter(agent=agent_id) for model in kept_models)):
+    for rows in (agents, *(model._base_manager.filter(agent=agent_id) for model in related_models)):
         for row in rows.order_by("pk").iterator(READ_SIZE):
             yield serializers.serialize("jsonl", [row], cls=ExactEncoder).encode()
 

@@ -53,7 +53,7 @@ def start_item_import(user: Caller, dataset: Dataset, options: JSONObject, uploa
     return job
 
 
-def keep_upload(user: Caller, dataset: Dataset, options: JSONObject, upload: StoredUpload) -> Job:
+def store_upload(user: Caller, dataset: Dataset, options: JSONObject, upload: StoredUpload) -> Job:
     """Keep a file until a person has mapped its columns. It replaces earlier files. Raises FileQuotaExceeded."""
     with transaction.atomic():
         limits.lock_jobs_of(user)

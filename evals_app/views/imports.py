@@ -19,7 +19,7 @@ from agentcms.web.uploads import accepts_upload
 from agents_app.views.access import GET_POST
 from evals_app.api.exchange.download import export_response
 from evals_app.exchange.formats import FileFormat
-from evals_app.exchange.import_job import IMPORT_ITEMS, UPLOAD_ITEMS, keep_upload, start_mapped_import
+from evals_app.exchange.import_job import IMPORT_ITEMS, UPLOAD_ITEMS, store_upload, start_mapped_import
 from evals_app.exchange.preview import Preview, build_preview, parse_columns
 from evals_app.forms.datasets import ItemFileForm
 from evals_app.models import Dataset
@@ -47,7 +47,7 @@ def upload(request: HttpRequest, dataset_id: str) -> HttpResponse:
             try:
                 with StoredUpload(file, file.size or 0) as stored:
                     options = {"name": (file.name or "")[:255], "format": str(form.cleaned_data["format"])}
-                    job = keep_upload(request.user, dataset, options, stored)
+                    job = store_upload(request.user, dataset, options, stored)
                     stored.is_taken = True
                 return redirect("evals:import", dataset.pk, job.pk)
             except ApiError as error:
