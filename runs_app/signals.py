@@ -29,13 +29,13 @@ def invalidate_providers(**kwargs: object) -> None:
 
 @receiver(approval_requested)
 def send_webhook_of_request(call: PendingCall, **kwargs: object) -> None:
-    """Tell the webhook that a call waits for people."""
+    """Notify the webhook that a call waits for people."""
     enqueue_webhook(REQUESTED_EVENT, call)
 
 
 @receiver(approval_decided)
 def send_webhook_of_decision(call: PendingCall, **kwargs: object) -> None:
-    """Tell the webhook how a call was decided."""
+    """Notify the webhook how a call was decided."""
     enqueue_webhook(DECIDED_EVENT, call)
 
 

@@ -34,7 +34,7 @@ def look_after_background_tasks() -> None:
 
 @shared_task
 def mail_approvers() -> None:
-    """Tell people by e-mail about calls that wait for them."""
+    """Notify people by e-mail of calls that wait for them."""
     mail.send_mail_to_approvers()
 
 

@@ -77,7 +77,7 @@ def wait_until_sent(connection: socket.socket) -> None:
 
 
 def read_progress(connection: socket.socket) -> SendProgress:
-    """Return what a connection has sent. An old kernel tells nothing: all counts as sent."""
+    """Return what a connection has sent. An old kernel does not report it: all counts as sent."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
     if len(info) < INFO_BYTES:
         return SendProgress(True, 0, 0)

@@ -29,7 +29,7 @@ ResponseCheck = Callable[[httpx2.Response], Awaitable[httpx2.Response]]
 
 
 def is_compressed(response: httpx2.Response) -> bool:
-    """Return whether a server compressed its answer although it was asked not to: a few MB may stand for gigabytes."""
+    """Return whether a server compressed its answer although it was asked not to: a few MB may expand to gigabytes."""
     return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
 
 

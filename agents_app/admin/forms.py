@@ -84,7 +84,7 @@ class AgentForm(forms.ModelForm):
         return cleaned
 
     def _update_errors(self, errors: ValidationError) -> None:
-        """Add the errors of the agent's validation. Those of what has no input here stand above the form."""
+        """Add the errors of the agent's validation. Those of fields without an input are above the form."""
         by_field: dict[str, list[ValidationError]] = {}
         for name, messages in errors.update_error_dict({}).items():
             field = "provider" if name == "model" else name if name in self.fields else NON_FIELD_ERRORS

@@ -125,7 +125,7 @@ def find_rules(
         value: What the agent says: the value of its field `backgroundTasks`.
         names: The key of the tool and its name, by which an agent may refer to it.
         tool_says: What the tool says in code, under wire names. None if it says nothing.
-        tool_is_ordered: Whether the tool wants its results to be delivered in the order of the calls.
+        tool_is_ordered: Whether the tool needs its results to be delivered in the order of the calls.
     """
     config: Mapping[str, Any] = value if isinstance(value, dict) else {}
     if config.get("disabled") is True:

@@ -98,7 +98,7 @@ class OwnerField(forms.ChoiceField):
 
 
 class StrictJSONField(ParsedJSONField):
-    """JSON, parsed as by the API, whose faults are told with their positions. Nothing is `empty()`."""
+    """JSON, parsed as by the API, whose faults are reported with their positions. Nothing is `empty()`."""
 
     def __init__(self, *, empty: Any = dict, **options: Any) -> None:
         super().__init__(**options)

@@ -45,7 +45,7 @@ class Entry:
     functions by name. For a model provider it is a function of the model's name and settings. For a memory it is a
     function that returns a pydantic-ai capability. For an agent it is its configuration.
 
-    With `at_most_once`, an interrupted tool call is not repeated. The model is told that its outcome is unknown.
+    With `at_most_once`, an interrupted tool call is not repeated. The model reads that its outcome is unknown.
 
     A tool from outside of this application has a JSON Schema in place of a signature, and `make` builds it from its
     key and entry. Only agents of its owner may use it, or all if the owner is blank. An agent uses it while its

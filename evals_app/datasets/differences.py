@@ -61,7 +61,7 @@ def changed_item_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     names = [name for name in FIELD_LABELS if not json_equal(old.get(name), new.get(name))]
     if old and new:
         return names
-    # What is added or deleted as a whole is told by its question and answer.
+    # What is added or deleted as a whole is described by its question and answer.
     return [name for name in names if name in MAIN_FIELDS]
 
 

@@ -26,7 +26,7 @@ REDACTED = "[purged]"
 
 @transaction.atomic
 def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
-    """Redact an item in all its versions and results. This makes no version and stands in the log of the admin."""
+    """Redact an item in all its versions and results. This makes no version, and the log of the admin records it."""
     redact_item(dataset, item)
     LogEntry.objects.create(
         user_id=user.pk,  # type: ignore[misc]  # anonymous users do not come here

@@ -25,7 +25,7 @@ TYPE_CHOICES = [
     ("trajectory", "Trajectory: the calls of tools"),
     ("pipeline", "Pipeline: up to four steps"),
 ]
-# The fields of the form for the names of the configuration, so that an error stands at its field.
+# The fields of the form for the names of the configuration, so that an error is displayed at its field.
 FIELD_BY_WIRE_NAME = {
     "model": "model_name",
     "model.provider": "model_provider",

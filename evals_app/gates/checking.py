@@ -149,7 +149,7 @@ def too_many_failed(experiment: Experiment, gate: ReleaseGate) -> str | None:
     """Return how many items failed if a gate allows fewer, or how many answers its scorer has not seen, or None.
 
     An error of the scorer counts like a failed item. Otherwise the mean of the few answers that a broken scorer has
-    scored would stand for all.
+    scored would count for all.
     """
     errors = int(figure_of(experiment, gate.scorer, "errors") or 0)
     if experiment.failed_count + errors <= gate.max_failed:

@@ -19,7 +19,7 @@ from agentcms.web.uploads import accepts_upload
 from agents_app.views.access import GET_POST
 from evals_app.api.exchange.download import export_response
 from evals_app.exchange.formats import FileFormat
-from evals_app.exchange.import_job import IMPORT_ITEMS, UPLOAD_ITEMS, store_upload, start_mapped_import
+from evals_app.exchange.import_job import IMPORT_ITEMS, UPLOAD_ITEMS, start_mapped_import, store_upload
 from evals_app.exchange.preview import Preview, build_preview, parse_columns
 from evals_app.forms.datasets import ItemFileForm
 from evals_app.models import Dataset

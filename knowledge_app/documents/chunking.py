@@ -17,7 +17,7 @@ PART_ENDS = ("\n\n", "\n", " ")
 
 
 class Passage(NamedTuple):
-    """A chunk of a text: `text` is what stands there from `start` to `end`."""
+    """A chunk of a text: `text` is the part of the text from `start` to `end`."""
 
     number: int
     text: str
@@ -50,7 +50,7 @@ def split_text(
         for position, part in split_into_parts(text)
         for start, chunk in splitter.chunk_indices(part)
     ]
-    # A heading stands in the place of each passage below it. Alone it answers nothing, but it is like many questions.
+    # A heading is the place of each passage below it. Alone it answers nothing, but it is like many questions.
     with_text = [part for part in placed_chunks if not (has_marks and has_only_headings(part[1]))]
     for number, (start, chunk) in enumerate(with_text or placed_chunks):
         section = bisect_right(starts, start) - 1

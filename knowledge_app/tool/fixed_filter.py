@@ -35,7 +35,7 @@ def parse_fixed_filter(value: Any, keys: Collection[str], facts: Mapping[str, An
 
 
 def lists_to_in(value: Any, keys: Collection[str]) -> Any:
-    """Replace each list that stands where a value is expected."""
+    """Replace each list where a single value is expected."""
     if isinstance(value, list):
         return [lists_to_in(item, keys) for item in value]
     if not isinstance(value, Mapping):

@@ -77,7 +77,7 @@ def signal_text(signal: Signal) -> str:
 
 
 def escape_attribute(value: AttributeValue) -> str:
-    """Return the value of an attribute as it stands in the markup."""
+    """Return the value of an attribute as markup."""
     return escape(attribute_text(value)).replace('"', "&quot;")
 
 

@@ -26,7 +26,7 @@ class ObservationLog:
 
     @property
     def active_until(self) -> int:
-        """The number of the last message in whose place an observation stands."""
+        """The number of the last message that an observation replaces."""
         return self.active[-1].last if self.active else 0
 
     @property

@@ -29,7 +29,7 @@ class ThreadEntry:
     parts: list[dict[str, str]]
     chips: list[tuple[str, str]] = field(default_factory=list)  # kind of the chip and label
     attributes: list[tuple[str, Any]] = field(default_factory=list)  # of a signal
-    note: str = ""  # how a signal stands
+    note: str = ""  # the state of a signal
     error: str = ""  # why no run will see a signal
 
     @property
@@ -86,7 +86,7 @@ def author_name(row: Message) -> str:
 
 
 def signal_state(row: Message) -> tuple[str, str]:
-    """Return how a signal stands: that it waits, or why no run will see it."""
+    """Return the state of a signal: that it waits, or why no run will see it."""
     delivery = row.delivery or {}
     if delivery.get(ERROR):
         return "", str(delivery[ERROR])

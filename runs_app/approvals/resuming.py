@@ -42,7 +42,7 @@ def continue_if_decided(run: AgentRun) -> bool:
     if run.parent_id is not None:
         tasks = BackgroundTask.objects.filter(child_run_id=run.pk, status=BackgroundTask.Status.SUSPENDED)
         tasks.update(status=BackgroundTask.Status.RUNNING, suspended_at=None)
-    # Robust: the decision stands if the broker does not respond, and the reaper dispatches the run again.
+    # Robust: the decision stays if the broker does not respond, and the reaper dispatches the run again.
     transaction.on_commit(partial(dispatch_segment, run.pk, run.is_durable), robust=True)
     return True
 

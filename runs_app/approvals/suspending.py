@@ -150,7 +150,7 @@ def announce_after_commit(calls: Iterable[PendingCall]) -> None:
     """Notify people about the calls that they may decide, after the commit."""
     for call in calls:
         if call.kind != PendingCall.Kind.CHILD:
-            # Robust: an error while people are told must not fail the code that has suspended the run.
+            # Robust: an error while people are notified must not fail the code that has suspended the run.
             transaction.on_commit(partial(approval_requested.send, PendingCall, call=call), robust=True)
 
 

@@ -87,7 +87,7 @@ def find_answering_agent(run: AgentRun) -> ResolvedAgent | None:
 
 
 def result_signal(task: BackgroundTask) -> Signal:
-    """Return the signal that tells an agent how a task has ended."""
+    """Return the signal about the end of a task."""
     result = task.result if isinstance(task.result, str) else json.dumps(task.result, ensure_ascii=False)
     contents = result if task.status == BackgroundTask.Status.COMPLETED else task.error
     attributes = {"id": str(task.pk), "tool": task.tool, "status": str(task.status)}

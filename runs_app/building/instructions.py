@@ -18,7 +18,7 @@ REQUIRED_VARIABLE_MESSAGE = "The agent needs this variable. Send it in requestCo
 
 
 class FilledInstructions(NamedTuple):
-    """The instructions that the model is told, and a warning for each variable without a value."""
+    """The instructions that the model gets, and a warning for each variable without a value."""
 
     text: str
     warnings: list[MissingReference]

@@ -58,7 +58,7 @@ def integration_tool(key: str, entry: Entry) -> AgentTool:
 def outside_tool(entry: Entry, handler: ToolHandler, *, at_most_once: bool, origin: Mapping[str, str]) -> AgentTool:
     """Build a tool from outside of this application, which has a JSON Schema and no function.
 
-    Its failures are told to the model, its results are limited, and it has a timeout. `origin` is what the event of a
+    The model reads its failures, its results are limited, and it has a timeout. `origin` is what the event of a
     call says of it, with the hash of the definition: strings under wire names.
     """
     tool = Tool.from_schema(

@@ -74,7 +74,7 @@ def take_snapshot(run: PendingRun) -> WriteSnapshot:
 
 
 def remove_written_steps(run: PendingRun, snapshot: WriteSnapshot) -> None:
-    """Forget the steps that were written, unless they have a newer state, and tell those who wait for them."""
+    """Forget the steps that were written, unless they have a newer state, and complete the futures of this write."""
     for step in snapshot.steps:
         if run.steps.get(step.key) is step:
             del run.steps[step.key]

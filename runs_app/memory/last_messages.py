@@ -114,7 +114,7 @@ def unprocessed_keys(remembered: Iterable[ModelMessage]) -> list[str]:
 
 
 def is_after_observations(ctx: RunContext[RunDeps]) -> bool:
-    """Return whether observations stand in the place of the messages before those that were loaded."""
+    """Return whether observations replace the messages before those that were loaded."""
     return ctx.deps.observed is not None and ctx.deps.observed.last > 0
 
 

@@ -32,7 +32,7 @@ async def request_answer(choice: Mapping[str, Any], instructions: str, prompt: s
 
 
 def is_demo_model(choice: Mapping[str, Any]) -> bool:
-    """Return whether a model is the demo model, which echoes what it is told."""
+    """Return whether a model is the demo model, which echoes its input."""
     from runs_app.providers.models import get_model_provider
 
     return get_model_provider(choice).dialect == DEMO_DIALECT

@@ -129,7 +129,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
         return "\n".join(parts)
 
     def update(self, deps: RunDeps, memory: Any) -> dict[str, Any]:
-        """Change the memory for the model. Return what the model is told."""
+        """Change the memory for the model. Return the result for the model."""
         holder = self.find_holder(deps)
         if holder is None:
             return {"success": False, "message": "There is no working memory any more."}

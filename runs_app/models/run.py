@@ -232,7 +232,7 @@ class AgentRun(models.Model):
 
     @property
     def filled_instructions(self) -> str:
-        """The instructions that the model was told, with the variables filled."""
+        """The instructions that the model got, with the variables filled."""
         text: str = self.input.get("instructions", self.configuration.get("instructions")) or ""
         return text
 

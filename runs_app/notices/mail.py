@@ -38,7 +38,7 @@ def can_send_mail() -> bool:
 
 
 def send_mail_to_approvers() -> int:
-    """Send e-mail about calls that nobody was told of, and return the number of people. Beat calls this.
+    """Send e-mail about calls without a notice so far, and return the number of people. Beat calls this.
 
     The rows hold the state, so a message that could not be sent is sent later.
     """

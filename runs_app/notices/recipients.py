@@ -24,7 +24,7 @@ def find_deciders(calls: QuerySet[PendingCall]) -> list[User]:
 def _deciders_of_groups(groups: Iterable[dict[str, Any]]) -> Iterator[User]:
     for group in groups:
         members = [*members_who_decide(**group)]
-        # Superusers decide for every team, so they are only told of calls that would wait unseen.
+        # Superusers decide for every team, so they are only notified of calls that nobody else may decide.
         yield from members or User.objects.filter(is_superuser=True, is_active=True)
 
 

@@ -42,7 +42,7 @@ async def limit_response(response: httpx2.Response) -> httpx2.Response:
 
 
 def header_error(response: httpx2.Response) -> RunError | None:
-    if is_compressed(response):  # 16 MB may stand for gigabytes
+    if is_compressed(response):  # 16 MB may expand to gigabytes
         return RunError(COMPRESSED_MESSAGE, "compressed")
     length = response.headers.get("content-length", "")
     return too_large() if length.isdecimal() and int(length[:20]) > settings.MODEL_MAX_ANSWER else None

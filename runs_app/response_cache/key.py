@@ -89,7 +89,7 @@ def instructions(request: CacheableRequest) -> list[Any]:
 
 
 def tools_identity(parameters: ModelRequestParameters) -> list[Any]:
-    """Return what a model is told about tools and the form of its answer."""
+    """Return what a model gets about tools and the form of its answer."""
     if parameters.native_tools:
         raise NotCacheable
     output = parameters.output_object

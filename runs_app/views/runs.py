@@ -123,7 +123,7 @@ def answer_fragment(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @login_required
 def waiting_state(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """Tell a page whether the run still waits for as many calls as it shows. Somebody else may have decided one."""
+    """Return whether the run still waits for as many calls as the page shows. Somebody else may have decided one."""
     run = get_run(request, run_id)
     count = len(waiting_calls_below(run)) if run.status == AgentRun.Status.SUSPENDED else 0
     response = HttpResponse(status=204)

@@ -34,7 +34,7 @@ class PermissionAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class PermissionRequest:
-    """A request for something that an agent wants to do. Equal requests have equal marks."""
+    """A request of an agent for a permission. Equal requests have equal marks."""
 
     title: str
     kind: str

@@ -72,8 +72,7 @@ async def call_mcp_tool(server: Server, name: str, arguments: Mapping[str, Any],
     try:
         async with asyncio.timeout(seconds_allowed) as limit:
             async with session_pool().use(server, fill_headers(server.headers, caller)) as toolset:
-                seconds_allowed = server.call_timeout
-                # The call has a time of its own, which does not begin before the connection is open.
+                seconds_allowed = server.call_timeout  # from now on, as the connection is open
                 limit.reschedule(asyncio.get_running_loop().time() + seconds_allowed)
                 value = await send_call(server, toolset, name, arguments)
         outcome = "succeeded"

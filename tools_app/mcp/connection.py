@@ -70,7 +70,7 @@ adopt_library_log()
 
 
 async def ignore_log_message(message: LogMessage) -> None:
-    """Leave out what a server wants to be logged: it would stand in our log in its words."""
+    """Leave out what a server wants to be logged: its words would be in our log."""
 
 
 async def accept_result(session: ClientSession, name: str, result: CallToolResult) -> None:

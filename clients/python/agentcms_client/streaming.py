@@ -38,7 +38,7 @@ class Callbacks:
 
 @dataclass
 class StreamedRun:
-    """Facts about a run that its stream has told."""
+    """Facts about a run from its stream."""
 
     run_id: str = ""
     last_event: int = 0  # the number of the last event, from which `observe` continues

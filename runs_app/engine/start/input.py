@@ -25,7 +25,7 @@ RunInput = dict[str, Any]  # the messages, options and client tools of a run, as
 def fill_input(
     agent: ResolvedAgent, run_input: RunInput, warnings: list[dict[str, str]]
 ) -> tuple[RunInput, list[dict[str, str]]]:
-    """Add the instructions that the model is told to the input of a run, and return its warnings with those.
+    """Add the instructions that the model gets to the input of a run, and return its warnings with those.
 
     Raise ConfigError if a required variable is missing or a value is invalid.
     """
