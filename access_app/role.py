@@ -34,9 +34,13 @@ SHARED_LABEL = "Shared"  # the name of the blank owner on pages
 
 
 class RoleRequired(PermissionDenied):
-    """The user may see the agent but has not the role for this action. `hint` names an alternative."""
+    """The user may see the agent but has not the role for this action. `hint` names an alternative.
 
-    def __init__(self, role: Role, owner_id: str, hint: str = "") -> None:
+    Without an owner, any team would do.
+    """
+
+    def __init__(self, role: Role, owner_id: str | None, hint: str = "") -> None:
         self.role = role
-        message = f"This needs the {role.label} role in {owner_id or SHARED_LABEL}."
+        team = "a team" if owner_id is None else owner_id or SHARED_LABEL
+        message = f"This needs the {role.label} role in {team}."
         super().__init__(f"{message} {hint}" if hint else message)

@@ -14,8 +14,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from access_app.permissions import SHARED_OWNER, granted_covers, require_granted_role, require_role
-from access_app.role import Role
+from access_app.permissions import granted_covers, require_granted_role, require_role
+from access_app.role import Role, RoleRequired
 from agentcms.errors import ApiError, NotFound, Unavailable
 from agentcms.ids import parse_uuid
 from agents_app.configuration.schema import ConfigError
@@ -64,7 +64,7 @@ def create_scorer_page(request: HttpRequest) -> HttpResponse:
     """Create a scorer."""
     owners = selectable_owners(request.user, Role.EDITOR)
     if not owners:
-        require_role(request.user, Role.EDITOR, SHARED_OWNER)
+        raise RoleRequired(Role.EDITOR, None)
     form = ScorerForm(request.POST or None, owners=owners)
     if form.is_valid():
         owner_id = form.cleaned_data["owner_id"]

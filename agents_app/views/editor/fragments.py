@@ -7,8 +7,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from access_app.permissions import require_granted_role, require_role
-from access_app.role import Role
+from access_app.permissions import require_granted_role
+from access_app.role import Role, RoleRequired
 from agents_app.forms.create import NEW_AGENT_CONFIG, CreateForm
 from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.existing_agent import ExistingAgentForm
@@ -35,7 +35,7 @@ def new_agent_fields(request: HttpRequest) -> HttpResponse:
     """Render the submitted fields of a new agent again, without saving them."""
     owners = owner_choices(request, Role.EDITOR)
     if not owners:
-        require_role(request.user, Role.EDITOR, "")
+        raise RoleRequired(Role.EDITOR, None)
     agent = Agent(owner_id=request.POST.get("owner_id", ""))
     return render_fields(
         request, CreateForm(request.POST, base=NEW_AGENT_CONFIG, user=request.user, agent=agent, owners=owners)

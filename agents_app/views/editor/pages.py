@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from access_app.permissions import require_granted_role, require_role
-from access_app.role import Role
+from access_app.permissions import require_granted_role
+from access_app.role import Role, RoleRequired
 from agents_app.configuration import schema
 from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.configuration.version_checks import MoveRefused
@@ -34,7 +34,7 @@ from runs_app.providers.table import get_table
 def create(request: HttpRequest) -> HttpResponse:
     owners = owner_choices(request, Role.EDITOR)
     if not owners:
-        require_role(request.user, Role.EDITOR, "")
+        raise RoleRequired(Role.EDITOR, None)
     new = Agent(owner_id=request.POST.get("owner_id", owners[0]))
     form = CreateForm(request.POST or None, base=NEW_AGENT_CONFIG, user=request.user, agent=new, owners=owners)
 

@@ -19,3 +19,13 @@ def test_an_editor_cannot_create_for_another_owner(client, owner_id):
     assert answer.status_code == 422
     assert not Agent.objects.exists()
     assert "owner_id" in answer.context["form"].errors
+
+
+@pytest.mark.parametrize("path", ["/new-agent", "/new-scorer"])
+def test_whoever_may_edit_nowhere_is_told_that_any_team_would_do(client, path):
+    client.force_login(member("viewer", "support"))
+
+    refused = client.get(path)
+
+    assert refused.status_code == 403
+    assert "This needs the Editor role in a team." in refused.content.decode()
