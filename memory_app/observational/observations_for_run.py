@@ -61,6 +61,7 @@ def open_window(thread_id: int, limits: ObservationLimits) -> OpenWindow:
     """Return the observations that a run is given. What is due becomes active before."""
     log = load_log(thread_id)
     state = Activated(log, tokens_after(thread_id, log.active_until))
+    # Most runs find nothing due, so look before locking.
     if is_due(log, state.raw_tokens, limits):
         with transaction.atomic():
             thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()

@@ -46,6 +46,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.PUBLISHER)
         version = get_version(agent, number)
+        # Compared under the lock: the dialog names the live version and the draft, and either may have moved.
         form = ActivateForm(request.POST, agent)
         if form.is_stale or not form.is_valid():
             return render_dialog_again(request, render_activate_dialog, agent, version, form)
@@ -168,6 +169,7 @@ def render_dialog_again(
     """Render the dialog with the current state and the entered text: the form is stale or invalid."""
     if not form.is_stale:
         return render(request, agent, version, form, status=422)
+    # Without the numbers of the versions that the dialog named: the new form takes the present ones.
     entered = {name: value for name, value in form.data.items() if name not in form.current_numbers}
     return render(request, agent, version, type(form)(None, agent, initial=entered), POINTERS_MOVED_MESSAGE, 409)
 

@@ -38,6 +38,7 @@ def insert_run(
         return insert_durable_run(agent, user, run_input, ends_only=ends_only, **columns)
     engine = get_engine()
     run = save_run(agent, user, run_input, agent.owner_id, **leases.start_columns(engine.holder), **columns)
+    # After the commit, because the task reads the row over a connection of its own.
     transaction.on_commit(lambda: engine.submit(run, ends_only=ends_only))
     return run
 
@@ -51,6 +52,7 @@ def insert_durable_run(
         run = save_run(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
         transaction.on_commit(lambda: runner.dispatch(run.pk))
         return run
+    # Before the row is written: this process must not count on its lease for longer than the database does.
     claimed_at = time.monotonic()
     run = save_run(agent, user, run_input, agent.owner_id, **leases.claim_columns(engine.holder), **columns)
     transaction.on_commit(lambda: engine.submit_claimed(run, claimed_at, ends_only=ends_only))
