@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from agentcms.wire.canonical import text_or_json
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry
 from agents_app.configuration.variables import declared_variables
 
@@ -119,7 +120,7 @@ def variant_value_text(value: object) -> str:
         rest = {name: item for name, item in value.items() if name not in ("provider", "name")}
         settings = f" {json.dumps(rest, ensure_ascii=False)}" if rest else ""
         return f"{value['provider']}/{value['name']}{settings}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text_or_json(value)
 
 
 def rules_text(rules: Mapping[str, Any]) -> str:
@@ -148,7 +149,7 @@ def member_text(value: object) -> str:
     """Return the value of a member: texts as they are, lists of texts with commas, and others as JSON."""
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return ", ".join(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text_or_json(value)
 
 
 def variable_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

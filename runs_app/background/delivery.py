@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable
 from datetime import timedelta
@@ -15,6 +14,7 @@ from django.utils import timezone
 from access_app.role import RoleRequired
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError, NotFound
+from agentcms.wire.canonical import text_or_json
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from memory_app.history.signal_markup import Signal
@@ -88,7 +88,7 @@ def find_answering_agent(run: AgentRun) -> ResolvedAgent | None:
 
 def result_signal(task: BackgroundTask) -> Signal:
     """Return the signal about the end of a task."""
-    result = task.result if isinstance(task.result, str) else json.dumps(task.result, ensure_ascii=False)
+    result = text_or_json(task.result)
     contents = result if task.status == BackgroundTask.Status.COMPLETED else task.error
     attributes = {"id": str(task.pk), "tool": task.tool, "status": str(task.status)}
     return Signal("background-task", contents, id=f"background-task-{task.pk}", attributes=attributes)

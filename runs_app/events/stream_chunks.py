@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic_core import to_jsonable_python
 
+from agentcms.wire.canonical import text_or_json
 from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER, find_json_faults
 from runs_app.models import RunEvent
 
@@ -58,7 +59,7 @@ def to_storable_json(value: object, *, fallback: Callable[[Any], str] = str) -> 
 def truncate_value(value: object) -> object:
     """Return a storable value, or the beginning of its text if it is too long for an event."""
     plain = to_storable_json(value)
-    text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    text = text_or_json(plain)
     return plain if len(text) <= MAX_CHUNK_VALUE_LENGTH else truncate_text(text, MAX_CHUNK_VALUE_LENGTH)
 
 
