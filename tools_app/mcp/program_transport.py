@@ -24,9 +24,8 @@ from mcp.shared.message import SessionMessage
 from tools_app.mcp.errors import AnswerTooLarge
 
 MAX_LINE = 4 * 1024 * 1024  # bytes of one message
-PROGRAM_END_TIMEOUT = (
-    2.0  # seconds in which a program may end after its input was closed, and again after it was told to
-)
+# Seconds in which a program may end after its input was closed, and again after it was terminated.
+PROGRAM_END_TIMEOUT = 2.0
 POLL_INTERVAL = 0.01  # seconds
 
 Messages = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]

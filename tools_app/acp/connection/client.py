@@ -107,9 +107,8 @@ class WorkspaceClient:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         known = self.merge_tool_call(turn, tool_call)
         by_id: dict[str, PermissionAnswer] = {}
-        for item in options[
-            :MAX_PERMISSION_OPTIONS
-        ]:  # one of each ID: a refusal must not have the ID of another answer
+        # One of each ID: a refusal must not have the ID of another answer.
+        for item in options[:MAX_PERMISSION_OPTIONS]:
             name = truncate_text(printable(item.name), MAX_OPTION_LENGTH)
             by_id.setdefault(item.option_id, PermissionAnswer(item.option_id, name, item.kind))
         request = self.build_request(known, tuple(by_id.values()))
