@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from datetime import date
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 
-class StaffAccessMixin:
+class CheckedChangeList(ChangeList):
+    """A list that refuses dates that do not exist, such as the year 99999 in a URL. Django would fail with a 500."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        try:
+            if self.date_hierarchy:
+                reject_unknown_date(self.params, self.date_hierarchy)
+            super().get_results(request)
+        except (ValueError, OverflowError) as error:
+            raise IncorrectLookupParameters from error
+
+
+def reject_unknown_date(params: Mapping[str, Any], field: str) -> None:
+    """Raise ValueError if the parts of the date by which a list is filtered make no date."""
+    parts = [params.get(f"{field}__{part}") for part in ("year", "month", "day")]
+    year, month, day = (int(part[-1]) if part else 1 for part in parts)
+    date(year, month, day)
+
+
+class CheckedListMixin:
+    """A mixin whose list refuses dates that do not exist."""
+
+    def get_changelist(self, request: HttpRequest, **options: object) -> type[ChangeList]:
+        return CheckedChangeList
+
+
+class StaffAccessMixin(CheckedListMixin):
     """A mixin that shows the page to all staff. Roles decide on the rows; Django's permissions are not used."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import LockedChangeMixin
+from access_app.admin_access import CheckedListMixin, LockedChangeMixin
 from agentcms.wire.canonical import canonical
 from agents_app.models import Agent, AgentQuerySet
 from runs_app.models import ModelProvider
@@ -103,7 +103,7 @@ class ProviderForm(forms.ModelForm):
 
 
 @admin.register(ModelProvider)
-class ModelProviderAdmin(LockedChangeMixin, admin.ModelAdmin):
+class ModelProviderAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
     """Admin for superusers only: API keys cost money, and prompts are sent to the base URL."""
 
     form = ProviderForm

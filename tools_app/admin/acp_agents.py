@@ -15,7 +15,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from access_app.admin_access import LockedChangeMixin
+from access_app.admin_access import CheckedListMixin, LockedChangeMixin
 from access_app.role import Role
 from access_app.teams import team_choices
 from agents_app.admin.refused_commands import RefusedCommandsMixin
@@ -24,7 +24,7 @@ from tools_app.admin.acp_agent_form import AcpAgentForm
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
 
 
-class SuperuserAdmin(LockedChangeMixin, admin.ModelAdmin):
+class SuperuserAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
     """An admin that nobody but superusers sees: it decides what runs on this machine."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:

@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import confirmation_page
+from access_app.admin_access import CheckedChangeList, confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.configuration.sub_agents import dependents_payload
@@ -82,7 +82,7 @@ def confirm_button(version: AgentVersion, live: AgentVersion | None, action: Con
     return f"{what} v{version.version_number}{replaces}"
 
 
-class VersionChangeList(ChangeList):
+class VersionChangeList(CheckedChangeList):
     """A page of versions, each without a message with a summary of its change."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
