@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import date
 from typing import Any
@@ -79,6 +79,11 @@ def confirmation_page(
     """Return an admin page that asks for confirmation before an action."""
     common = {**page.admin_site.each_context(request), "title": title, "opts": page.opts}
     return TemplateResponse(request, f"admin/{template}.html", {**common, **context})
+
+
+def list_text(values: Iterable[object]) -> str:
+    """Return values separated by commas, or a dash for none."""
+    return ", ".join(map(str, values)) or "–"
 
 
 class ReadOnlyAdmin(StaffAccessMixin, admin.ModelAdmin):

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin
+from access_app.admin_access import ReadOnlyAdmin, list_text
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from evals_app.datasets.settings import change_settings
@@ -32,11 +32,11 @@ class DatasetAdmin(ReadOnlyAdmin):
     list_filter = ("owner_id", "updated_at")
     search_fields = ("id", "name", "description")
     fields = (
-        *("name", "id", "description", "owner", "item_count", "version", "experiment_count", "scorer_keys"),
-        *("target_ids", "tags", "input_schema", "ground_truth_schema", "request_context_schema"),
+        *("name", "id", "description", "owner", "item_count", "version", "experiment_count", "scorers"),
+        *("agents", "tag_names", "input_schema", "ground_truth_schema", "request_context_schema"),
         *("archived_at", "created_at", "updated_at", "page", "items"),
     )
-    readonly_fields = ("owner", "experiment_count", "page", "items")
+    readonly_fields = ("owner", "experiment_count", "scorers", "agents", "tag_names", "page", "items")
     actions = ("archive", "unarchive")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Dataset]:
@@ -91,6 +91,18 @@ class DatasetAdmin(ReadOnlyAdmin):
     @admin.display(description="experiments")
     def experiment_count(self, dataset: Dataset) -> int:
         return dataset.experiments.count()
+
+    @admin.display(description="scorers of experiments that name none")
+    def scorers(self, dataset: Dataset) -> str:
+        return list_text(dataset.scorer_keys)
+
+    @admin.display(description="agents that the dataset is for")
+    def agents(self, dataset: Dataset) -> str:
+        return list_text(dataset.target_ids)
+
+    @admin.display(description="tags")
+    def tag_names(self, dataset: Dataset) -> str:
+        return list_text(dataset.tags)
 
     @admin.display(description="page")
     def page(self, dataset: Dataset) -> str:

@@ -56,6 +56,15 @@ def test_scorers_and_bars_are_written_in_words(client, staff, experiment):
         assert f'<div class="readonly">{words}</div>' in page
 
 
+def test_lists_of_a_dataset_are_written_in_words(client, staff, experiment):
+    Dataset.objects.update(scorer_keys=["exact", "length"], target_ids=["clerk"], tags=[])
+
+    page = text(client.get(f"{DATASETS}support/change/"))
+
+    for words in ("exact, length", "clerk", "–"):
+        assert f'<div class="readonly">{words}</div>' in page
+
+
 def test_an_experiment_is_cancelled_and_logged(client, staff, experiment):
     client.post(EXPERIMENTS, {"action": "cancel", "_selected_action": [str(experiment.pk)]})
 
