@@ -57,7 +57,3 @@ def stop_condition(name: str) -> Callable[[Registered], Registered]:
 
 def find_stop_condition(name: str) -> StopCondition | None:
     return _conditions.get(name)
-
-
-def remove_stop_condition(name: str) -> None:
-    _conditions.pop(name, None)

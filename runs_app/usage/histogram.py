@@ -7,26 +7,14 @@ bucket, so it is at most 5 % off. Durations below a millisecond count as a milli
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
+# `aggregation` counts the runs of each bucket in the database.
 LOG_BASE = 1.1
 SHORTEST = 0.001  # seconds
 
 Histogram = Mapping[int, int]  # the number of runs by bucket
-
-
-def bucket_of(seconds: float) -> int:
-    """Return the bucket of a duration."""
-    return math.floor(math.log(max(seconds, SHORTEST), LOG_BASE))
-
-
-def merge_histograms(histograms: Iterable[Histogram]) -> Histogram:
-    total: Counter[int] = Counter()
-    for histogram in histograms:
-        total.update(histogram)
-    return total
 
 
 def estimate_percentile(histogram: Histogram, share: float) -> timedelta | None:

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from agentcms.server.processes import PROJECT
+from runs_app import stop_conditions
 from runs_app.building.agent import build
 from runs_app.resolution import stored_agents
-from runs_app.stop_conditions import remove_stop_condition
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
 from tests.settings_file import settings_source
@@ -21,14 +21,14 @@ DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 
 @pytest.fixture
-def examples():
+def examples(monkeypatch):
     """Return the names that all examples define."""
+    monkeypatch.setattr(stop_conditions, "_conditions", {})
     AgentFactory(id="concierge")
     defined = {"__name__": f"docs{next(TIMES)}"}  # a Celery task can be registered only once
     for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
         exec(block, defined)
-    yield defined
-    remove_stop_condition("counted")
+    return defined
 
 
 def test_the_examples_register_entries_for_agents(examples, ask):

@@ -8,13 +8,14 @@ from pydantic import BaseModel
 
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import Kind, registry, tool
+from runs_app import stop_conditions
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.calling import current
 from runs_app.engine.engine import get_engine
 from runs_app.engine.start.concurrency_limits import TooManyRuns
 from runs_app.models import AgentRun, PendingCall
 from runs_app.signals import approval_decided, approval_requested
-from runs_app.stop_conditions import remove_stop_condition, stop_condition
+from runs_app.stop_conditions import stop_condition
 from tests.durable.decisions import settle, wait_for_suspension
 from tests.durable.test_approval import PLAN, REFUND, start
 from tests.durable.test_journal import lose, notes, take_over, wait_for_steps
@@ -128,17 +129,14 @@ def test_a_model_of_pydantic_is_the_schema_of_an_answer(planned):
 
 
 @pytest.fixture
-def stop_after():
+def stop_after(monkeypatch):
     """Return a function that registers a condition, which ends a run after so many calls of tools."""
-    names = []
+    monkeypatch.setattr(stop_conditions, "_conditions", {})
 
     def register(condition, name="enough"):
-        names.append(name)
         stop_condition(name)(condition)
 
-    yield register
-    for name in names:
-        remove_stop_condition(name)
+    return register
 
 
 def two_calls(steps):

@@ -174,6 +174,7 @@ def worse_scorers(statistics: Mapping[str, Any], margin: float) -> list[str]:
 
 def lowest_gain(entry: Mapping[str, Any]) -> float | None:
     """Return how much better a scorer is at least, by its statistics. Less than 0 is worse, None is not known."""
+    # As the server's own command decides, in `evals_app/reports/bars.py`: this package must not depend on the server.
     if entry.get("lowerIsBetter"):
         highest = entry["high"] if entry["high"] is not None else entry["difference"]
         return None if highest is None else -float(highest)
