@@ -149,8 +149,8 @@ def test_invalid_filters_are_no_server_error(client, staff, query):
 def test_a_number_out_of_range_is_no_server_error(client, staff, model):
     client.raise_request_exception = False
 
-    # SQLite cannot store such a number. PostgreSQL can and finds nothing.
-    assert client.get(f"/admin/{model}/?id__in={10**20}").status_code in {200, 400}
+    # SQLite cannot store such a number, and the list is shown without the filter. PostgreSQL can and finds nothing.
+    assert client.get(f"/admin/{model}/?id__in={10**20}").status_code in {200, 302}
 
 
 def test_the_delete_page_counts_related_objects(client, staff):
