@@ -12,7 +12,9 @@ from agentcms.server.processes import Child, Watchdog, adopt_orphans
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SIGNAL_REPEAT_WINDOW = 0.5  # seconds in which a second signal counts as the same request
-STABLE_AFTER = 30.0  # seconds after which a start counts as successful
+# Seconds after which a start counts as successful. A child that was killed then is replaced at once; one that fails at
+# its start fails earlier.
+STABLE_AFTER = 10.0
 MAX_RESTART_DELAY = 30.0  # seconds before a failing child is started again
 LOG_COLOURS = {"web": 36, "worker": 35, "valkey": 34, "prepare": 32, "agentcms": 1}
 
