@@ -31,10 +31,9 @@ def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
         mean = figures.get("mean")
         if errors := figures.get("errors"):
             sentences.append(f"'{key}' failed for {pluralize(errors, 'answer')}, so its mean is not that of all.")
-        if mean is None:
-            sentences.append(f"'{key}' has no score. The bar is {bar:g}.")
-        elif not meets_bar(figures, bar):
-            sentences.append(f"'{key}' scored {mean:.3f}. The bar is {describe_bar(figures, bar)}.")
+        if not meets_bar(figures, bar):
+            mean_text = "has no score" if mean is None else f"scored {mean:.3f}"
+            sentences.append(f"'{key}' {mean_text}. The bar is {describe_bar(figures, bar)}.")
     return sentences
 
 

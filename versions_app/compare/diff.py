@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import cached_property
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
@@ -53,6 +54,18 @@ class LinePart(NamedTuple):
     marked: bool
 
 
+class ReplacedLine:
+    """An old line and the new one in its place."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self.old, self.new = old, new
+
+    @cached_property
+    def parts(self) -> tuple[list[LinePart], list[LinePart]]:
+        """Both lines with their changed words marked. Compared when asked: a page shows only some lines."""
+        return _diff_words(self.old, self.new)
+
+
 @dataclass(frozen=True)
 class DiffLine:
     """A line of a text diff. Its number is None on a side that does not have the line."""
@@ -61,16 +74,14 @@ class DiffLine:
     before: int | None
     after: int | None
     text: str
-    counterpart: str | None = None  # the line in whose place it stands, or that stands in its place
+    replaced: ReplacedLine | None = None  # with the line in whose place it stands, or that stands in its place
 
     @property
     def parts(self) -> list[LinePart]:
-        """The line with its changed words marked. They are compared here: a page shows only some lines of a text."""
-        if self.counterpart is None:
+        """The line with its changed words marked."""
+        if self.replaced is None:
             return [LinePart(self.text, False)]
-        if self.kind == "removed":
-            return _diff_words(self.text, self.counterpart)[0]
-        return _diff_words(self.counterpart, self.text)[1]
+        return self.replaced.parts[0 if self.kind == "removed" else 1]
 
 
 class Fold(NamedTuple):
@@ -134,7 +145,7 @@ def diff_items(before: Sequence[str], after: Sequence[str]) -> list[ItemDiff]:
 
 
 def diff_lines(before: str, after: str) -> list[DiffLine]:
-    """Compare two texts line by line. Of replaced lines, those of equal position are counterparts."""
+    """Compare two texts line by line. Of replaced lines, those of equal position are compared by word."""
     old, new = before.split("\n") if before else [], after.split("\n") if after else []
     result: list[DiffLine] = []
     for tag, i1, i2, j1, j2 in _opcodes(old, new, MAX_PAIRS):
@@ -182,10 +193,10 @@ def replaced_blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, i
 
 def _diff_replaced_lines(old: Sequence[str], new: Sequence[str], i1: int, j1: int) -> list[DiffLine]:
     """Return the removed lines, then the added ones."""
-    removed = zip(count(i1 + 1), old, [*new, *[None] * len(old)], strict=False)
-    added = zip(count(j1 + 1), new, [*old, *[None] * len(new)], strict=False)
-    return [DiffLine("removed", number, None, text, other) for number, text, other in removed] + [
-        DiffLine("added", None, number, text, other) for number, text, other in added
+    pairs = [ReplacedLine(*pair) for pair in zip(old, new, strict=False)]
+    removed, added = zip_longest(old, pairs), zip_longest(new, pairs)
+    return [DiffLine("removed", i1 + n + 1, None, *line) for n, line in enumerate(removed)] + [
+        DiffLine("added", None, j1 + n + 1, *line) for n, line in enumerate(added)
     ]
 
 

@@ -106,13 +106,10 @@ class Outcome:
             if errors:
                 answers = "1 answer" if errors == 1 else f"{errors:,} answers"
                 sentences.append(f"'{scorer}' failed for {answers}, so its mean is not that of all.")
-            limit = f"at most {bar:g}" if self.is_inverted(scorer) else f"{bar:g}"
-            if not scores:
-                sentences.append(f"'{scorer}' has no score. The bar is {limit}.")
-                continue
-            mean = sum(scores) / len(scores)
-            if mean > bar if self.is_inverted(scorer) else mean < bar:
-                sentences.append(f"'{scorer}' scored {mean:.3f}. The bar is {limit}.")
+            is_inverted, mean = self.is_inverted(scorer), sum(scores) / len(scores) if scores else None
+            if mean is None or (mean > bar if is_inverted else mean < bar):
+                mean_text = "has no score" if mean is None else f"scored {mean:.3f}"
+                sentences.append(f"'{scorer}' {mean_text}. The bar is {'at most ' if is_inverted else ''}{bar:g}.")
         return sentences
 
     def of_item(self, item_id: str) -> Outcome:

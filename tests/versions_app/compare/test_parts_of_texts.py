@@ -109,12 +109,12 @@ def test_a_line_that_is_longer_than_a_part_is_a_part():
     assert shown_numbers(compare(before=f"{line}\na", after=f"{line}y\nb")) == [1]
 
 
-def test_words_are_compared_only_in_the_shown_part(monkeypatch):
+def test_words_are_compared_once_and_only_in_the_shown_part(monkeypatch):
     compared = []
     diff_words = diff._diff_words
     monkeypatch.setattr(diff, "_diff_words", lambda *lines: compared.append(lines) or diff_words(*lines))
 
     section = compare(["instructions-part-3"])
 
-    assert len({*compared}) == 50
+    assert len(compared) == 50
     assert all(span.kind == "equal" or span.text in ("old", "new") for row in rows(section) for span in row.old.spans)
