@@ -22,8 +22,10 @@ class CorsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not settings.CORS_ORIGINS or not request.path_info.startswith("/api/"):
             return self.get_response(request)
+        # Answered here: a browser sends no API key with it, so the view would refuse it.
         is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.META
         response = HttpResponse(status=204) if is_preflight else self.get_response(request)
+        # Also without an origin, or a cache would give this response to pages of other origins.
         patch_vary_headers(response, ["Origin"])
         origin = request.META.get("HTTP_ORIGIN", "")
         if origin in settings.CORS_ORIGINS or "*" in settings.CORS_ORIGINS:

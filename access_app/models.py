@@ -187,6 +187,7 @@ class ApiKey(models.Model):
     def revoke(self) -> None:
         """Revoke the key at once; a second call changes nothing."""
         ApiKey.objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())
+        # The row decides: another request may have revoked the key earlier.
         self.refresh_from_db(fields=["revoked_at"])
 
     @property

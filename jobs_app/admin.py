@@ -117,7 +117,7 @@ class JobAdmin(ReadOnlyAdmin):
         """Queue the failed ones of the selected jobs again."""
         failed = [job for job in jobs if job.state == Job.State.FAILED]
         for job in failed:
-            job.requeue()
+            job.requeue()  # beat sends it
         level = messages.SUCCESS if failed else messages.WARNING
         self.message_user(request, f"{len(failed)} of {len(jobs)} jobs queued again.", level)
 

@@ -44,6 +44,7 @@ def save_file(name: str, content: File[bytes]) -> str:
 def delete_files_without_row() -> None:
     """Delete old files that no job has, and old temporary files of killed processes."""
     storage, limit = file_storage(), timezone.now() - MAX_AGE_WITHOUT_ROW
+    # The files before the rows: a file that gets its row in between is none without a row.
     names = set(stored_names(storage)) - set(JobFile.objects.values_list("name", flat=True))
     for name in names:
         if modified_before(storage, name, limit):

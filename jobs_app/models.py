@@ -115,6 +115,7 @@ class Job(models.Model):
     error = models.TextField(blank=True, default="", editable=False)
     report_size = models.PositiveBigIntegerField(default=0, db_default=0, editable=False, help_text="In bytes.")
     attempts = models.PositiveSmallIntegerField(default=0, editable=False)
+    # 55 characters are the length of a `traceparent` of W3C Trace Context.
     traceparent = models.CharField(max_length=55, blank=True, default="", db_default="", editable=False)
     lease_until = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -149,6 +150,7 @@ class Job(models.Model):
         """Delete the job with its file and report. Return False if a worker is running it."""
         is_running = Q(state=self.State.RUNNING, lease_until__gte=timezone.now())
         # A worker that claims the job at the same time loses its lease, so it stops.
+        # Only the key: Django reads the rows that it deletes, and a cursor or a result may be long.
         return Job.objects.exclude(is_running).filter(pk=self.pk).only("pk").delete()[0] > 0
 
     def requeue(self) -> None:
@@ -221,6 +223,7 @@ class JobFile(models.Model):
 class ReportRow(models.Model):
     """A row of the report of a job, such as the outcome of a line of an import."""
 
+    # No index of its own: that of the constraint begins with the job.
     job = models.ForeignKey(Job, models.CASCADE, related_name="report_rows", editable=False, db_index=False)
     number = models.PositiveIntegerField(editable=False)
     action = models.CharField(max_length=16, editable=False)
@@ -251,6 +254,7 @@ class Heartbeat(models.Model):
     @classmethod
     def record(cls, name: str) -> None:
         """Store the current time, by the clock of the database: those of two machines may differ."""
+        # One statement as a rule. `update_or_create` alone would lock the row first.
         if not cls.objects.filter(name=name).update(at=Now()):
             cls.objects.update_or_create(name=name, defaults={"at": Now()})
 

@@ -193,6 +193,7 @@ def send_due() -> int:
         finished_at=timezone.now(),
         lease_until=None,
     )
+    # Beat calls again in 30 seconds or less, so the rest of a long queue need not fill the broker.
     job_ids = list(due.filter(kind__in=_handlers).order_by("created_at").values_list("pk", flat=True)[:100])
     for job_id in job_ids:
         send_job(job_id)

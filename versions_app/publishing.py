@@ -65,6 +65,7 @@ def add_pointer_moves(
     A move of live is logged. Raises CircularReference and GateNotMet before anything is added.
     """
     row = write.row
+    # First: where a gate refuses a save, only the head moves, and the checks below are those of a draft.
     live = pass_guards(row, live, head)
     reject_new_circular_reference(row, head, live)
     timestamp, before = change_time(head, live), row.active_version
@@ -111,6 +112,7 @@ def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None
         return live
     context = current_change()
     if context.bypass_reason:
+        # Without an actor it is our own code, such as a repair.
         if context.actor is not None:
             require_role(context.actor, Role.MANAGER, row.owner_id, "Only managers go around a gate.")
         return live

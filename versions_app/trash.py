@@ -113,6 +113,7 @@ def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
 def insert_rows(record: bytes, agent_id: str) -> None:
     """Insert the rows of a record for an agent with this ID. Raises RestoreRefused."""
     authors: dict[int, int | None] = {}
+    # A record may have a column that a later release has removed.
     for item in serializers.deserialize("jsonl", record_lines(record), ignorenonexistent=True):
         row: Any = item.object
         if isinstance(row, Agent):

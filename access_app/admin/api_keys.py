@@ -46,6 +46,7 @@ class ApiKeyForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "realm_owner" in self.fields:
+            # The prefix tells Shared, whose ID is blank, from the choice of no team.
             teams = [(f"team:{owner}", label) for owner, label in team_choices(self.acting, Role.MANAGER)]
             realm_owner: Any = self.fields["realm_owner"]
             realm_owner.choices = [("", "nobody: the conversations of its user"), *teams]
@@ -113,6 +114,7 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if not request.user.is_superuser:
+            # A key acts as its user, so staff may create keys for themselves only.
             kwargs["queryset"] = User.objects.filter(username=request.user.get_username())
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
@@ -131,6 +133,7 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
             return
         scope = {name: form.cleaned_data[name] for name in SCOPE_FIELDS}
         key, token = ApiKey.objects.issue(obj.user, name=obj.name, role=obj.role, expires_at=obj.expires_at, **scope)
+        # `issue` created another object. Django names this one in its log and its message.
         obj.pk = key.pk
         obj.prefix = key.prefix
         messages.warning(request, f"Copy the key now. It is not shown again: {token}")

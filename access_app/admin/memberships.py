@@ -88,6 +88,7 @@ class TeamManagersMixin:
     @transaction.atomic
     def changelist_view(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
         """Display the list or run an action, in one transaction with its checks."""
+        # The check of an action holds a lock, and without the transaction the lock would end before the deletion.
         response: HttpResponse = super().changelist_view(request, extra_context)  # type: ignore[misc]
         return response
 

@@ -42,6 +42,7 @@ class OwnerRuleAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
                 raise ValidationError("You can only set rules for teams that you manage.")
             return owner_id
 
+        # A class for each request, because Django gives a form of the admin no request.
         return type("OwnerRuleForm", (form,), {"clean_owner_id": clean_owner_id})
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

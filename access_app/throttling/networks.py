@@ -13,4 +13,5 @@ def network_of(address: str) -> str:
         return address
     if isinstance(parsed, ipaddress.IPv4Address):
         return address
+    # A socket for both families reports an IPv4 client as a mapped address, whose /64 has all of IPv4.
     return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))

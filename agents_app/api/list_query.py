@@ -186,6 +186,7 @@ def read_cursor(query: QueryParams, cursor: str, order: OrderBy) -> list[Any] | 
         field, direction, value, agent_id = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if (field, direction) != (order.field, order.direction) or not isinstance(agent_id, str):
             raise ValueError
+        # PostgreSQL accepts neither a NUL nor half of a surrogate pair, at which `encode` raises.
         if "\0" in agent_id + value:
             raise ValueError
         (agent_id + value).encode()

@@ -93,6 +93,7 @@ def choose_variants(
 
     Facts win. A claim only counts if the agent names it in its `contextKeys`.
     """
+    # Facts come last, so that a claim of the caller cannot replace what the server knows.
     known = {key: claims[key] for key in configuration.get(CONTEXT_KEYS) or [] if key in claims} | dict(facts)
     chosen = {}
     for field, variants in (configuration.get(CONDITIONAL) or {}).items():

@@ -138,6 +138,7 @@ def _complete_server(server: str, choice: dict[str, Any], owner_id: str) -> dict
         return choice
     tools = choice.get("tools")
     if tools is None:
+        # Not those that may be opted into only: nobody chose them by choosing the server.
         tools = {name: {} for name, entry in known.items() if not (entry.unavailable_reason or entry.is_opt_in)}
     return {**choice, "tools": {name: _with_hash(options, known.get(name)) for name, options in tools.items()}}
 

@@ -36,5 +36,6 @@ def _write(row: Agent, archived_at: datetime | None, archived_by_name: str) -> N
     with write_batch.send_save_signals(row, ["archived_at", "archived_by_name"]):
         write = AgentWrite(row)
         write.set(archived_at=archived_at, archived_by_name=archived_by_name)
+        # The revision is part of the ETag: an edit of somebody who read the agent before must fail.
         write.set(revision=row.revision + 1, updated_at=timezone.now())
         write.send()

@@ -22,7 +22,7 @@ def log_agent_action(agent_id: str, name: str, message: str, flag: int = CHANGE)
             user=change.actor,
             content_type=ContentType.objects.get_for_model(Agent),
             object_id=agent_id,
-            object_repr=name[:200],
+            object_repr=name[:200],  # the length of the column
             action_flag=flag,
             change_message=f"{message} ({Source(change.source).label}).",
         )

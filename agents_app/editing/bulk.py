@@ -185,6 +185,7 @@ def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: Bul
 
 def copy_id(agent: Agent) -> str:
     """Return an ID for a duplicate. Agents of earlier releases may have IDs that new agents may not have."""
+    # An ID has at most 128 characters, and "-copy" and a number follow.
     return f"{derive_clear_id(agent.pk[:110], 'agent')}-copy"
 
 

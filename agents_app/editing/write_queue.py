@@ -22,6 +22,7 @@ def agent_write_slot(agent_id: str) -> Iterator[None]:
     lock = _locks[hash(agent_id) % len(_locks)]
     acquired = lock.acquire(timeout=settings.DATABASE_LOCK_TIMEOUT)
     try:
+        # Also without the slot: the lock in the database decides, and reports that the wait was too long.
         yield
     finally:
         if acquired:

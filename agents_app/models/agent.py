@@ -35,6 +35,7 @@ class Agent(ConfigurationColumns):
 
     owner_id = models.CharField("owner", max_length=128, blank=True, default="")
 
+    # Not PROTECT, which would also refuse to delete an agent together with its versions.
     active_version = models.ForeignKey(
         "versions_app.AgentVersion", models.RESTRICT, null=True, editable=False, related_name="+"
     )
@@ -191,6 +192,7 @@ class Agent(ConfigurationColumns):
         """
         if unknown := sorted(fields.keys() - {*schema.FIELDS}):
             raise TypeError(f"edit() does not write {', '.join(unknown)}, only configuration fields.")
+        # Before the transaction: nobody waits for the lock while the fields are validated.
         validated = schema.validate_partial(schema.to_wire_dict(fields))
         with transaction.atomic():
             row = Agent.objects.get_locked(self.pk)
@@ -203,6 +205,7 @@ class Agent(ConfigurationColumns):
         reject_archived(self)
         if "mcp_clients" in fields:
             fields = {**fields, "mcp_clients": mcp_clients.complete(fields["mcp_clients"], self.owner_id)}
+        # To publish the head would publish the draft of somebody else with the edit.
         if self.active_version and self.has_draft and current_change().publish:
             return self.active_version.amend_locked(self, fields)
         if not self.has_changes(fields):

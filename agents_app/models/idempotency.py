@@ -25,6 +25,7 @@ class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
         """
         record = IdempotencyRecord(user_id=user_id, key=key, fingerprint=fingerprint)
         with transaction.atomic():
+            # The nightly clean-up may not have run since the key expired.
             self.expired().filter(user_id=user_id, key=key).delete()
             IdempotencyRecord.objects.bulk_create([record], ignore_conflicts=True)
         # A row that existed has another token.

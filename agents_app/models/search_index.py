@@ -53,6 +53,7 @@ class AgentIndexQuerySet(models.QuerySet["AgentIndex"]):
         """Return the rows whose `metadata.tags` is a list that has the tag."""
         if connection.vendor == "postgresql":
             return self.filter(metadata__contains={TAGS_KEY: [tag]})
+        # With the type: `json_each` also yields a value that is no list.
         tagged = (
             f"SELECT i.id FROM {INDEX_TABLE} i, json_each(i.metadata, '$.{TAGS_KEY}') e"  # noqa: S608
             f" WHERE e.value = %s AND json_type(i.metadata, '$.{TAGS_KEY}') = 'array'"
@@ -71,6 +72,7 @@ class AgentIndex(models.Model):
     """A state of an agent: its live version, its head, or both if they are equal."""
 
     id = models.BigAutoField(primary_key=True)
+    # The index is declared below: Django would make a second one on PostgreSQL, for LIKE.
     agent = models.ForeignKey("agents_app.Agent", models.CASCADE, related_name="index", db_index=False)
     is_live = models.BooleanField()
     is_head = models.BooleanField()
@@ -187,6 +189,7 @@ def _matching(terms: list[Term]) -> RawSQL:
     """Return the IDs of the rows with all words, by the full-text index, and all phrases, by LIKE."""
     words = [(word, term.prefix and n == len(term.words) - 1) for term in terms for n, word in enumerate(term.words)]
     if connection.vendor == "postgresql":
+        # Words have only letters, digits and combining marks, so nothing in them needs an escape.
         query = " & ".join(f"'{word}'{':*' if is_prefix else ''}" for word, is_prefix in words)
         source, condition = INDEX_TABLE, f"{POSTGRESQL_TSVECTOR} @@ %s::tsquery"
     else:

@@ -53,6 +53,7 @@ def start_agent_export(user: Caller, agent_ids: Iterable[str] | None = None) -> 
     if agent_ids is not None:
         parameters["agents"] = sorted(set(agent_ids))
     has_exports = JobFile.objects.filter(job__requested_by=user.pk, job__kind=EXPORT).exists()
+    # It reads a row of each agent, for nothing if there is no export to compare with.
     fingerprint = export_fingerprint(exportable_agents(user, parameters)) if has_exports else ""
     with transaction.atomic():
         limits.lock_jobs_of(user)

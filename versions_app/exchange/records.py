@@ -103,6 +103,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
     agent_id = record.id
     if record.error:
         return RecordOutcome(agent_id, "refuse", record.error)
+    # 500 characters are the most that a change accepts.
     message = f"Imported from {options.get('name') or 'a file'}"[:500]
     try:
         live, draft, owner_id = parse_record(record.value)
@@ -114,6 +115,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
             if options.get("strict"):
                 reject_missing_references(live, draft, owner_id, file_ids)
             if options.get("dryRun"):
+                # After all checks, which a real import makes too.
                 transaction.set_rollback(True)
         warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft, owner_id)]
         return RecordOutcome(agent_id, action, "", owner_id, warnings[:MAX_RECORD_WARNINGS])
@@ -122,6 +124,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
     except (RecordRejected, AgentArchived) as error:
         return RecordOutcome(agent_id, "refuse", str(error))
     except IntegrityError:
+        # It was invisible to the user, or somebody created it meanwhile.
         return RecordOutcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
 
 
@@ -199,6 +202,7 @@ def apply_record(
 def update_agent(agent: Agent, live: dict[str, Any], draft: dict[str, Any] | None, publish: bool) -> str:
     """Edit a locked agent where it differs from the record. Return the action."""
     versions = []
+    # Unpublished, it would be a draft that the draft of the record replaces at once.
     if not equals_version(live, agent.active_version) and (publish or draft is None):
         with change(publish=publish):
             versions.append(agent.edit_locked(live))
@@ -219,6 +223,7 @@ def create_agent(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | No
 def choose_owner(user: User, requested: str | None) -> str:
     """Return the owner of a new agent. Raises RecordRejected if the user may not publish for it."""
     if requested is None and not user.is_superuser:
+        # Two are enough to know that there is more than one.
         owner_ids = list(owner_ids_for(user, Role.PUBLISHER)[:2])
         if len(owner_ids) != 1:
             raise RecordRejected("Set the ownerId of this agent.")

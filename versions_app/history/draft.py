@@ -35,6 +35,7 @@ def find_draft_versions(agent: Agent) -> list[DraftVersion]:
     by_number = {version.version_number: version for version in versions}
     number: int | None = get_head_version(agent).version_number
     draft: list[DraftVersion] = []
+    # By the base, not by the number: a version of live may lie between two of the draft.
     while number in by_number:
         version = by_number[number]
         message = version.custom_message

@@ -175,6 +175,7 @@ def reindex_agent(agent: Agent) -> bool:
         return False
     with transaction.atomic():
         row = Agent.objects.get_locked(agent.pk)
+        # Again under the lock: a save may have written the index since the batch was read.
         if is_wrong := not is_indexed(row):
             search_index.rebuild_index(row)
     return is_wrong

@@ -137,6 +137,7 @@ class AgentVersion(models.Model):
         number = self.version_number
         if row.head_version_id != self.pk or not row.has_draft or self.source != Source.RESTORE:
             raise CannotUndo(f"v{number} is not the draft any more. Nothing was changed.", code="moved")
+        # No version has the number 0.
         before = row.versions.filter(version_number=self.based_on or 0).first()
         if before is None:
             raise CannotUndo(f"v{self.based_on} was deleted. Discard the draft to return to live.", code="pruned")
@@ -170,6 +171,7 @@ class AgentVersion(models.Model):
             raise ValidationError(
                 "Cannot delete the active version. Activate a different version first.", code="active_version"
             )
+        # Before the deletion, which the foreign key of the head would refuse.
         if row.head_version_id == self.pk:
             move_pointers(row, head=row.active_version)
         AgentVersion.objects.filter(pk=self.pk).delete()
