@@ -59,6 +59,7 @@ def enqueue_for_user(kind: str, parameters: dict[str, Any], user: Caller, job_id
 
 def lock_jobs_of(user: Caller) -> None:
     """Let one transaction at a time check the limits of a user. On SQLite only one transaction writes anyway."""
+    # Not the key, which inserted rows with a foreign key to the user lock: they need not wait.
     get_user_model().objects.select_for_update(no_key=True).filter(pk__in=[user.pk]).exists()
 
 

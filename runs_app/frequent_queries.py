@@ -28,6 +28,7 @@ def agent_to_run(pointer: str, *, user: CallerParam, agent_id: str) -> AgentQuer
 def locked_agent_of_run(suspended_limit: int, *, agent_id: str, user_id: int) -> AgentQuerySet:
     """Lock an agent whose run is about to start. `has_many_suspended` says whether as many runs of the user wait."""
     suspended = suspended_runs(user_id)[suspended_limit - 1 : suspended_limit]
+    # Not the key, which inserted rows with a foreign key to the agent lock: they need not wait.
     agents = Agent.objects.select_for_update(of=("self",), no_key=True).filter(pk=agent_id)
     return agents.order_by().only("pk", "archived_at").annotate(has_many_suspended=Exists(suspended))
 

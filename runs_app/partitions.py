@@ -57,5 +57,6 @@ def drop_expired(table: str, limit: datetime) -> None:
 
 def has_younger_runs(partition: Partition, limit: datetime) -> bool:
     """Return whether a run of the day of a partition has not ended, or ended after a limit."""
+    # The ID of a run begins with its time, so the runs of a day are a range.
     runs = AgentRun.objects.filter(pk__gte=partition.first_id, pk__lt=partition.end_id)
     return runs.filter(Q(finished_at=None) | Q(finished_at__gte=limit)).exists()

@@ -29,6 +29,7 @@ SCORE_RUN = "score_run"
 def enqueue_scoring(run: AgentRun) -> Job | None:
     """Enqueue a job with the scorers that are sampled for a run. Return None if there are none."""
     scorers = run.configuration.get("scorers") or {}
+    # The counts and the job in one transaction: a counted answer is one that is scored.
     with transaction.atomic():
         keys = [key for key, options in scorers.items() if is_sampled(run, key, (options or {}).get("sampling") or {})]
         if not keys:
@@ -48,6 +49,7 @@ def is_sampled(run: AgentRun, key: str, sampling: Mapping[str, Any]) -> bool:
 def sampling_fraction(run_id: UUID, key: str) -> float:
     """Return a number from 0 to below 1 that is constant for a run and a scorer."""
     digest = hashlib.sha256(f"{run_id} {key}".encode()).digest()
+    # A float holds 48 bits exactly.
     return int.from_bytes(digest[:6], "big") / 2**48
 
 

@@ -264,6 +264,7 @@ def _set_content(version: ItemVersion, content: JSONObject) -> None:
     for name, value in content.items():
         setattr(version, name, value)
     reject_large_item(version.content)
+    # Folded here: SQLite ignores the case of ASCII letters only.
     version.text = " ".join([*texts_in(version.input), *texts_in(version.ground_truth)])[:MAX_SEARCH_TEXT].casefold()
 
 

@@ -22,6 +22,7 @@ def create_dataset(columns: JSONObject) -> Dataset:
     slug = derive_id(columns["name"])
     for _ in range(5):
         try:
+            # A savepoint: after the error, PostgreSQL would refuse all other statements of the transaction.
             with transaction.atomic():
                 return Dataset.objects.create(pk=slug, **columns)
         except IntegrityError:

@@ -209,4 +209,5 @@ def _schema_issues(validator: SchemaValidator, value: object, path: str) -> Iter
         yield Issue(path, str(unusable))
         return
     for error in errors:
+        # Without the `$` for the root.
         yield Issue(path + error.json_path[1:], f"{error.message[:500]}.")

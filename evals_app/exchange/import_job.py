@@ -63,7 +63,7 @@ def store_upload(user: Caller, dataset: Dataset, options: JSONObject, upload: St
         job = Job.objects.create(
             pk=upload.job_id,
             kind=UPLOAD_ITEMS,
-            state=Job.State.DONE,
+            state=Job.State.DONE,  # nothing runs it, it only has the file
             requested_by_id=user.pk,
             parameters=job_parameters(user, dataset, options),
             finished_at=timezone.now(),

@@ -120,7 +120,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
             return
         if len(line) > limit:
             raise UnreadableFile(number, f"The line is longer than {limit // 1024} KB.")
-        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line  # a byte order mark
 
 
 def _decoded_lines(file: IO[bytes]) -> Iterator[str]:

@@ -85,6 +85,7 @@ def submitted_values(fields: JSONObject) -> JSONObject:
         "scores": [submitted_score(row) for row in fields.get("scores") or []],
         "started_at": started_at,
         "completed_at": completed_at,
+        # The times come from outside, in any order, and the column has 32 bits.
         "duration_ms": max(0, min(milliseconds, 2**31 - 1)),
     }
 

@@ -63,6 +63,7 @@ def start_item(
     """
     result = prepare_start(earlier or ExperimentResult(attempt=attempt), experiment, version)
     try:
+        # The row and its run together: a row without a run is taken for one whose process died.
         with transaction.atomic():
             if earlier is None:
                 result.save(force_insert=True)
@@ -103,6 +104,7 @@ def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request
         messages=messages_of(version.input),
         thread=thread.thread,
         resource=thread.resource if thread.thread else "",
+        # `thread_for` has read the reserved names, such as that of the resource. A run refuses them.
         request_context={key: value for key, value in context.items() if not is_reserved(key)},
         options=seed_options(experiment, result.attempt),
         experiment=ExperimentItem(experiment.pk, options),

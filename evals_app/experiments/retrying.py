@@ -40,10 +40,12 @@ def retry_failed(experiment: Experiment, user: Caller) -> int:
         if not row.is_finished:
             raise Conflict("Wait until the experiment has ended, or cancel it.", "experiment_running")
         require_role(user, Role.EDITOR, row.target_owner_id)
+        # Before the others: an answer that cannot be scored again becomes a failed one.
         reopen_unscored(row)
         delete_failed(row)
         reopen(row)
         count_so_far(row)
+        # What deleted results have spent counts too, so the experiment might end before its first item.
         if reason := stop_reason(row):
             raise Conflict(f"{reason} Start another experiment with a larger budget.", "budget_spent")
         enqueue_experiment(row)

@@ -130,7 +130,7 @@ def figures(name: str, values: Sequence[float], passed: int, not_scorable: int =
     spread = 0.0
     if len(values) > 1:
         variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-        spread = 1.96 * math.sqrt(variance / len(values))
+        spread = 1.96 * math.sqrt(variance / len(values))  # 1.96 deviations are 95 % of a normal distribution
     return {
         "name": name,
         "count": len(values),

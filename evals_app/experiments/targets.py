@@ -78,6 +78,7 @@ def sub_agent_versions(agent: ResolvedAgent) -> JSONObject:
     """Return the live versions of the sub-agents at all depths, by the ID of each."""
     versions: JSONObject = {}
     keys, owner_id = agent.configuration.get("agents") or [], agent.owner_id
+    # Without those that are known already: sub-agents may lead back to each other.
     while level := {key: version for key, version in live_version_ids(keys, owner_id).items() if key not in versions}:
         versions |= level
         references = AgentVersion.objects.filter(pk__in=level.values()).values_list("references", flat=True)

@@ -18,6 +18,7 @@ class DatasetItem(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="items", editable=False)
+    # Null, not blank, without one: the constraint would allow a single blank one.
     external_id = models.CharField(max_length=200, null=True, editable=False)
     purged_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -97,6 +97,7 @@ def copy_head(scorer_id: str, author: str, message: str) -> ScorerVersion:
 def save_pointers(row: Scorer) -> None:
     row.updated_at = timezone.now()
     row.save()
+    # After the commit: a read before it would cache the earlier rows again.
     transaction.on_commit(scorer_table.invalidate)
 
 

@@ -177,6 +177,7 @@ def decide_call_of_run(
     """Decide the call that a body names by `runId` and `toolCallId`."""
     run = get_run_of_agent(request, agent_id, body["run_id"])
     call = find_visible_call(request, run, body.get("tool_call_id") or None)
+    # Before the decision, after which the run goes on and adds events.
     after = suspension_number(run, call)
     decision = replace(decision_for(call), mark=body.get("mark") or "")
     return Decided(run, decide_for_caller(call, decision, request), after)

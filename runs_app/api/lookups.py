@@ -95,6 +95,7 @@ def last_event_id(request: Request, default: int = 0) -> int:
     text = request.META.get("HTTP_LAST_EVENT_ID", "").strip()
     if not text:
         return default
+    # Nine digits fit the column of the numbers.
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise ApiError(400, "Last-Event-ID must be the number of an event of the stream.", "invalid_header")
     return int(text)

@@ -142,6 +142,7 @@ class AbortView(JSONView):
         if not (expected is None or isinstance(expected, str)):
             raise BadRequest("request body", [("expectedRunId", "This must be the ID of a run.")])
         run = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("created_at").last()
+        # A client stops the run that it has seen, not one that has begun since.
         is_expected = run is not None and expected in (None, "", str(run.pk))
         if run is not None and is_expected:
             run_ends.cancel_run(run.pk)

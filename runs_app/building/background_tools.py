@@ -45,7 +45,7 @@ ACKNOWLEDGEMENT = (
     "Do not call the tool again for it."
 )
 
-MAX_CALLS_PER_ANSWER = 10_000
+MAX_CALLS_PER_ANSWER = 10_000  # so that the numbers of two answers do not overlap
 
 ToolFunction = Callable[..., Awaitable[Any]]
 
@@ -60,6 +60,7 @@ def with_background(tool: AgentTool, config: Any, entry: Entry | None) -> AgentT
     rules = find_rules(config, (key, tool.name), says, tool_is_ordered=is_ordered)
     if rules is None or (entry is not None and entry.resume_schema is not None):
         return tool
+    # A copy, because agents with other rules share the cached tool.
     wrapped = copy.copy(tool)
     function = dispatching(tool, rules, entry)
     wrapped.function_schema = replace(

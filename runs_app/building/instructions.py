@@ -48,6 +48,7 @@ def fill_instructions(configuration: Mapping[str, Any], context: Mapping[str, An
             missing[place.path] = None
             continue
         inserted += len(text.encode())
+        # Checked before the parts are joined: the same value may be inserted thousands of times.
         if inserted > settings.RUN_MAX_INPUT:
             raise too_long_error()
         parts += [template[end : place.start], text]
@@ -90,6 +91,7 @@ def find_value(context: Mapping[str, Any], path: str) -> Any:
     for name in path.split("."):
         if isinstance(value, Mapping):
             value = value.get(name)
+        # No list has ten digits of items, and Python refuses to convert thousands of them.
         elif isinstance(value, list) and name.isdecimal() and len(name) < 10:
             value = value[int(name)] if int(name) < len(value) else None
         else:

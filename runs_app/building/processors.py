@@ -139,6 +139,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
     ) -> ModelRequestPart:
         if id(part) not in processed:
             result = await self.process(ctx, part)
+            # With the part itself: if it were freed, another one could get its `id`.
             processed[id(part)] = (part, result)
             processed[id(result)] = (result, result)
         return cast(ModelRequestPart, processed[id(part)][1])

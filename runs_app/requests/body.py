@@ -126,6 +126,7 @@ def parse_call(body: Mapping[str, Any], *, strict: bool = False, query_contexts:
     with collecting_issues(issues):
         context = parse_request_context(body, query_contexts, strict=strict)
         call = call._replace(request_context=context.values, warnings=[*find_unknown_keys(body), *context.warnings])
+    # The start of a run validates them. With other issues it does not come to that.
     if issues and "messages" in body:
         with collecting_issues(issues):
             parse_messages(call.messages)

@@ -131,6 +131,7 @@ class Lookup:
                 try:
                     yield None
                 finally:
+                    # Shielded, or a cancelled run would leave those that wait until its lock expires.
                     await asyncio.shield(self.end_turn(flight, turn))
                 return
         yield answer

@@ -37,4 +37,5 @@ _flights: WeakValueDictionary[tuple[int, str], Flight] = WeakValueDictionary()
 
 def flight_of(key: str) -> Flight:
     """Return the flight of a key in the running event loop."""
+    # By loop, because a lock of asyncio belongs to one.
     return _flights.setdefault((id(asyncio.get_running_loop()), key), Flight())

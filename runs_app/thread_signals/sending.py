@@ -116,6 +116,7 @@ class Sending:
     def send(self, thread: Thread) -> SentSignal:
         """Store the signal under the lock of the thread, and start a run if none is active."""
         with transaction.atomic():
+            # Before the lock of the thread, as at the start of a run: in another order, two could wait for each other.
             has_many_suspended = lock_runs(self.agent, self.user)
             locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
             if locked is None:
@@ -152,6 +153,7 @@ class Sending:
         wakes = (self.if_idle if active_id is None else self.if_active) != "persist"
         has_new_run = is_queued or active_id is None
         run_id = (uuid7() if has_new_run else active_id) if wakes else None
+        # A signal that waits gets the version that is live then, unless its sender named one.
         is_fixed = self.agent.target == AgentRun.Target.VERSION
         return {
             "agent": self.agent.id,

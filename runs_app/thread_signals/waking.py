@@ -61,6 +61,7 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     run_input, warnings = fill_input(agent, run_input, [])
     columns: dict[str, Any] = {"thread": thread, "resource_id": thread.resource_id, "warnings": warnings}
     run_id = delivery.get("runId")
+    # The sender knows the run by this ID, unless an earlier delivery of the signal has taken it.
     if run_id and not AgentRun.objects.filter(pk=run_id).exists():
         columns["pk"] = UUID(run_id)
     run = queue_run(agent, user, run_input, **columns)
@@ -115,6 +116,7 @@ def next_group(waiting: Sequence[Message]) -> list[Message]:
 def start_next(thread: Thread, signals: Sequence[Message]) -> bool:
     """Start a run for signals. If that fails for good, note why on the signals and return False."""
     try:
+        # A savepoint: a failure here must not undo the end of the run before.
         with transaction.atomic():
             wake(thread, signals)
     except (OperationalError, InterfaceError):

@@ -98,6 +98,7 @@ def perform_in_thread(result: ExperimentResult, callee: Callee) -> bool:
     try:
         return perform(result, callee)
     finally:
+        # Django closes connections at the end of a request or a task, and this thread has neither.
         connection.close()
 
 

@@ -123,6 +123,7 @@ def find_scorer_version(row: Scorer, version: str) -> ScorerVersion | None:
     if version_id := parse_uuid(version):
         return row.versions.filter(pk=version_id).first()
     number = version.removeprefix("v")
+    # No version has a number of ten digits, and Python refuses to convert thousands of them.
     is_number = number.isascii() and number.isdigit() and len(number) < 10
     return row.versions.filter(version_number=int(number)).first() if is_number else None
 

@@ -147,7 +147,7 @@ def model_run_context(
         model_settings=model_settings(deps.options),
         usage=segment.usage,
         usage_limits=limits,
-        infer_name=False,
+        infer_name=False,  # otherwise pydantic-ai searches the frames of the callers for one
         capabilities=experiment_tools(run.input) or None,
         # A call of a tool of the API client ends the run.
         toolsets=[ExternalToolset(client_tools, id="client-tools")] if client_tools else None,

@@ -41,6 +41,7 @@ async def record_suspension(
     calls = pending_calls(run, result.output, execution.segment, prepared.built.tools)
     report = await run_db(report_suspension, calls)
     conversation = conversation_so_far(execution, prepared, calls, result)
+    # In one commit: who sees the end of the segment must find the calls, or could decide none.
     with execution.engine.writer.one_commit():
         for chunk in report.chunks:
             execution.recorder.add(chunk)

@@ -70,6 +70,7 @@ async def run_within_timeout(execution: RunExecution, run: AgentRun, tree: RunTr
                 position = await run_db(RunTree.load, run)
             await run_agent(execution, run, position)
     except TimeoutError:
+        # Another timeout, such as that of a tool, is an error like any other.
         if clock.expired():
             raise RunError(f"The run took longer than {settings.RUN_TIMEOUT} seconds and was stopped.") from None
         raise
@@ -85,9 +86,11 @@ async def open_journal(execution: RunExecution, run: AgentRun) -> None:
         written = await run_db(load_written_events, run.pk, run.last_event_number)
     journal = execution.start_journal(run.segment, written)
     journal.uses.update(execution.segment.call_uses)
+    # The first process that claims a run has no steps to replay.
     if run.fence > 1:
         journal.steps = await run_db(load_steps, run.pk, run.segment)
     current_journal.set(journal)
+    # A process that stops marks the journals that it finds, and this one is not among them yet.
     journal.is_stopping = execution.engine.is_stopping
     execution.engine.journals[run.pk] = journal
     if run.attempts >= MAX_LOST_PROCESSES:

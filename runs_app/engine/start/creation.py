@@ -30,6 +30,7 @@ def create_run(
     warnings = [*columns.get("warnings", []), *(option._asdict() for option in wider)]
     run_input, columns["warnings"] = fill_input(agent, run_input, warnings)
     reject_missing_thread(agent, run_input, thread)
+    # All that needs no lock is checked before: the limits hold a lock that others wait for.
     with transaction.atomic():
         if "experiment_id" in columns:  # the experiment counts its runs, which do not use the memory of its user
             thread = thread._replace(has_default=False)
