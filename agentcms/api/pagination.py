@@ -104,6 +104,7 @@ def with_warnings(page: str, unknown: Sequence[UnknownName]) -> str:
 
 def cursor_page_json(key: str, rows: Iterable[str], per_page: int, next_cursor: str | None) -> str:
     """Return the response body of a cursor page, for rows that are JSON texts already."""
+    # A cursor is base64 for URLs, which needs no escape.
     cursor = f'"{next_cursor}"' if next_cursor else "null"
     has_more = "true" if next_cursor else "false"
     return f'{{"{key}":[{",".join(rows)}],"perPage":{per_page},"hasMore":{has_more},"nextCursor":{cursor}}}'

@@ -34,6 +34,7 @@ class RedisCacheClient(django_redis.RedisCacheClient):
 
     def __init__(self, servers: Any, **options: Any) -> None:
         super().__init__(servers, retry=Retry(NoBackoff(), 0), **options)
+        # Django has no option for the class of the client.
         self._client = GuardedRedis
 
 

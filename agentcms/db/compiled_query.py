@@ -43,7 +43,7 @@ Converters = list[tuple[int, list[Any], Any]]  # the position of a column, its c
 class CompiledQuery(Generic[P, R]):
     """A function that returns a queryset, called like a function that returns its rows."""
 
-    declared: ClassVar[list[CompiledQuery[..., Any]]] = []
+    declared: ClassVar[list[CompiledQuery[..., Any]]] = []  # the tests compare each with Django
 
     def __init__(self, build: Callable[P, QuerySet[Any, R]]) -> None:
         self.build = build

@@ -52,6 +52,7 @@ def collect_static_files() -> bool:
     fingerprint = static_fingerprint()
     if fingerprint_file.exists() and fingerprint_file.read_text() == fingerprint:
         return False
+    # Before the collection: one that is interrupted must be repeated.
     fingerprint_file.unlink(missing_ok=True)
     call_command("collectstatic", interactive=False, clear=True, verbosity=0)
     fingerprint_file.write_text(fingerprint)

@@ -51,7 +51,7 @@ class Watchdog:
             [sys.executable, "-I", "-S", watchdog.__file__],
             stdin=subprocess.PIPE,
             text=True,
-            start_new_session=True,
+            start_new_session=True,  # or Ctrl-C in the terminal would end it first
             pass_fds=keep_open,
         )
 

@@ -125,7 +125,7 @@ def _scalar_fault(value: object) -> str | None:
     if isinstance(value, int):
         return None if MIN_INTEGER <= value <= MAX_INTEGER or _is_double(value) else TOO_BIG_MESSAGE
     if isinstance(value, float):
-        return None if value - value == 0 else NOT_FINITE_MESSAGE
+        return None if value - value == 0 else NOT_FINITE_MESSAGE  # of NaN and infinity it is NaN
     return value.message if isinstance(value, InvalidValue) else NOT_JSON_MESSAGE
 
 

@@ -90,6 +90,7 @@ def run_program(kind: str, content: bytes) -> list[str]:
     sandbox = SANDBOX if is_sandbox_available() else NO_SANDBOX
     command = Command("extraction", (sys.executable, "-I", str(PROGRAM), kind, *limits), sandbox=sandbox)
     try:
+        # The program limits its CPU time itself. Here the time counts that it waits, too.
         done = subprocess.run(
             command.full_argv, input=content, capture_output=True, timeout=seconds + 5, env=command.environment
         )

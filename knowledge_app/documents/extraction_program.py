@@ -82,6 +82,7 @@ def pdf_pages(stream: io.BytesIO, max_pages: int, max_characters: int) -> list[s
     from pypdf import PdfReader
 
     reader = PdfReader(stream)
+    # A PDF that only restricts printing has a blank password.
     if reader.is_encrypted and not reader.decrypt(""):
         raise ValueError("The PDF needs a password. Save it without one and add it again.")
     if len(reader.pages) > max_pages:

@@ -83,6 +83,7 @@ def fill_live_index(document: Document, job: Job) -> dict[str, Any]:
             fill.run()
         with transaction.atomic():
             base = KnowledgeBase.objects.select_for_update().only("index").get(pk=document.base_id)
+            # Under the lock of the base: a rebuild that ended meanwhile left the document in the old index.
             if base.index_id == index.pk:
                 count = Chunk.objects.filter(index=index, document=document, is_pending=False).count()
                 mark_ready(document, count)

@@ -50,6 +50,7 @@ def copy_sent_chunks(base: KnowledgeBase, index: KnowledgeIndex, after: int, job
             row.pk, row.index, row.embedder = None, index, index.embedder
             row.scale, row.data = vector.scale, vector.data
         with transaction.atomic():
+            # A caller may have sent a key again after it was copied.
             Chunk.objects.filter(index=index, document=None, key__in=[row.key for row in batch]).delete()
             Chunk.objects.bulk_create(batch)
         job.report_progress(done=0)
@@ -81,6 +82,7 @@ def finish_rebuild(base: KnowledgeBase, index: KnowledgeIndex, copied: int) -> l
             return missing
         old_id, row.index = row.index_id, building
         row.save(update_fields=["index", "updated_at"])
+        # Before the other gets its name, which is unique in a base.
         row.indexes.filter(pk=old_id or building.pk).exclude(pk=building.pk).delete()
         building.name, building.is_building = row.key, False
         building.save(update_fields=["name", "is_building"])

@@ -42,6 +42,7 @@ class KnowledgeBase(models.Model):
         "ID",
         max_length=40,
         unique=True,
+        # `$` would accept a line break at the end.
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9-]*\Z", "Use lowercase letters, digits and '-'.")],
         help_text="Used in agents and in the API; cannot be changed.",
     )

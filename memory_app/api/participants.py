@@ -70,6 +70,7 @@ class ParticipantView(JSONView):
 
     def delete(self, request: Request, thread_id: str, user_id: str) -> HttpResponse:
         thread = changed_thread(request, thread_id)
+        # 18 digits fit the 64 bits of the column.
         is_number = re.fullmatch(r"[0-9]{1,18}", user_id) is not None
         count, _ = thread.participants.filter(user=int(user_id)).delete() if is_number else (0, {})
         if not count:

@@ -156,6 +156,7 @@ def read_option(config: dict[str, Any], name: str, default: int | None, minimum:
 def matching(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:
     """Return the messages of threads that contain every word of a text."""
     condition = Q()
+    # A text without words, such as an emoji, is looked for as it is.
     for word in (tokenize(text) or [text])[:MAX_TERMS]:
         condition &= Q(text__icontains=word)
     return Message.objects.filter(condition, thread__in=threads).exclude(role=Message.Role.TOOL)

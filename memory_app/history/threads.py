@@ -123,6 +123,7 @@ def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -
             thread = Thread.objects.get(realm=caller.realm, key=key)
     if thread.realm == caller.realm and thread.resource_key != caller.resource_to_write(resource):
         raise other_resource(key)
+    # This also locks the row until the transaction ends: the start of a run relies on it.
     if not Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now()):
         return open_thread(caller, key, resource, **columns)  # it was deleted meanwhile
     return thread

@@ -74,6 +74,7 @@ def save_reflection(
     with transaction.atomic():
         thread = lease.lock_thread()
         log = load_log(thread.pk)
+        # The model answered without a lock: messages may have been deleted, and their observations with them.
         if [row.pk for row in log.active[: len(reflected)]] != [row.pk for row in reflected] or log.reflection:
             return False
         Observation.objects.create(

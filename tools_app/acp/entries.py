@@ -17,6 +17,7 @@ TASK_SCHEMA = {
     "required": ["task"],
     "additionalProperties": False,
 }
+# Only those of the latest revision: no reader asks for an earlier one again.
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
 
 

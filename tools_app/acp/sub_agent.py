@@ -160,6 +160,7 @@ class AcpStream(StreamedResponse):
         place = await find_work_place(self.deps)
         prompt = Prompt(self.key, self.task, place, self.deps.is_durable, updates.put_nowait)
         sending = asyncio.ensure_future(prompt.send())
+        # Ends the loop below, also if the prompt fails.
         sending.add_done_callback(lambda _: updates.put_nowait(None))
         try:
             while (update := await updates.get()) is not None:

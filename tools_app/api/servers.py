@@ -117,6 +117,7 @@ def execute(server: Server, name: str, arguments: dict[str, Any], caller: Caller
             async with asyncio.timeout(settings.RUN_TOOL_TIMEOUT):
                 return to_storable_json(await call_mcp_tool(server, name, arguments, caller))
         finally:
+            # The sessions belong to this event loop, which ends with the call.
             await session_pool().close_all()
 
     try:

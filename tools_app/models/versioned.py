@@ -70,4 +70,5 @@ class VersionedConfiguration(models.Model):
             author_name=author.get_username() if author else "",
             source=change.source,
         )
+        # Not by `save`, which would come here again.
         type(self)._default_manager.filter(pk=self.pk).update(last_version_number=self.last_version_number)
