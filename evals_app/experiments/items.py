@@ -63,8 +63,7 @@ def start_item(
     """
     result = prepare_start(earlier or ExperimentResult(attempt=attempt), experiment, version)
     try:
-        # The row and its run together: a row without a run is taken for one whose process died.
-        with transaction.atomic():
+        with transaction.atomic():  # a row without its run is taken for one whose process died
             if earlier is None:
                 result.save(force_insert=True)
             else:

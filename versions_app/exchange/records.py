@@ -37,7 +37,7 @@ from agents_app.configuration.schema import (
 from agents_app.configuration.unknown_members import find_unknown_members
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.archiving import archive_locked
-from agents_app.editing.change_context import Source, change
+from agents_app.editing.change_context import MAX_LENGTHS, Source, change
 from agents_app.models import Agent
 from versions_app.models import AgentVersion
 
@@ -103,8 +103,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
     agent_id = record.id
     if record.error:
         return RecordOutcome(agent_id, "refuse", record.error)
-    # 500 characters are the most that a change accepts.
-    message = f"Imported from {options.get('name') or 'a file'}"[:500]
+    message = f"Imported from {options.get('name') or 'a file'}"[: MAX_LENGTHS["message"]]
     try:
         live, draft, owner_id = parse_record(record.value)
         unknown = check_record_names(record.value, strict=bool(options.get("strict")))
@@ -115,16 +114,14 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
             if options.get("strict"):
                 reject_missing_references(live, draft, owner_id, file_ids)
             if options.get("dryRun"):
-                # After all checks, which a real import makes too.
-                transaction.set_rollback(True)
+                transaction.set_rollback(True)  # after all checks that a real import makes
         warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft, owner_id)]
         return RecordOutcome(agent_id, action, "", owner_id, warnings[:MAX_RECORD_WARNINGS])
     except ConfigError as error:
         return RecordOutcome(agent_id, "refuse", describe_issues(error), code=error.issue_code)
     except (RecordRejected, AgentArchived) as error:
         return RecordOutcome(agent_id, "refuse", str(error))
-    except IntegrityError:
-        # It was invisible to the user, or somebody created it meanwhile.
+    except IntegrityError:  # it is invisible to the user, or somebody created it meanwhile
         return RecordOutcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
 
 
