@@ -8,7 +8,7 @@ import json
 import logging
 import secrets
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -18,6 +18,7 @@ from django.utils import timezone
 from access_app.role import SHARED_LABEL, Role
 from agentcms.db.compiled_query import compiled_query
 from agentcms.db.lock_timeout import no_lock_wait
+from agentcms.wire.json_types import JSONObject
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -91,7 +92,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         *,
         realm_owner: str | None = None,
         resource: str = "",
-        context: dict[str, Any] | None = None,
+        context: JSONObject | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key and return it with its token. The token is not stored and cannot be shown again.
 

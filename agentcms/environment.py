@@ -6,11 +6,11 @@ import secrets
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms.rate import Rate
+from agentcms.wire.json_types import JSONObject
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
@@ -97,7 +97,7 @@ def read_list(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in read_text(name, default).split(",") if word.strip()]
 
 
-def read_json_file(name: str) -> dict[str, Any]:
+def read_json_file(name: str) -> JSONObject:
     """Return the JSON object in the file that the variable names, or an empty one if it is unset."""
     path = read_text(name)
     if not path:

@@ -6,7 +6,9 @@ import errno
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
+
+from agentcms.wire.json_types import JSONMapping, JSONObject
 
 MAX_ISSUES = 100
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
@@ -41,8 +43,8 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
 
     @property
-    def body(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"error": self.error, "code": self.code}
+    def body(self) -> JSONObject:
+        body: JSONObject = {"error": self.error, "code": self.code}
         if self.issues is not None:
             body["issues"] = [{"field": field, "message": message} for field, message in self.issues]
         return body
@@ -97,12 +99,12 @@ class PreconditionFailed(ApiError):
     `details` are further members of the body: what changed since, and where both changes touch.
     """
 
-    def __init__(self, error: str, etag: str = "", details: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, error: str, etag: str = "", details: JSONMapping | None = None) -> None:
         super().__init__(412, error, "precondition_failed", headers={"ETag": etag} if etag else None)
         self.details = dict(details or {})
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JSONObject:
         return {**super().body, **self.details}
 
 

@@ -9,11 +9,12 @@ import traceback
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import InterfaceError, OperationalError
 from redis.exceptions import ConnectionError as RedisConnectionError
+
+from agentcms.wire.json_types import JSONObject
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
@@ -48,7 +49,7 @@ class JSONFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line: dict[str, Any] = {"time": time, "level": record.levelname.lower(), "logger": record.name}
+        line: JSONObject = {"time": time, "level": record.levelname.lower(), "logger": record.name}
         line["message"] = masked_message(record)
         if current_id := request_id.get():
             line["requestId"] = current_id

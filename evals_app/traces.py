@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from runs_app.models import AgentRun
 
 MAX_TRACE_DEPTH = 5
 TYPES = ("tool-call", "tool-result", "tool-error")
-JSONObject = dict[str, Any]
 
 
 def root_span(run: AgentRun, trace_id: str, parent_id: str | None, has_details: bool) -> JSONObject:

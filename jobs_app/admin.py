@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST
 from access_app.admin_access import ReadOnlyAdmin
 from access_app.caller import Caller
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
 from jobs_app.kinds import kind_title, kind_titles
 from jobs_app.limits import enqueue_for_user
@@ -189,7 +190,7 @@ def render_value(value: object) -> SafeString:
     return format_html("<p>{}</p>", "none" if value in ([], {}, None) else value)
 
 
-def render_table(records: list[dict[str, Any]]) -> SafeString:
+def render_table(records: list[JSONObject]) -> SafeString:
     """Return records as a table with at most `MAX_REPORT_ROWS` rows."""
     names = list(records[0])
     head = format_html_join("", "<th>{}</th>", ((spaced_words(name),) for name in names))

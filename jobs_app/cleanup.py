@@ -16,6 +16,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job, ReportRow
 from jobs_app.runner import job_handler, offer_to_staff
 
@@ -57,7 +58,7 @@ def before_cleanup(step: Callable[[], Iterable[object]]) -> Callable[[], Iterabl
 
 
 @job_handler(CLEAN_UP, "Clean-up")
-def delete_expired_rows(job: Job) -> dict[str, Any]:
+def delete_expired_rows(job: Job) -> JSONObject:
     """Delete all expired rows in batches, between the steps before and after."""
     for first_step in _first_steps:
         for _ in first_step():

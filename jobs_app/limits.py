@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -12,6 +11,7 @@ from django.db.models import Sum
 
 from access_app.caller import Caller
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
 from jobs_app.models import Job, JobFile, JobQuerySet
 
@@ -49,7 +49,7 @@ def limit_per_user(kind: str) -> None:
     _limited_kinds.add(kind)
 
 
-def enqueue_for_user(kind: str, parameters: dict[str, Any], user: Caller, job_id: UUID | None = None) -> Job:
+def enqueue_for_user(kind: str, parameters: JSONObject, user: Caller, job_id: UUID | None = None) -> Job:
     """Enqueue a job of a user. Raises TooManyJobs."""
     with transaction.atomic():
         lock_jobs_of(user)

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONObject
 from jobs_app.kinds import kind_title
 
 MAX_ATTEMPTS = 5
@@ -83,7 +84,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         )
         return self.get(pk=job_id) if claimed else None
 
-    def create_claimed(self, kind: str, parameters: dict[str, Any]) -> Job:
+    def create_claimed(self, kind: str, parameters: JSONObject) -> Job:
         """Create a job that this process has claimed already, so that no worker can claim it."""
         now = timezone.now()
         claim = {"state": Job.State.RUNNING, "attempts": 1, "started_at": now, "lease_until": now + lease_duration()}

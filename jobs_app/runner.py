@@ -26,6 +26,7 @@ from agentcms.errors import ApiError, Unavailable
 from agentcms.ids import uuid7
 from agentcms.logs import describe_exception
 from agentcms.tracing import spans
+from agentcms.wire.json_types import JSONObject
 from jobs_app.kinds import register_title
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
@@ -50,7 +51,7 @@ class StaffJob(NamedTuple):
 
     title: str
     kind: str
-    parameters: dict[str, Any]
+    parameters: JSONObject
     start: Starter | None  # instead of enqueueing it
 
 
@@ -70,7 +71,7 @@ def job_handler(kind: str, title: str = "") -> Callable[[JobHandler], JobHandler
 
 
 def offer_to_staff(
-    name: str, title: str, kind: str, parameters: dict[str, Any] | None = None, start: Starter | None = None
+    name: str, title: str, kind: str, parameters: JSONObject | None = None, start: Starter | None = None
 ) -> None:
     """Let superusers start a job in the admin, by a button with this title."""
     staff_jobs[name] = StaffJob(title, kind, parameters or {}, start)
@@ -78,7 +79,7 @@ def offer_to_staff(
 
 def enqueue(
     kind: str,
-    parameters: dict[str, Any] | None = None,
+    parameters: JSONObject | None = None,
     *,
     requested_by: Any = None,
     job_id: UUID | None = None,
@@ -95,7 +96,7 @@ def enqueue(
     return job
 
 
-def enqueue_unless_queued(kind: str, parameters: dict[str, Any], user: Any = None) -> Job:
+def enqueue_unless_queued(kind: str, parameters: JSONObject, user: Any = None) -> Job:
     """Return the same job of the user that has not started yet. If there is none, create one and send it."""
     queued = Job.objects.filter(kind=kind, state=Job.State.QUEUED, requested_by=user, parameters=parameters)
     return queued.order_by("created_at").first() or enqueue(kind, parameters, requested_by=user)
@@ -141,7 +142,7 @@ def run_claimed(job_id: str) -> Job | None:
     return job and _execute(job)
 
 
-def run_now(kind: str, parameters: dict[str, Any]) -> Job:
+def run_now(kind: str, parameters: JSONObject) -> Job:
     """Create a job and run it in this process, for management commands."""
     return _execute(Job.objects.create_claimed(kind, parameters))
 

@@ -12,6 +12,7 @@ from access_app.role import SHARED_LABEL
 from agentcms.errors import BadRequest
 from agentcms.ids import first_unused
 from agentcms.vectors import local_embedders
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.models.document import MAX_DOCUMENT_NAME_LENGTH
@@ -99,7 +100,7 @@ class MetadataForm(forms.Form):
             self.fields[f"meta-{key}"] = forms.CharField(label=key, required=False, max_length=500)
 
     @property
-    def metadata(self) -> dict[str, Any] | None:
+    def metadata(self) -> JSONObject | None:
         """The entered values: numbers as numbers. None if nothing was entered, so that documents keep theirs."""
         values = {key: self.cleaned_data.get(f"meta-{key}", "") for key in self.base.filterable}
         return {key: parse_metadata_value(text) for key, text in values.items() if text} or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
@@ -13,6 +13,7 @@ from agentcms.errors import BadRequest, Conflict
 from agentcms.ids import uuid7
 from agentcms.vectors.quantize import PackedVector, pack, unpack
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import Filter
 from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.indexing.limits import reject_many_chunks
@@ -28,7 +29,7 @@ MAX_SENT_LENGTH = 16_000  # characters of JSON, with the text
 TEXT_MESSAGE = "Among the documents each vector needs its text: send it as metadata.text."
 
 
-def index_details(index: KnowledgeIndex) -> dict[str, Any]:
+def index_details(index: KnowledgeIndex) -> JSONObject:
     chunks = Chunk.objects.filter(index=index, is_pending=False)
     return {"dimension": dimension_of(index), "count": chunks.count(), "metric": "cosine"}
 
@@ -82,7 +83,7 @@ def upsert(
     base: KnowledgeBase,
     index: KnowledgeIndex,
     vectors: Sequence[Sequence[float]],
-    metadata: Sequence[dict[str, Any]] | None,
+    metadata: Sequence[JSONObject] | None,
     ids: Sequence[str] | None,
 ) -> list[str]:
     """Store vectors and return their IDs. Those with a known ID are replaced. Raise BadRequest and DocumentError."""
@@ -107,7 +108,7 @@ def upsert(
 
 
 def keys_of(
-    vectors: Sequence[Sequence[float]], metadata: Sequence[dict[str, Any]] | None, ids: Sequence[str] | None
+    vectors: Sequence[Sequence[float]], metadata: Sequence[JSONObject] | None, ids: Sequence[str] | None
 ) -> list[str]:
     """Return the IDs of vectors, new ones if none are given. Raise BadRequest."""
     for name, values in (("metadata", metadata), ("ids", ids)):
@@ -119,7 +120,7 @@ def keys_of(
     return keys
 
 
-def reject_large_metadata(metadata: dict[str, Any], number: int) -> None:
+def reject_large_metadata(metadata: JSONObject, number: int) -> None:
     """Raise BadRequest for metadata that is too long, with the text in it."""
     if len(canonical(metadata)) > MAX_SENT_LENGTH:
         message = f"The metadata of a vector, with its text, has at most {MAX_SENT_LENGTH:,} characters."
@@ -131,7 +132,7 @@ def sent_chunk(
     index: KnowledgeIndex,
     key: str,
     vector: Sequence[float],
-    metadata: dict[str, Any],
+    metadata: JSONObject,
     number: int,
 ) -> Chunk:
     reject_large_metadata(metadata, number)
@@ -161,7 +162,7 @@ def query_index(
     top_k: int,
     *,
     includes_vector: bool,
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """Return the nearest vectors as the published client reads them."""
     hits = load_hits(base, index, vector, condition, top_k)
     vectors = stored_vectors([hit.chunk_id for hit in hits]) if includes_vector else {}

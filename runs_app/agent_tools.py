@@ -6,11 +6,11 @@ The target of a memory returns a capability of pydantic-ai.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Entry, Kind, processor, registry, tool
 from runs_app.calling import ToolCall, current
 from runs_app.response_cache.options import DEFAULT_SECONDS, PROCESSOR_KEY
@@ -55,7 +55,7 @@ def response_cache(
 MAX_REFUND = 100  # above this amount a person approves
 
 
-def is_large_refund(arguments: Mapping[str, Any], call: ToolCall) -> bool:
+def is_large_refund(arguments: JSONMapping, call: ToolCall) -> bool:
     """Return whether a person has to approve a refund."""
     return float(arguments["amount"]) > MAX_REFUND
 

@@ -17,12 +17,14 @@ def order_shirt(colour: str) -> str:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NoReturn
 from uuid import UUID
+
+from agentcms.wire.json_types import JSONMapping, JSONObject
 
 MAX_PROGRESS_TEXT = 500  # characters
 
@@ -30,7 +32,7 @@ MAX_PROGRESS_TEXT = 500  # characters
 class CallSuspended(Exception):
     """The tool waits for a person, who reads the payload."""
 
-    def __init__(self, payload: object, resume_schema: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, payload: object, resume_schema: JSONMapping | None = None) -> None:
         super().__init__("The tool waits for a person.")
         self.payload = payload
         self.resume_schema = resume_schema
@@ -46,7 +48,7 @@ class ToolCall:
     attempt: int  # above 1 after the process of a durable run stopped during the call
     idempotency_key: str  # the same in each attempt; other services can recognize a repeated call by it
     resume_data: Any = None  # what a person sent for the last `suspend()` of this call
-    report: Callable[[dict[str, Any]], None] | None = None  # of a background task: stores its progress
+    report: Callable[[JSONObject], None] | None = None  # of a background task: stores its progress
 
     def report_progress(self, done: float | None = None, total: float | None = None, text: str = "") -> None:
         """Show people how far the tool is. Only background tasks show it."""
@@ -54,7 +56,7 @@ class ToolCall:
             progress = {"done": done, "total": total, "text": text[:MAX_PROGRESS_TEXT]}
             self.report({name: value for name, value in progress.items() if value not in (None, "")})
 
-    def suspend(self, payload: object = None, *, resume_schema: Mapping[str, Any] | None = None) -> NoReturn:
+    def suspend(self, payload: object = None, *, resume_schema: JSONMapping | None = None) -> NoReturn:
         """Let the call wait for data from a person, who reads the payload. The run holds no process meanwhile.
 
         `resume_schema` is the JSON Schema of the data, if it is not that of the tool. Raise CallSuspended, which the

@@ -14,6 +14,7 @@ from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agentcms.cache import SizeLimitedCache
 from agentcms.tracing import spans
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.acp_agents import find_acp_entry, names_acp_agent
 from agents_app.configuration.references import (
     FIELD_KINDS,
@@ -64,7 +65,7 @@ class ResolvedAgent:
     name: str
     description: str
     owner_id: str
-    configuration: Mapping[str, Any]  # under wire names
+    configuration: JSONMapping  # under wire names
     source: str  # "stored" or "code"
     target: str  # of AgentRun.Target
     version_id: UUID | None = None
@@ -76,7 +77,7 @@ class ResolvedAgent:
         return cls._from_agent(agent, target, version.snapshot, version.pk, version.version_number)
 
     @classmethod
-    def unsaved(cls, agent: Agent, configuration: Mapping[str, Any]) -> ResolvedAgent:
+    def unsaved(cls, agent: Agent, configuration: JSONMapping) -> ResolvedAgent:
         """Return the agent with the unsaved text of an editor. Raise AgentArchived."""
         reject_archived(agent)
         return cls._from_agent(agent, Target.UNSAVED, configuration)
@@ -105,7 +106,7 @@ class ResolvedAgent:
         cls,
         agent: Agent,
         target: Target,
-        snapshot: Mapping[str, Any],
+        snapshot: JSONMapping,
         version_id: UUID | None = None,
         version_number: int | None = None,
     ) -> ResolvedAgent:
@@ -197,7 +198,7 @@ class AgentResolver:
         version_number: int | None = ...,
         status: str = ...,
         raw: Literal[True],
-    ) -> dict[str, Any]: ...
+    ) -> JSONObject: ...
 
     def get(
         self,
@@ -208,7 +209,7 @@ class AgentResolver:
         version_number: int | None = None,
         status: str = "published",
         raw: bool = False,
-    ) -> ResolvedAgent | dict[str, Any]:
+    ) -> ResolvedAgent | JSONObject:
         """Return an agent: the live version by default. With `raw`, return only its configuration.
 
         `user` is None for trusted code. Raise Agent.DoesNotExist if the user may not see the agent, AgentArchived, and

@@ -14,7 +14,9 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
+from agentcms.db.column_values import ColumnValues
 from agentcms.tracing import spans
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Kind, registry
 from jobs_app import runner
 from jobs_app.models import Job
@@ -37,7 +39,7 @@ def enqueue_scoring(run: AgentRun) -> Job | None:
         return runner.enqueue(SCORE_RUN, {"run": str(run.pk), "scorers": keys}, requested_by=run.requested_by)
 
 
-def is_sampled(run: AgentRun, key: str, sampling: Mapping[str, Any]) -> bool:
+def is_sampled(run: AgentRun, key: str, sampling: JSONMapping) -> bool:
     """Return True if a scorer scores this run. Sampling is by ratio, by count, or absent."""
     if sampling.get("type") == "ratio":
         return sampling_fraction(run.pk, key) < float(sampling["rate"])
@@ -64,7 +66,7 @@ def next_count(run: AgentRun, key: str) -> int:
 
 
 @runner.job_handler(SCORE_RUN, "Scoring of a run")
-def score_run(job: Job) -> dict[str, Any]:
+def score_run(job: Job) -> JSONObject:
     """Score one answer. Scores of an earlier attempt of the job are kept."""
     run = AgentRun.objects.filter(pk=job.parameters["run"]).first()
     if run is None:
@@ -78,7 +80,7 @@ def score_run(job: Job) -> dict[str, Any]:
     return {"scored": len(remaining)}
 
 
-def compute_score(run: AgentRun, key: str) -> dict[str, Any]:
+def compute_score(run: AgentRun, key: str) -> ColumnValues:
     """Return the columns of a score, or an error message in them."""
     entry = registry.get(Kind.SCORER, key) or registry.find_staff_entry(Kind.SCORER, key)
     if entry is None or entry.owner_id not in ("", run.agent_owner_id):
@@ -92,7 +94,7 @@ def compute_score(run: AgentRun, key: str) -> dict[str, Any]:
         return {"error": to_storable_json(f"{type(error).__name__}: {error}"[:2000])}
 
 
-def score_columns(value: object) -> dict[str, Any]:
+def score_columns(value: object) -> ColumnValues:
     """Return the columns for what a scorer returned: a number, or an object with score, reason, details and more.
 
     Models and functions may say what a database refuses, such as a NUL. Raise ValueError for NaN and infinity.

@@ -9,11 +9,13 @@ start_run(agent, user=user, messages="Find it", stop_when="found")
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
+
+from agentcms.wire.json_types import JSONMapping
 
 STOP_WHEN = "stopWhen"  # in the options of a run: the name of its condition
 
@@ -23,7 +25,7 @@ class FinishedCall:
     """A tool call with its result."""
 
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: JSONMapping
     result: Any
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.dispatch import Signal
 
 from access_app.permissions import require_role
 from access_app.role import Role
+from agentcms.db.column_values import ColumnValues
 from agentcms.wire.canonical import sha256_hex
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import reject_circular_reference
 from agents_app.configuration.version_checks import GateNotMet
@@ -122,7 +124,7 @@ def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None
     raise GateNotMet(reason)
 
 
-def row_values(row: Agent, head: AgentVersion) -> dict[str, Any]:
+def row_values(row: Agent, head: AgentVersion) -> JSONObject:
     """Return the fields of the row by which it becomes equal to its head; nothing where it is equal."""
     if sha256_hex(row.snapshot_text) == head.snapshot_hash:
         return {}
@@ -177,7 +179,7 @@ def bypass_message() -> str:
     return f"Gates bypassed: {reason}" if reason else ""
 
 
-def author_fields() -> dict[str, Any]:
+def author_fields() -> ColumnValues:
     """Return the author of the change: a reference that may become null, and a name that stays."""
     actor = current_change().actor
     return {"author": actor, "author_name": actor.get_username() if actor else ""}

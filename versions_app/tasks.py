@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from typing import Any
 
 from celery import shared_task
 from django.conf import settings
@@ -12,6 +11,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from jobs_app.cleanup import expired_rows
 from jobs_app.models import Job
@@ -63,13 +63,13 @@ def expired_deleted_agents() -> QuerySet[DeletedAgent]:
 
 
 @job_handler(PRUNE, "Pruning of versions")
-def prune_all(job: Job) -> dict[str, Any]:
+def prune_all(job: Job) -> JSONObject:
     """Prune all agents, a thousand per transaction. With `dryRun`, only report what would be removed."""
     limit = job.parameters.get("limit") or settings.AGENT_VERSION_LIMIT
     if job.parameters.get("dryRun"):
         return preview_pruning(job, limit)
     job.report_progress(done=job.done, total=Agent.objects.without_archived().count())
-    state: dict[str, Any] = job.cursor or {"after": None, "removed": 0}
+    state: JSONObject = job.cursor or {"after": None, "removed": 0}
     while batch := next_agent_ids(state["after"]):
         with transaction.atomic():
             # Skip locked agents: the save that holds the lock prunes its agent.
@@ -83,11 +83,11 @@ def prune_all(job: Job) -> dict[str, Any]:
     return {"removed": state["removed"], "limit": limit}
 
 
-def preview_pruning(job: Job, limit: int) -> dict[str, Any]:
+def preview_pruning(job: Job, limit: int) -> JSONObject:
     """Report what pruning would remove and the reasons for keeping the rest. List at most a thousand versions."""
     done, total = 0, Agent.objects.without_archived().count()  # starts over after a worker died
     reasons: Counter[str] = Counter()
-    listed: list[dict[str, Any]] = []
+    listed: list[JSONObject] = []
     after = None
     while batch := next_agent_ids(after):
         for agent_id, number, reason in explain_retention(batch, limit):

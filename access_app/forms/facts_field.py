@@ -8,6 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.web.json_field import ParsedJSONField
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 
 INVALID_JSON = 'This is not valid JSON. Enter an object, such as {"plan": "pro"}.'
@@ -21,13 +22,13 @@ class FactsField(ParsedJSONField):
     """
 
     def __init__(self, **options: Any) -> None:
-        defaults: dict[str, Any] = {"required": False, "label": "Facts about the caller"}
+        defaults: JSONObject = {"required": False, "label": "Facts about the caller"}
         super().__init__(**{**defaults, "error_messages": {"invalid": INVALID_JSON}, **options})
 
     def to_python(self, value: object) -> Any:
         if not isinstance(value, str) or value.lstrip().startswith(("{", "[")):
             return super().to_python(value)
-        facts: dict[str, Any] = {}
+        facts: JSONObject = {}
         for number, line in enumerate(value.splitlines(), 1):
             name, colon, text = (part.strip() for part in line.partition(":"))
             if not line.strip():

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from django.db.models import Model, QuerySet
 
 from agentcms.errors import BadRequest
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 
 LargeRow = TypeVar("LargeRow", bound=Model)
@@ -83,7 +84,7 @@ def text_length(value: object) -> int:
     return length
 
 
-def page_payload(key: str, rows: Sequence[Any], total: int, page: int, per_page: int) -> dict[str, Any]:
+def page_payload(key: str, rows: Sequence[Any], total: int, page: int, per_page: int) -> JSONObject:
     """Return the response body of a page of rows."""
     return {
         key: rows,

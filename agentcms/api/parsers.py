@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from agentcms import errors
 from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONObject
 
 TRUNCATED_BODY_MESSAGE = "The body ended before its declared length."
 
@@ -59,7 +60,7 @@ def read_limited_body(request: Request, stream: IO[bytes]) -> bytes:
     return bytes(body)
 
 
-def json_object_body(request: Request) -> dict[str, Any]:
+def json_object_body(request: Request) -> JSONObject:
     """Return the JSON object of the request body; empty for an empty body. Raises BadRequest for other values."""
     if not isinstance(request.data, dict):
         raise BadRequest("request body", [("", "The body must be a JSON object.")])

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 from urllib.parse import unquote_to_bytes
 
 from agentcms.api.pagination import Paging
 from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
@@ -33,7 +34,7 @@ class HasMeta(Protocol):
     """A request of Django or DRF."""
 
     @property
-    def META(self) -> dict[str, Any]: ...
+    def META(self) -> JSONObject: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ class QueryParams:
             return default
         return OrderBy(field, direction)
 
-    def _order_by_parts(self) -> dict[str, Any]:
+    def _order_by_parts(self) -> JSONObject:
         """Return `field` and `direction` from any of the three forms, not validated."""
         flat_direction = self.text("sortDirection")
         flat = {} if flat_direction is None else {"direction": flat_direction}
@@ -177,7 +178,7 @@ class QueryParams:
             return {**flat, "field": self.text("orderBy")}
         return {**flat, **(self.json_object("orderBy") or {})}
 
-    def json_object(self, name: str) -> dict[str, Any] | None:
+    def json_object(self, name: str) -> JSONObject | None:
         """Return an object written with brackets, `name[a][b]=text`, or as JSON text; None where it is absent."""
         brackets = [(key, texts) for key, texts in self.values.items() if key.startswith(f"{name}[")]
         text = self.text(name)
@@ -187,7 +188,7 @@ class QueryParams:
             self.add_fault(name, ONE_FORM_MESSAGE)
         return self._from_text(name, text)
 
-    def _from_text(self, name: str, text: str) -> dict[str, Any]:
+    def _from_text(self, name: str, text: str) -> JSONObject:
         try:
             value = parse(text.encode())
         except InvalidJSON as error:
@@ -199,8 +200,8 @@ class QueryParams:
         self.add_fault(name, "Give a JSON object.")
         return {}
 
-    def _from_brackets(self, name: str, brackets: Iterable[tuple[str, list[str]]]) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+    def _from_brackets(self, name: str, brackets: Iterable[tuple[str, list[str]]]) -> JSONObject:
+        result: JSONObject = {}
         for key, texts in brackets:
             if not _BRACKETS.fullmatch(key, len(name)):
                 self.add_fault(printable_key(key), f"Write brackets as {name}[key] or {name}[key][key].")
@@ -211,7 +212,7 @@ class QueryParams:
         return result
 
 
-def _insert_at_path(tree: dict[str, Any], keys: list[str], text: str) -> bool:
+def _insert_at_path(tree: JSONObject, keys: list[str], text: str) -> bool:
     """Set the text at its path. Return False if the path has another value already."""
     *parents, last = keys
     for key in parents:

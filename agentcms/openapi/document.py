@@ -9,11 +9,12 @@ from typing import Any, Literal
 from agentcms.cache import cache_result
 from agentcms.openapi.agents.agents import agent_schema
 from agentcms.openapi.field_descriptions import FIELD_DESCRIPTIONS
-from agentcms.openapi.json_schema import JSON, STRING, ref
+from agentcms.openapi.json_schema import STRING, ref
 from agentcms.openapi.operations import Operation
 from agentcms.openapi.parameters import PARAMETER_DESCRIPTIONS, QUERY_PARAMETERS
 from agentcms.openapi.section import ApiSection, Models
 from agentcms.openapi.sections import SECTIONS
+from agentcms.wire.json_types import JSONObject
 
 # Media types of bodies and responses that are not JSON.
 MEDIA_TYPES = {
@@ -42,9 +43,9 @@ ERROR_DESCRIPTIONS = {
 
 
 @cache_result
-def document() -> JSON:
+def document() -> JSONObject:
     """Return the whole document."""
-    paths: dict[str, JSON] = {}
+    paths: dict[str, JSONObject] = {}
     for section in SECTIONS:
         for operation in section.operations:
             paths.setdefault(operation.path, {})[operation.method] = operation_object(section, operation)
@@ -66,9 +67,9 @@ def merged(name: Literal["fields", "query"]) -> dict[str, Any]:
     return dict(ChainMap(*(getattr(section, name) for section in SECTIONS)))
 
 
-def operation_object(section: ApiSection, operation: Operation) -> JSON:
+def operation_object(section: ApiSection, operation: Operation) -> JSONObject:
     """Return the OpenAPI object of an operation."""
-    result: JSON = {
+    result: JSONObject = {
         "operationId": operation.id,
         "tags": [subject(section, operation)],
         "summary": operation.summary,
@@ -86,7 +87,7 @@ def operation_object(section: ApiSection, operation: Operation) -> JSON:
     if operation.body:
         media_type = MEDIA_TYPES.get(operation.body, JSON_ALONE)[0]
         is_required = any(operation.body in section.required_bodies for section in SECTIONS)
-        content: JSON = {"schema": ref(operation.body)}
+        content: JSONObject = {"schema": ref(operation.body)}
         if example := section.examples.get(operation.id):
             content["example"] = example
         result["requestBody"] = {"required": is_required, "content": {media_type: content}}
@@ -98,7 +99,7 @@ def subject(section: ApiSection, operation: Operation) -> str:
     return next(heading for part, heading in section.subjects.items() if part in operation.path)
 
 
-def parameters(section: ApiSection, operation: Operation) -> list[JSON]:
+def parameters(section: ApiSection, operation: Operation) -> list[JSONObject]:
     """Return the parameters of an operation with their meaning."""
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
@@ -107,7 +108,7 @@ def parameters(section: ApiSection, operation: Operation) -> list[JSON]:
     return [*(describe_parameter(section, operation, parameter) for parameter in in_path + in_query)]
 
 
-def describe_parameter(section: ApiSection, operation: Operation, parameter: JSON) -> JSON:
+def describe_parameter(section: ApiSection, operation: Operation, parameter: JSONObject) -> JSONObject:
     """Return a parameter with its description, example and default, unless it has its own description."""
     name = parameter["name"]
     own = own_description(section, operation, name)
@@ -121,7 +122,7 @@ def describe_parameter(section: ApiSection, operation: Operation, parameter: JSO
     return described
 
 
-def own_description(section: ApiSection, operation: Operation, name: str) -> JSON:
+def own_description(section: ApiSection, operation: Operation, name: str) -> JSONObject:
     """Return what the section says of a parameter of an operation."""
     if name == "perPage":
         return {"default": section.page_sizes.get(operation.id, section.page_size)}
@@ -135,26 +136,26 @@ def error_statuses(operation: Operation) -> set[int]:
     return {400, 401, 403, 404, 406, 415, 429, 503, *operation.errors, *idempotency, *size}
 
 
-def success_response_object(operation: Operation) -> JSON:
+def success_response_object(operation: Operation) -> JSONObject:
     media_types = MEDIA_TYPES.get(operation.response, JSON_ALONE)
     content = {media_type: {"schema": ref(operation.response)} for media_type in media_types}
     return {"description": operation.summary, "content": content}
 
 
-def error_response(status: int) -> JSON:
+def error_response(status: int) -> JSONObject:
     return {"description": ERROR_DESCRIPTIONS[status], "content": {"application/json": {"schema": ref("Error")}}}
 
 
-def component_schemas() -> dict[str, JSON]:
+def component_schemas() -> dict[str, JSONObject]:
     """Return the schemas of request and response bodies by name."""
-    schemas: dict[str, JSON] = {}
+    schemas: dict[str, JSONObject] = {}
     for section in SECTIONS:
         for name, schema in section_schemas(section).items():
             schemas[name] = describe_fields(section, name, schema)
     return schemas
 
 
-def section_schemas(section: ApiSection) -> dict[str, JSON]:
+def section_schemas(section: ApiSection) -> dict[str, JSONObject]:
     schemas = section.schemas()
     for name, models in section.bodies.items():
         add_model_schema(schemas, name, models)
@@ -163,7 +164,7 @@ def section_schemas(section: ApiSection) -> dict[str, JSON]:
     return schemas
 
 
-def describe_fields(section: ApiSection, name: str, schema: JSON) -> JSON:
+def describe_fields(section: ApiSection, name: str, schema: JSONObject) -> JSONObject:
     """Return a schema whose fields say what they mean. The shared parts of schemas do not change."""
     described = dict(schema)
     if "properties" in schema:
@@ -180,7 +181,7 @@ def describe_fields(section: ApiSection, name: str, schema: JSON) -> JSON:
     return described
 
 
-def with_description(section: ApiSection, name: str, field: str, schema: JSON) -> JSON:
+def with_description(section: ApiSection, name: str, field: str, schema: JSONObject) -> JSONObject:
     """Return the schema of a field with its text: of this schema, else of its section, else of all sections."""
     exact = f"{name}.{field}"
     texts = ChainMap(FIELD_DESCRIPTIONS, merged("fields"))
@@ -188,9 +189,9 @@ def with_description(section: ApiSection, name: str, field: str, schema: JSON) -
     return {"description": text, **schema} if text else schema
 
 
-def add_model_schema(schemas: dict[str, JSON], name: str, models: Models) -> None:
+def add_model_schema(schemas: dict[str, JSONObject], name: str, models: Models) -> None:
     """Add one schema with the fields of one or several models, and the schemas that they refer to."""
-    properties: JSON = {}
+    properties: JSONObject = {}
     required: list[str] = []
     for model in models if isinstance(models, tuple) else (models,):
         schema = model.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")

@@ -2,48 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from agentcms.wire.json_types import JSONObject
 
-JSON = dict[str, Any]
-
-OBJECT: JSON = {"type": "object"}
-STRING: JSON = {"type": "string"}
-INTEGER: JSON = {"type": "integer"}
-BOOLEAN: JSON = {"type": "boolean"}
-DATE_TIME: JSON = {"type": "string", "format": "date-time"}
-UUID_STRING: JSON = {"type": "string", "format": "uuid"}
-ANY: JSON = {}
+OBJECT: JSONObject = {"type": "object"}
+STRING: JSONObject = {"type": "string"}
+INTEGER: JSONObject = {"type": "integer"}
+BOOLEAN: JSONObject = {"type": "boolean"}
+DATE_TIME: JSONObject = {"type": "string", "format": "date-time"}
+UUID_STRING: JSONObject = {"type": "string", "format": "uuid"}
+ANY: JSONObject = {}
 
 
-def nullable(schema: JSON) -> JSON:
+def nullable(schema: JSONObject) -> JSONObject:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def ref(name: str) -> JSON:
+def ref(name: str) -> JSONObject:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def array_of(schema: JSON) -> JSON:
+def array_of(schema: JSONObject) -> JSONObject:
     return {"type": "array", "items": schema}
 
 
-def object_of(**fields: JSON) -> JSON:
+def object_of(**fields: JSONObject) -> JSONObject:
     """Return the schema of an object with these members, all required."""
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
-def body_of(required: JSON, **optional: JSON) -> JSON:
+def body_of(required: JSONObject, **optional: JSONObject) -> JSONObject:
     """Return the schema of a body with required and optional members."""
     return {"type": "object", "required": list(required), "properties": {**required, **optional}}
 
 
-def page_of(key: str, item: str) -> JSON:
+def page_of(key: str, item: str) -> JSONObject:
     return with_optional_warnings(
         object_of(**{key: array_of(ref(item))}, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
     )
 
 
-def with_optional_warnings(schema: JSON) -> JSON:
+def with_optional_warnings(schema: JSONObject) -> JSONObject:
     """Return the schema of an object with `warnings` where the request had unknown names."""
     return {**schema, "properties": {**schema["properties"], "warnings": array_of(ref("Warning"))}}
 
@@ -51,12 +49,12 @@ def with_optional_warnings(schema: JSON) -> JSON:
 PAGINATION = object_of(total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
 
 
-def paged_schema(key: str, item: str) -> JSON:
+def paged_schema(key: str, item: str) -> JSONObject:
     """Return the schema of a page whose numbers are in `pagination`."""
     return with_optional_warnings(object_of(**{key: array_of(ref(item)), "pagination": PAGINATION}))
 
 
-def order_query(*fields: str) -> JSON:
+def order_query(*fields: str) -> JSONObject:
     """Return the query parameter `orderBy` with these fields."""
     order = {
         "type": "object",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import BOOLEAN, DATE_TIME, JSON, STRING
+from agentcms.openapi.json_schema import BOOLEAN, DATE_TIME, STRING
 from agentcms.openapi.operations import EXAMPLE_UUID
+from agentcms.wire.json_types import JSONObject
 from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.models import AgentRun
 from versions_app.exchange.records import ACTIONS
@@ -11,14 +12,14 @@ from versions_app.exchange.records import ACTIONS
 FLAG = {**BOOLEAN, "default": False}
 
 
-def order_by_schema(*fields: str) -> JSON:
+def order_by_schema(*fields: str) -> JSONObject:
     return {
         "type": "object",
         "properties": {"field": {"enum": list(fields)}, "direction": {"enum": ["ASC", "DESC"]}},
     }
 
 
-QUERY_PARAMETERS: dict[str, JSON] = {
+QUERY_PARAMETERS: dict[str, JSONObject] = {
     "page": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
     "perPage": {"schema": {"type": "integer", "minimum": 1, "maximum": 1000}},
     "agentOrder": {
@@ -57,7 +58,7 @@ QUERY_PARAMETERS: dict[str, JSON] = {
     "after": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
 }
 
-PARAMETER_DESCRIPTIONS: dict[str, JSON] = {
+PARAMETER_DESCRIPTIONS: dict[str, JSONObject] = {
     "agentId": {"description": "The ID of the agent, percent-encoded.", "example": "concierge"},
     "deletedId": {"description": "The ID of the entry in the trash.", "example": EXAMPLE_UUID},
     "versionId": {"description": "The ID of a version of the agent.", "example": EXAMPLE_UUID},

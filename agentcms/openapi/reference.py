@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from agentcms.openapi.document import document
-from agentcms.openapi.json_schema import JSON
 from agentcms.web.code_examples import CodeExample, ExampleRequest, code_examples
+from agentcms.wire.json_types import JSONObject
 
 MAX_FIELD_DEPTH = 3
 RESPONSE_KINDS = {"text/event-stream": "events", "application/x-ndjson": "lines"}
@@ -97,7 +97,7 @@ def route_groups(origin: str) -> list[RouteGroup]:
     return [RouteGroup(title, groups[title]) for title in dict.fromkeys([*subjects, *groups])]
 
 
-def build_route(origin: str, path: str, method: str, operation: JSON) -> RouteDoc:
+def build_route(origin: str, path: str, method: str, operation: JSONObject) -> RouteDoc:
     responses = [build_body(status, response) for status, response in sorted(operation["responses"].items())]
     body = operation.get("requestBody")
     return RouteDoc(
@@ -114,7 +114,7 @@ def build_route(origin: str, path: str, method: str, operation: JSON) -> RouteDo
     )
 
 
-def parameter_fields(parameter: JSON) -> Iterator[FieldDoc]:
+def parameter_fields(parameter: JSONObject) -> Iterator[FieldDoc]:
     """Yield a parameter; one in brackets, such as orderBy[field], as several."""
     name, text = parameter["name"], parameter.get("description", "")
     schema = parameter.get("schema") or next(iter(parameter["content"].values()))["schema"]
@@ -127,7 +127,7 @@ def parameter_fields(parameter: JSON) -> Iterator[FieldDoc]:
         yield build_reference_field(f"{name}[{part}]", described, required=False)._replace(place=parameter["in"])
 
 
-def build_body(status: str, body: JSON) -> BodyDoc:
+def build_body(status: str, body: JSONObject) -> BodyDoc:
     """Return a request body or a response of an operation. A response may have no content."""
     media_type, content = first_content(body)
     schema = content.get("schema", {})
@@ -142,9 +142,9 @@ def build_body(status: str, body: JSON) -> BodyDoc:
     )
 
 
-def first_content(body: JSON) -> tuple[str, JSON]:
+def first_content(body: JSONObject) -> tuple[str, JSONObject]:
     """Return the media type of a body with its schema and example. Both are empty if it has no content."""
-    empty: tuple[str, JSON] = ("", {})
+    empty: tuple[str, JSONObject] = ("", {})
     return next(iter(body.get("content", {}).items()), empty)
 
 
@@ -161,17 +161,17 @@ def schemas() -> list[SchemaDoc]:
 # --- Fields and types
 
 
-def resolve_reference(schema: JSON) -> JSON:
+def resolve_reference(schema: JSONObject) -> JSONObject:
     """Return the schema that a reference names, or the schema itself."""
     name = schema_name(schema) if "$ref" in schema else ""
-    component: JSON = document()["components"]["schemas"][name] if name else schema
+    component: JSONObject = document()["components"]["schemas"][name] if name else schema
     return component
 
 
-def members(schema: JSON) -> tuple[JSON, set[str]]:
+def members(schema: JSONObject) -> tuple[JSONObject, set[str]]:
     """Return the fields of an object by name, and the required ones, also of combined schemas."""
     schema = resolve_reference(schema)
-    properties: JSON = dict(schema.get("properties", {}))
+    properties: JSONObject = dict(schema.get("properties", {}))
     required = set(schema.get("required", ()))
     for key in ("allOf", "anyOf"):
         parts = [members(part) for part in schema.get(key, ())]
@@ -183,7 +183,7 @@ def members(schema: JSON) -> tuple[JSON, set[str]]:
     return properties, required
 
 
-def schema_fields(schema: JSON, prefix: str = "", depth: int = 1) -> Iterator[FieldDoc]:
+def schema_fields(schema: JSONObject, prefix: str = "", depth: int = 1) -> Iterator[FieldDoc]:
     """Yield the fields of an object, each followed by the fields of an object inside that has no name."""
     properties, required = members(schema)
     for name, value in sorted(properties.items(), key=lambda field: field[0] not in required):
@@ -194,7 +194,7 @@ def schema_fields(schema: JSON, prefix: str = "", depth: int = 1) -> Iterator[Fi
             yield from schema_fields(inner, f"{path}{brackets}.", depth + 1)
 
 
-def build_reference_field(path: str, schema: JSON, required: bool) -> FieldDoc:
+def build_reference_field(path: str, schema: JSONObject, required: bool) -> FieldDoc:
     default = schema.get("default")
     return FieldDoc(
         path,
@@ -206,7 +206,7 @@ def build_reference_field(path: str, schema: JSON, required: bool) -> FieldDoc:
     )
 
 
-def linked_schema(schema: JSON) -> str:
+def linked_schema(schema: JSONObject) -> str:
     """Return the name of the schema that a field refers to, if that schema has fields, or ""."""
     name = schema_name(schema)
     return name if name in schemas_with_fields() else ""
@@ -218,7 +218,7 @@ def schemas_with_fields() -> set[str]:
     return {name for name, schema in components.items() if members(schema)[0]}
 
 
-def schema_name(schema: JSON) -> str:
+def schema_name(schema: JSONObject) -> str:
     """Return the name of the schema that a field, its items or one of its alternatives refers to, or ""."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
@@ -226,7 +226,7 @@ def schema_name(schema: JSON) -> str:
     return next((name for part in parts if isinstance(part, dict) and (name := schema_name(part))), "")
 
 
-def type_text(schema: JSON) -> str:
+def type_text(schema: JSONObject) -> str:
     """Return the type of a field in words: "list of Agent", "integer, 1 to 1000", "text or null"."""
     if "$ref" in schema:
         return schema_name(schema)
@@ -249,13 +249,13 @@ def type_text(schema: JSON) -> str:
     return "any JSON value"
 
 
-def string_type(schema: JSON) -> str:
+def string_type(schema: JSONObject) -> str:
     if schema.get("format") in ("date-time", "uuid"):
         return {"date-time": "time (ISO 8601)", "uuid": "UUID"}[schema["format"]]
     return f"text, at most {schema['maxLength']} characters" if "maxLength" in schema else "text"
 
 
-def allowed_range_text(schema: JSON) -> str:
+def allowed_range_text(schema: JSONObject) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     high = None if high == 2**31 - 1 else high  # the limit of the database
     if low is not None and high is not None:
@@ -266,7 +266,7 @@ def allowed_range_text(schema: JSON) -> str:
 # --- Examples
 
 
-def example_request(origin: str, path: str, method: str, operation: JSON) -> ExampleRequest:
+def example_request(origin: str, path: str, method: str, operation: JSONObject) -> ExampleRequest:
     """Return a request with the examples of the document."""
     parameters = operation["parameters"]
     for parameter in parameters:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
-from agentcms.openapi.json_schema import JSON
 from agentcms.openapi.operations import Operation
+from agentcms.wire.json_types import JSONObject
 
 Models = type[BaseModel] | tuple[type[BaseModel], ...]
 
@@ -28,14 +28,14 @@ class ApiSection:
 
     operations: tuple[Operation, ...]
     subjects: Mapping[str, str]
-    schemas: Callable[[], dict[str, JSON]] = dict
+    schemas: Callable[[], dict[str, JSONObject]] = dict
     bodies: Mapping[str, Models] = field(default_factory=dict)
     required_bodies: frozenset[str] = frozenset()
     descriptions: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, JSON] = field(default_factory=dict)
-    own_parameters: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    parameters: Mapping[str, JSONObject] = field(default_factory=dict)
+    own_parameters: Mapping[str, Mapping[str, JSONObject]] = field(default_factory=dict)
     page_size: int = 100
     page_sizes: Mapping[str, int] = field(default_factory=dict)
-    query: Mapping[str, JSON] = field(default_factory=dict)
-    examples: Mapping[str, str | JSON] = field(default_factory=dict)
+    query: Mapping[str, JSONObject] = field(default_factory=dict)
+    examples: Mapping[str, str | JSONObject] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django_htmx.http import HttpResponseClientRedirect
 
+from agentcms.web.template_context import TemplateContext
+
 
 def render_dialog(
-    request: HttpRequest, context: dict[str, Any], status: int = 200, page: str = "components/act.html"
+    request: HttpRequest, context: TemplateContext, status: int = 200, page: str = "components/act.html"
 ) -> HttpResponse:
     """Render the question before an action: a dialog for htmx, else the template `page`."""
     template = "components/_act.html" if is_htmx(request) else page

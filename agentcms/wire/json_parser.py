@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import islice
 from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import (
     MAX_INTEGER,
     MAX_JSON_DEPTH,
@@ -90,7 +91,7 @@ def _decode_json(text: str) -> object:
 # The hooks return a marker instead of an invalid value, so that `find_json_faults` can report its path.
 
 
-def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> JSONObject:
     members = dict(pairs)
     if len(members) == len(pairs):
         return members

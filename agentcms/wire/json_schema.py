@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
 from itertools import islice
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.patterns import Pattern, compile_pattern
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Effort:
 _effort: ContextVar[Effort] = ContextVar("schema_effort")
 
 
-def reject_invalid_schema(schema: Mapping[str, Any]) -> None:
+def reject_invalid_schema(schema: JSONMapping) -> None:
     """Raise ValueError if this is not a JSON Schema."""
     from jsonschema import Draft202012Validator, SchemaError  # loads slowly
 
@@ -66,7 +67,7 @@ def reject_invalid_schema(schema: Mapping[str, Any]) -> None:
         raise ValueError("it is nested too deeply") from None
 
 
-def reject_unusable_schema(schema: Mapping[str, Any]) -> None:
+def reject_unusable_schema(schema: JSONMapping) -> None:
     """Raise ValueError if this is not a JSON Schema, or none by which values can be validated here."""
     if len(json.dumps(schema, ensure_ascii=False).encode()) > MAX_SCHEMA_KB * 1024:
         raise ValueError(f"it has more than {MAX_SCHEMA_KB} KB")
@@ -96,7 +97,7 @@ def find_patterns(schema: object) -> Iterator[str]:
             yield from part["patternProperties"]
 
 
-def walk(value: object) -> Iterator[dict[str, Any]]:
+def walk(value: object) -> Iterator[JSONObject]:
     """Yield the objects in a JSON value."""
     waiting = [value]
     while waiting:
@@ -167,7 +168,7 @@ def pattern(validator: object, value: str, instance: object, schema: object) -> 
         yield ValidationError(f"{instance!r} does not match {value!r}")
 
 
-def pattern_properties(validator: Any, value: dict[str, Any], instance: Any, schema: Any) -> Iterator[Any]:
+def pattern_properties(validator: Any, value: JSONObject, instance: Any, schema: Any) -> Iterator[Any]:
     if not isinstance(instance, dict):
         return
     for expression, subschema in value.items():

@@ -15,6 +15,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from agentcms.errors import BadRequest
+from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.validation import find_json_faults
 
 MAX_FILTER_DEPTH = 8
@@ -140,7 +141,7 @@ class FilterParser:
             known = f"Use {', '.join(sorted(self.keys))}." if self.keys else "No key is declared."
             raise FilterError(path, f"'{name}' is not a filterable key of this knowledge base. {known}")
 
-    def parse_operators(self, key: str, value: Mapping[str, Any], path: str, depth: int) -> Filter:
+    def parse_operators(self, key: str, value: JSONMapping, path: str, depth: int) -> Filter:
         if not value or depth == 0:
             raise FilterError(path, f"Give a value, or an operator: {', '.join(FILTER_OPERATORS)}.")
         return all_of(
@@ -187,7 +188,7 @@ def join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def metadata_matches(condition: Filter, metadata: Mapping[str, Any]) -> bool:
+def metadata_matches(condition: Filter, metadata: JSONMapping) -> bool:
     """Return whether metadata matches a filter. The queries of the databases return the same."""
     match condition:
         case AllOf(parts):

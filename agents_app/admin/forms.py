@@ -12,6 +12,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.sub_agents import CircularReference, describe_dependents, reject_circular_reference
@@ -98,7 +99,7 @@ class AgentForm(forms.ModelForm):
         opened_revision = self.cleaned_data.get("revision")
         return opened_revision is not None and opened_revision != row.revision
 
-    def changed_fields(self) -> dict[str, Any]:
+    def changed_fields(self) -> JSONObject:
         """Return the changed configuration fields by name."""
         return {
             name: self.cleaned_data[name]

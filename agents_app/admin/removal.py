@@ -17,6 +17,7 @@ from django.shortcuts import redirect
 
 from access_app.admin_access import confirmation_page
 from agentcms.plural import pluralize
+from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing import bulk
 from agents_app.forms.actions import DeleteForm, build_removal_form
@@ -107,7 +108,7 @@ class AgentRemovalAdmin(admin.ModelAdmin):
                 self.message_user(request, f"{result.name}: {result.sentence}", messages.WARNING)
 
 
-def removal_context(agents: list[Agent]) -> dict[str, Any]:
+def removal_context(agents: list[Agent]) -> TemplateContext:
     """Return the number of the objects that belong to agents. An agent may have millions, so they are not listed."""
     counts = {
         str(relation.related_model._meta.verbose_name_plural): relation.related_model._base_manager.filter(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rest_framework.request import Request
 
 from agentcms.api.etags import named_etags
 from agentcms.errors import PreconditionFailed
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api import representation
 from agents_app.configuration import schema
@@ -22,7 +23,7 @@ from versions_app.models.version import get_head_version, get_live_version
 class ProposedEdit(NamedTuple):
     """The validated fields of a PATCH, and whether it publishes."""
 
-    fields: dict[str, Any]
+    fields: JSONObject
     publishes: bool
 
 

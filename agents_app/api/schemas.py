@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.fields.types import Name, NewAgentId, OwnerId
 from agents_app.configuration.schema import (
     WIRE_CONFIG,
     AgentConfig,
     ConfigError,
     Issue,
-    JSONObject,
     as_partial,
     collecting_issues,
     validate_fields,

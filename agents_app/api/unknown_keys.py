@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel
 from rest_framework.request import Request
 
 from agentcms.api.query_params import QueryParams
 from agentcms.errors import BadRequest
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject, collecting_issues, validate_fields
+from agents_app.configuration.schema import ConfigError, Issue, collecting_issues, validate_fields
 from agents_app.configuration.unknown_members import find_unknown_members
 
 # In a response with an agent. A caller may send an agent back as it was read.
@@ -65,7 +66,7 @@ class NameCheck(NamedTuple):
 @contextmanager
 def checking_names(
     request: Request,
-    body: Mapping[str, Any],
+    body: JSONMapping,
     *models: type[BaseModel],
     silent: Collection[str] = (),
     unsupported: Collection[str] = (),
@@ -101,13 +102,13 @@ def checking_names(
         raise BadRequest("query parameters", [(name.field, name.message) for name in in_query])
 
 
-def find_in_body(body: Mapping[str, Any], known: Collection[str], ignored: Collection[str]) -> list[UnknownName]:
+def find_in_body(body: JSONMapping, known: Collection[str], ignored: Collection[str]) -> list[UnknownName]:
     """Return the unknown keys of a body, and the unknown members of the configuration of an agent."""
     names = find_unknown_names((key for key in body if key not in ignored), known)
     return names + find_unknown_members(body) if "model" in known else names
 
 
-def check_names(request: Request, body: Mapping[str, Any], *, parameters: Sequence[str] = ()) -> NameCheck:
+def check_names(request: Request, body: JSONMapping, *, parameters: Sequence[str] = ()) -> NameCheck:
     """Do what `checking_names` does for a body in which no key is known."""
     with checking_names(request, body, parameters=parameters) as names:
         return names
@@ -132,6 +133,6 @@ def known_keys(*models: type[BaseModel]) -> frozenset[str]:
     return frozenset[str]().union(*map(wire_names, models))
 
 
-def warning_payloads(unknown: Sequence[UnknownName]) -> dict[str, Any]:
+def warning_payloads(unknown: Sequence[UnknownName]) -> JSONObject:
     """Return the member `warnings` of a response, or nothing without unknown names."""
     return {"warnings": [name._asdict() for name in unknown]} if unknown else {}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Entry, Kind, registry
 
 ACP_PREFIX = "acp-"
@@ -27,7 +25,7 @@ def acp_problem(kind: Kind, key: str) -> str:
     return entry.unavailable_reason if entry is not None else ""
 
 
-def names_acp_agent(configuration: Mapping[str, Any]) -> bool:
+def names_acp_agent(configuration: JSONMapping) -> bool:
     """Return whether a configuration uses an ACP agent."""
     keys = [*(configuration.get("tools") or ()), *(configuration.get("agents") or ())]
     return any(str(key).startswith(ACP_PREFIX) for key in keys)

@@ -7,13 +7,14 @@ A tool may say so itself, in code. The agent outranks it, and the model may chan
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import to_wire
 
 BACKGROUND_TASKS = "backgroundTasks"
@@ -63,7 +64,7 @@ class BackgroundTasks(BaseModel):
     tools: AllOrSome | None = None
 
 
-def background_choice(value: bool | Mapping[str, Any] | None) -> dict[str, Any] | None:
+def background_choice(value: bool | JSONMapping | None) -> JSONObject | None:
     """Return what a tool says in code under wire names. Raise ImproperlyConfigured if it is not valid."""
     if value is None or isinstance(value, bool):
         return None if value is None else {"enabled": value}
@@ -90,7 +91,7 @@ class BackgroundRules:
     max_retries: int | None = None
     ordered: bool = False
 
-    def for_call(self, override: Mapping[str, Any]) -> BackgroundRules:
+    def for_call(self, override: JSONMapping) -> BackgroundRules:
         """Return the rules of a call with the values that the model set for it. Invalid values are ignored."""
         return replace(
             self,
@@ -99,7 +100,7 @@ class BackgroundRules:
             max_retries=_number(override.get("maxRetries"), 0, self.max_retries),
         )
 
-    def _disposition(self, override: Mapping[str, Any]) -> str:
+    def _disposition(self, override: JSONMapping) -> str:
         """Return the disposition of a call. The model's own outranks its `enabled`."""
         if (chosen := override.get("disposition")) in (FOREGROUND, DEFERRED, AWAITED):
             return str(chosen)
@@ -117,7 +118,7 @@ def _number(value: Any, minimum: int, default: int | None) -> int | None:
 
 
 def find_rules(
-    value: object, names: Collection[str], tool_says: Mapping[str, Any] | None, *, tool_is_ordered: bool = False
+    value: object, names: Collection[str], tool_says: JSONMapping | None, *, tool_is_ordered: bool = False
 ) -> BackgroundRules | None:
     """Return the rules of a tool, or None if its calls always run in the foreground.
 
@@ -127,7 +128,7 @@ def find_rules(
         tool_says: What the tool says in code, under wire names. None if it says nothing.
         tool_is_ordered: Whether the tool needs its results to be delivered in the order of the calls.
     """
-    config: Mapping[str, Any] = value if isinstance(value, dict) else {}
+    config: JSONMapping = value if isinstance(value, dict) else {}
     if config.get("disabled") is True:
         return None
     choice = _agent_choice(config.get("tools"), names)
@@ -144,7 +145,7 @@ def find_rules(
     )
 
 
-def _agent_choice(tools: object, names: Collection[str]) -> dict[str, Any]:
+def _agent_choice(tools: object, names: Collection[str]) -> JSONObject:
     """Return what an agent says of a tool, without what it leaves open."""
     if tools == EVERY_TOOL:
         return {"enabled": True}

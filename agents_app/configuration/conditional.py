@@ -14,6 +14,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.fields.types import validation_error
 
 CONDITIONAL = "conditional"
@@ -83,12 +84,10 @@ class Variant(BaseModel, Generic[Value]):
     model_config = ConfigDict(strict=True, extra="allow")
 
     value: Value
-    rules: Annotated[dict[str, Any], AfterValidator(_validate_rules)]
+    rules: Annotated[JSONObject, AfterValidator(_validate_rules)]
 
 
-def choose_variants(
-    configuration: Mapping[str, Any], facts: Mapping[str, Any], claims: Mapping[str, Any]
-) -> dict[str, int]:
+def choose_variants(configuration: JSONMapping, facts: JSONMapping, claims: JSONMapping) -> dict[str, int]:
     """Return the index of the variant that holds, by field, for the facts and claims of a call.
 
     Facts win. A claim only counts if the agent names it in its `contextKeys`.
@@ -103,13 +102,13 @@ def choose_variants(
     return chosen
 
 
-def apply_variants(configuration: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, Any]:
+def apply_variants(configuration: JSONMapping, chosen: Mapping[str, int]) -> JSONObject:
     """Return a configuration with the chosen variants in the place of their fields."""
     conditional = configuration.get(CONDITIONAL) or {}
     return {**configuration, **{field: conditional[field][index]["value"] for field, index in chosen.items()}}
 
 
-def holds(rules: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+def holds(rules: JSONMapping, known: JSONMapping) -> bool:
     """Return True if a group of conditions, or a condition, holds."""
     if "conditions" not in rules:
         return condition_holds(rules["operator"], find_known(known, rules["field"]), rules.get("value"))
@@ -117,7 +116,7 @@ def holds(rules: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     return join(holds(condition, known) for condition in rules["conditions"])
 
 
-def find_known(known: Mapping[str, Any], path: str) -> object:
+def find_known(known: JSONMapping, path: str) -> object:
     """Return the value of a key that is the whole path, or the one at the path. None if there is none."""
     if path in known:
         return known[path]

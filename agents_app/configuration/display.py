@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import text_or_json
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry
 from agents_app.configuration.variables import declared_variables
 
@@ -60,7 +61,7 @@ class ConfigSection(NamedTuple):
 
 
 def config_sections(
-    snapshot: Mapping[str, Any],
+    snapshot: JSONMapping,
     missing_references: Iterable[MissingReference] = (),
     agent_names: Mapping[str, str] | None = None,
 ) -> list[ConfigSection]:
@@ -101,7 +102,7 @@ def variant_title(index: int | None, count: int) -> str:
     return "no variant" if index is None else f"variant {index + 1} of {count}"
 
 
-def variant_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def variant_facts(value: JSONMapping) -> Iterator[tuple[str, str]]:
     """Yield the field and number of each variant, and its value with its rules."""
     for field, variants in value.items():
         for number, variant in enumerate(variants or (), 1):
@@ -123,7 +124,7 @@ def variant_value_text(value: object) -> str:
     return text_or_json(value)
 
 
-def rules_text(rules: Mapping[str, Any]) -> str:
+def rules_text(rules: JSONMapping) -> str:
     """Return the conditions of a variant in words."""
     if "conditions" not in rules:
         operator = str(rules.get("operator")).replace("_", " ")
@@ -152,7 +153,7 @@ def member_text(value: object) -> str:
     return text_or_json(value)
 
 
-def variable_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def variable_facts(value: JSONMapping) -> Iterator[tuple[str, str]]:
     """Yield the name of each declared variable, and its type, default and description."""
     for variable in declared_variables({"requestContextSchema": value}):
         words = [" or ".join(variable.types) or "any type", "required" if variable.is_required else "optional"]
@@ -161,7 +162,7 @@ def variable_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield variable.name, ": ".join(filter(None, [", ".join(words), variable.description]))
 
 
-def scorer_facts(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def scorer_facts(value: JSONMapping) -> Iterator[tuple[str, str]]:
     """Yield the key of each scorer, and which answers it scores."""
     for key, scorer in value.items():
         sampling = (scorer or {}).get("sampling") or {}
@@ -178,17 +179,17 @@ def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, st
     return ReferencedKey(key, entry.title if entry else name, (field, key) in missing)
 
 
-def is_set(snapshot: Mapping[str, Any], field: str) -> bool:
+def is_set(snapshot: JSONMapping, field: str) -> bool:
     """Return whether a configuration has a value in a field. False is one."""
     return snapshot.get(field) is False or bool(snapshot.get(field))
 
 
-def unset_labels(snapshot: Mapping[str, Any]) -> list[str]:
+def unset_labels(snapshot: JSONMapping) -> list[str]:
     """Return the labels of the fields that are not set."""
     return [label for field, label in FIELD_LABELS.items() if not is_set(snapshot, field)]
 
 
-FACTS_BY_FIELD: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
+FACTS_BY_FIELD: dict[str, Callable[[JSONMapping], Iterator[tuple[str, str]]]] = {
     "conditional": variant_facts,
     "requestContextSchema": variable_facts,
     "scorers": scorer_facts,

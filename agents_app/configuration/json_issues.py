@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
+from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import join_path
 from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.schema import Issue
@@ -17,7 +18,7 @@ MAX_ERRORS = 100
 MAX_MESSAGE_LENGTH = 300  # characters; a message quotes the value
 
 
-def issues_by_schema(value: object, schema: Mapping[str, Any] | None, field: str) -> list[Issue]:
+def issues_by_schema(value: object, schema: JSONMapping | None, field: str) -> list[Issue]:
     """Return the issues of a value with their paths, which begin with the field. Without a schema, any JSON fits."""
     if faults := [*find_json_faults(value, field)]:
         return [Issue(fault.field, fault.message) for fault in faults]

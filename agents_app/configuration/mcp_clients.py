@@ -8,10 +8,11 @@ which are listed by name when the agent is saved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Entry, Kind, registry
 
 MCP_CLIENTS = "mcpClients"
@@ -28,7 +29,7 @@ class SelectedTool(NamedTuple):
 
     server: str
     name: str
-    options: Mapping[str, Any]
+    options: JSONMapping
 
     @property
     def key(self) -> str:
@@ -132,7 +133,7 @@ def complete(value: Any, owner_id: str) -> object:
     return {server: _complete_server(server, choice, owner_id) for server, choice in value.items()}
 
 
-def _complete_server(server: str, choice: dict[str, Any], owner_id: str) -> dict[str, Any]:
+def _complete_server(server: str, choice: JSONObject, owner_id: str) -> JSONObject:
     known = server_tools(server, owner_id)
     if not known:
         return choice
@@ -143,7 +144,7 @@ def _complete_server(server: str, choice: dict[str, Any], owner_id: str) -> dict
     return {**choice, "tools": {name: _with_hash(options, known.get(name)) for name, options in tools.items()}}
 
 
-def _with_hash(options: dict[str, Any], entry: Entry | None) -> dict[str, Any]:
+def _with_hash(options: JSONObject, entry: Entry | None) -> JSONObject:
     if options.get("hash") or entry is None or not entry.accepted_hash:
         return options
     return {**options, "hash": entry.accepted_hash}
@@ -169,7 +170,7 @@ def usable_entries(value: object, owner_id: str) -> Iterator[tuple[str, Entry | 
             yield tool.key, with_options(entry_or_none, tool.options)
 
 
-def with_options(entry: Entry, options: Mapping[str, Any]) -> Entry:
+def with_options(entry: Entry, options: JSONMapping) -> Entry:
     """Return an entry with the description of the agent. An agent can add the need for approval, not remove it."""
     return replace(
         entry,

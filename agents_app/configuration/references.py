@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.acp_agents import acp_problem, find_acp_entry, is_acp_key
 from agents_app.configuration.knowledge import KNOWLEDGE, find_base_problem
 from agents_app.configuration.mcp_clients import (
@@ -72,7 +73,7 @@ class StoredAgents(NamedTuple):
 NO_AGENTS = StoredAgents()
 
 
-def referenced_keys(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:
+def referenced_keys(snapshot: JSONMapping) -> dict[str, list[str]]:
     """Return the keys that a configuration refers to, by wire field, without fields that have none."""
     keys_by_field = {field: _keys_of_field(field, snapshot.get(field)) for field in FIELD_KINDS}
     keys_by_field[MEMORY_MODELS] = memory_providers(snapshot.get("memory"))
@@ -100,7 +101,7 @@ def memory_providers(memory: object) -> list[str]:
     return [*dict.fromkeys(provider for _, provider in model_paths(memory))]
 
 
-def processor_key(processor: Mapping[str, Any]) -> object:
+def processor_key(processor: JSONMapping) -> object:
     """Return the registry key of a configured processor. It is not a text if the processor was never validated."""
     return processor.get("key", processor.get("id"))
 
@@ -119,7 +120,7 @@ def find_code_entry(kind: Kind, key: str) -> Entry | None:
     return entry if entry is not None and tool in entry.names else None
 
 
-def reference_path(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
+def reference_path(field: str, key: str, snapshot: JSONMapping) -> str:
     """Return the path of a key in a configuration: `tools[2]`, `model.provider`, `scorers.tone`."""
     value = snapshot.get(field)
     if field == "model":

@@ -6,7 +6,7 @@ caller and are stored unchanged. Values are never trimmed or coerced to another 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import cache
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic import ValidationError as PydanticValidationError
 
 from agentcms.ids import describe_ambiguity
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.background_tasks import BACKGROUND_TAGS, BackgroundTasks
@@ -36,7 +37,6 @@ from agents_app.configuration.fields.types import (
     OwnerId,
     Text,
 )
-from agents_app.configuration.fields.types import JSONObject as JSONObject  # part of this interface
 from agents_app.configuration.memory.values import UNION_TAGS
 from agents_app.configuration.variables import RequestContextSchema
 
@@ -198,18 +198,18 @@ def validate_new_agent(body: object) -> JSONObject:
     return {**defaults(), "owner_id": None, **validate_fields(AgentCreate, body)}
 
 
-def to_wire_dict(fields: Mapping[str, Any]) -> JSONObject:
+def to_wire_dict(fields: JSONMapping) -> JSONObject:
     """Return the configuration under its wire names."""
     return {wire: fields[name] for name, wire in WIRE_NAMES.items() if name in fields}
 
 
-def to_snapshot(fields: Mapping[str, Any], base: Mapping[str, Any] = MappingProxyType({})) -> JSONObject:
+def to_snapshot(fields: JSONMapping, base: JSONMapping = MappingProxyType({})) -> JSONObject:
     """Return a configuration as a snapshot stores it: the fields over those of a base, which is a snapshot."""
     wire = {**base, **to_wire_dict(fields)}
     return {name: value for name, value in wire.items() if value is not None or name not in _ADDED_WIRE_NAMES}
 
 
-def from_snapshot(snapshot: Mapping[str, Any]) -> JSONObject:
+def from_snapshot(snapshot: JSONMapping) -> JSONObject:
     """Return the whole configuration of a snapshot, by Python name."""
     return {name: snapshot.get(wire) if name in ADDED_FIELDS else snapshot[wire] for name, wire in WIRE_NAMES.items()}
 

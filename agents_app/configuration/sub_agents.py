@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 from django.db.models import Q
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
 from agents_app.configuration.version_checks import MoveRefused
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
@@ -40,7 +40,7 @@ def find_dependents(agent: Agent, new_owner_id: str | None = None) -> AgentQuery
 
 def dependents_payload(
     user: Caller, agent: Agent, without: Collection[str] = (), new_owner_id: str | None = None
-) -> dict[str, Any]:
+) -> JSONObject:
     """Return the dependents that the user may see, and the number of the others.
 
     Dependents with the IDs `without` do not count, such as those that are deleted too. With `new_owner_id`, only those
@@ -52,7 +52,7 @@ def dependents_payload(
     return listed_agents(user, dependents)
 
 
-def listed_agents(user: Caller, agents: AgentQuerySet) -> dict[str, Any]:
+def listed_agents(user: Caller, agents: AgentQuerySet) -> JSONObject:
     """Return those of the agents that the user may see, and the number of the others."""
     visible = agents.for_user(user)
     rows = visible.order_by("name", "pk").values("id", "name", "owner_id")[:MAX_LISTED_DEPENDENTS]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
 from agents_app.configuration.memory.options import PART_MODELS, options_without_effect
@@ -32,18 +33,18 @@ def find_members(function: FindMembers) -> FindMembers:
     return function
 
 
-def find_unknown_members(body: Mapping[str, Any]) -> list[UnknownName]:
+def find_unknown_members(body: JSONMapping) -> list[UnknownName]:
     """Return the unknown members of a configuration or of some of its fields, of any types."""
     return [name for function in _functions for name in function(body)]
 
 
 @find_members
-def find_unknown_arguments(body: Mapping[str, Any]) -> list[UnknownName]:
+def find_unknown_arguments(body: JSONMapping) -> list[UnknownName]:
     """Return the first names in processors that are no arguments of their functions."""
     return list(islice(unknown_arguments(body), MAX_UNKNOWN_NAMES))
 
 
-def unknown_arguments(body: Mapping[str, Any]) -> Iterator[UnknownName]:
+def unknown_arguments(body: JSONMapping) -> Iterator[UnknownName]:
     for field in ("inputProcessors", "outputProcessors"):
         value = body.get(field)
         for position, choice in enumerate(value if isinstance(value, list) else ()):
@@ -59,7 +60,7 @@ def known_arguments(choice: object) -> tuple[str, ...]:
 
 
 @find_members
-def find_unknown_memory_options(body: Mapping[str, Any]) -> list[UnknownName]:
+def find_unknown_memory_options(body: JSONMapping) -> list[UnknownName]:
     """Return the names in a memory that nothing reads, and the options that have no effect."""
     unknown: list[UnknownName] = []
     for path, model in PART_MODELS.items():

@@ -7,12 +7,13 @@ object, `requestContextSchema`, as in the protocol of the published client: its 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.fields.types import validation_error
 
 MAX_VARIABLES = 100  # of one agent
@@ -102,7 +103,7 @@ def find_placeholders(text: str) -> Iterator[Placeholder]:
         yield Placeholder(match[1], None if default is None else default[1:-1], *match.span())
 
 
-def declared_variables(configuration: Mapping[str, Any]) -> list[Variable]:
+def declared_variables(configuration: JSONMapping) -> list[Variable]:
     """Return the variables that a configuration in wire names declares."""
     schema = configuration.get("requestContextSchema")
     schema = schema if isinstance(schema, dict) else {}
@@ -113,7 +114,7 @@ def declared_variables(configuration: Mapping[str, Any]) -> list[Variable]:
     return [Variable.of(name, properties.get(name), is_required=name in required) for name in names]
 
 
-def variables_of(configuration: Mapping[str, Any]) -> list[Variable]:
+def variables_of(configuration: JSONMapping) -> list[Variable]:
     """Return the declared variables, and then those that only the instructions name, with their defaults there."""
     declared = declared_variables(configuration)
     known = {variable.name for variable in declared}

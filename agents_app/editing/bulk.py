@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
 
@@ -11,6 +11,7 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
 from agentcms.ids import derive_clear_id, first_unused
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.sub_agents import (
     dependents_payload,
     describe_dependents,
@@ -84,7 +85,7 @@ class Selection(NamedTuple):
     """The agents of an action that takes them away from those that use them."""
 
     unused: list[Agent]
-    used: list[tuple[Agent, dict[str, Any]]]  # with the dependents that stay
+    used: list[tuple[Agent, JSONObject]]  # with the dependents that stay
     forbidden: list[Agent]  # the user lacks the role
     confirmed: Collection[str]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 
 
-def save_draft_locked(row: Agent, fields: dict[str, Any]) -> Version | None:
+def save_draft_locked(row: Agent, fields: JSONObject) -> Version | None:
     """Save validated fields as a draft of a row that `get_locked()` locked. Return the version made, if any."""
     if not row.has_changes(fields):
         return None
@@ -17,7 +16,7 @@ def save_draft_locked(row: Agent, fields: dict[str, Any]) -> Version | None:
         return row.edit_locked(fields)
 
 
-def publish_locked(row: Agent, fields: dict[str, Any]) -> Version | None:
+def publish_locked(row: Agent, fields: JSONObject) -> Version | None:
     """Publish the head with validated fields on top, of a row that `get_locked()` locked.
 
     `Agent.edit` would start from the live version and leave a draft alone. Return the live version, or None if it was

@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 
 from access_app.caller import Caller
 from agentcms.plural import pluralize
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.bulk import Selection, copy_id
@@ -174,7 +175,7 @@ class ChangeOwnerForm(forms.Form):
     def __init__(self, data: Any, *, user: Caller, agent: Agent, owners: Sequence[str], any_owner: bool) -> None:
         super().__init__(data, initial={"owner_id": agent.owner_id})
         self.user, self.agent = user, agent
-        self.used_by: dict[str, Any] = {"total": 0}
+        self.used_by: JSONObject = {"total": 0}
         if any_owner:
             self.fields["owner_id"] = RawTextField(
                 required=False,

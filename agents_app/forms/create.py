@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.utils.text import slugify
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.editing.bulk import find_unused_id
 from agents_app.forms.editor import AgentEditForm
@@ -34,7 +35,7 @@ class CreateForm(AgentEditForm):
         self.fields["name"].widget.attrs["autofocus"] = True
         self.fields["owner_id"].set_owners(owners)  # type: ignore[attr-defined]
 
-    def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+    def body(self, cleaned: dict[str, Any]) -> JSONObject:
         typed = {"id": cleaned["id"]} if cleaned.get("id") else {}
         return {**super().body(cleaned), **typed}
 

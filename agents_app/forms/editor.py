@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from access_app.caller import Caller
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration import schema
 from agents_app.forms.editor_sections import KEY_LIST_FIELDS, EditorSections
@@ -93,7 +94,7 @@ class AgentEditForm(EditorSections):
 
     config_model: type[BaseModel] = schema.AgentConfig
 
-    def __init__(self, data: Any = None, *, base: dict[str, Any], user: Caller, agent: Agent, **options: Any) -> None:
+    def __init__(self, data: Any = None, *, base: JSONObject, user: Caller, agent: Agent, **options: Any) -> None:
         self.base, self.user, self.agent = base, user, agent
         super().__init__(data, initial=to_form_values(base), **options)
         memories = [(entry.key, entry.title) for entry in registry.entries(Kind.MEMORY)]
@@ -130,7 +131,7 @@ class AgentEditForm(EditorSections):
         self.validate_config(cleaned)
         return cleaned
 
-    def compose_variants(self) -> dict[str, Any]:
+    def compose_variants(self) -> JSONObject:
         values = self.variants.compose(self.base["conditional"], self.base["context_keys"])
         for error in self.variants.errors:
             self.add_error("variant_inputs", error)
@@ -145,13 +146,13 @@ class AgentEditForm(EditorSections):
             if cleaned.get(name) and isinstance(stored[name], str | list):
                 cleaned[name] = field.restore(cleaned[name], stored[name])
 
-    def restore_scorers(self, chosen: dict[str, Any]) -> dict[str, Any]:
+    def restore_scorers(self, chosen: JSONObject) -> JSONObject:
         """Return the chosen scorers with the stored members that have no input, and the stored ones without a row."""
         stored = self.base["scorers"]
         hidden = {key: choice for key, choice in stored.items() if not is_line(key)}
         return {**hidden, **{key: apply_sampling(stored.get(key, {}), choice) for key, choice in chosen.items()}}
 
-    def compose_model(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+    def compose_model(self, cleaned: dict[str, Any]) -> JSONObject:
         rest = cleaned["model_rest"]
         model = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
         model |= {wire: cleaned[name] for name, wire in MODEL_SETTINGS.items() if cleaned[name] is not None}
@@ -198,7 +199,7 @@ class AgentEditForm(EditorSections):
             for issue in error.issues:
                 self.add_error(*self.error_of_issue(issue))
 
-    def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+    def body(self, cleaned: dict[str, Any]) -> JSONObject:
         return schema.to_wire_dict(cleaned)
 
     def error_of_issue(self, issue: schema.Issue) -> tuple[str | None, ValidationError]:
@@ -216,7 +217,7 @@ class AgentEditForm(EditorSections):
         name = "model_rest" if name == "model" else name
         return (name if name in self.fields else None), ValidationError(messages[0], code="invalid")
 
-    def changed_fields(self) -> dict[str, Any]:
+    def changed_fields(self) -> JSONObject:
         """Return the configuration fields that differ from those the form was opened with."""
         cleaned = self.cleaned_data
         return {
@@ -225,6 +226,6 @@ class AgentEditForm(EditorSections):
             if name in cleaned and canonical(cleaned[name]) != canonical(self.base[name])
         }
 
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> JSONObject:
         """Return the whole configuration of the form. Invalid fields have the value they were opened with."""
         return {name: self.cleaned_data.get(name, self.base[name]) for name in schema.FIELDS}

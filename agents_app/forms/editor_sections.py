@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from access_app.caller import Caller
 from agentcms.plural import pluralize
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.references import find_missing_references
 from agents_app.configuration.variables import Variable, variables_of
 from agents_app.forms.field_values import (
@@ -68,7 +69,7 @@ class EditorSections(forms.Form):
     `base` is the configuration with which the form was opened.
     """
 
-    base: dict[str, Any]
+    base: JSONObject
     user: Caller
     agent: Agent
     background_modes, background_uses = BACKGROUND_MODES, USES

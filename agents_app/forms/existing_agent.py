@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from access_app.caller import Caller
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.fields import BypassReasonField
@@ -90,7 +91,7 @@ class ExistingAgentForm(AgentEditForm):
         mine = schema.to_snapshot(self.changed_fields(), opened.snapshot)
         return merge_snapshots(opened.snapshot, mine, head.snapshot)
 
-    def fields_to_save(self, row: Agent) -> dict[str, Any]:
+    def fields_to_save(self, row: Agent) -> JSONObject:
         """Return the fields to write on top of the head of a locked row. Raises ConfigError if a merge is invalid."""
         merge = self.merge_with(get_head_version(row)) if self.merges else None
         return self.changed_fields() if merge is None else schema.validate_partial(merge.snapshot)
@@ -117,7 +118,7 @@ class ExistingAgentForm(AgentEditForm):
         return opened is not None and opened.snapshot_hash == version.snapshot_hash
 
 
-def head_configuration(agent: Agent) -> dict[str, Any]:
+def head_configuration(agent: Agent) -> JSONObject:
     """Return the configuration of an agent's head, which is that of its row, by Python name."""
     return {name: getattr(agent, name) for name in schema.FIELDS}
 

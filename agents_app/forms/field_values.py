@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.forms.fields import ScorersField
 from agents_app.forms.memory.inputs import kind_of, texts_of
 from agents_app.forms.objects.members import format_input_value
@@ -14,7 +15,7 @@ MODEL_SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "
 DURABLE_MODES = (("", "As the settings of the server say"), ("yes", "Yes"), ("no", "No"))
 
 
-def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
+def to_form_values(base: JSONObject) -> JSONObject:
     """Return the values of the form fields for a configuration."""
     model = dict(base["model"] or {})
     values = {"provider": model.pop("provider", ""), "model_name": model.pop("name", "")}
@@ -32,7 +33,7 @@ def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
     return {**base, **values, "model_rest": model, "memory_options": texts_of(memory)}
 
 
-def apply_sampling(stored: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
+def apply_sampling(stored: JSONObject, chosen: JSONObject) -> JSONObject:
     """Return a stored scorer with the chosen sampling and its other keys unchanged."""
     old, new = stored.get("sampling") or {}, chosen.get("sampling") or {}
     if all(old.get(name) == value for name, value in new.items()) and bool(old) == bool(new):

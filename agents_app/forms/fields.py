@@ -12,6 +12,7 @@ from access_app.role import SHARED_LABEL
 from agentcms.web.json_field import ParsedJSONField
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONObject
 from agents_app.forms.objects.members import format_json, normalize_line, normalize_lines, parse_json, parse_number
 from agents_app.forms.ordering import sort_by_position
 
@@ -192,7 +193,7 @@ class ScorersField(forms.Field):
     def clean(self, value: Any) -> dict[str, Any]:
         return {key: self.parse_sampling(key, *texts) for key, texts in (value or {}).items()}
 
-    def parse_sampling(self, key: str, kind: str, amount: str) -> dict[str, Any]:
+    def parse_sampling(self, key: str, kind: str, amount: str) -> JSONObject:
         if kind not in self.AMOUNTS:
             return {}
         try:

@@ -12,13 +12,14 @@ The names of the inputs, for a field `input_processors`:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.references import processor_key
 from agents_app.forms.fields import StrictJSONField
 from agents_app.forms.objects.field import ObjectInputs, get_submitted_list, is_json_view
@@ -38,7 +39,7 @@ def argument_members(entry: Entry | None) -> list[Member]:
     return [argument_member(name, schema, name in required) for name, schema in properties if is_plain_name(name)]
 
 
-def argument_member(name: str, schema: Mapping[str, Any], required: bool) -> Member:
+def argument_member(name: str, schema: JSONMapping, required: bool) -> Member:
     label = str(schema.get("title") or name)
     default = schema.get("default")
     text = "" if default is None else f"Default: {default}"
@@ -46,7 +47,7 @@ def argument_member(name: str, schema: Mapping[str, Any], required: bool) -> Mem
     return Member(name, label, kind, text, choices, required)
 
 
-def input_kind(schema: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str], ...]]:
+def input_kind(schema: JSONMapping) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return the kind of input for a JSON Schema, with its choices."""
     match schema:
         case {"enum": [*values]} if all(isinstance(value, str) for value in values):
@@ -107,7 +108,7 @@ class ProcessorRow:
     def value(self) -> str:
         return f"{self.row}:{self.member}:{self.key}"
 
-    def compose(self) -> dict[str, Any]:
+    def compose(self) -> JSONObject:
         """Return the processor. Raises ValidationError."""
         rest = self.inputs.compose()
         if self.member in rest:
@@ -121,9 +122,9 @@ class ProcessorInputs:
 
     rows: Sequence[ProcessorRow]
 
-    def compose(self) -> list[dict[str, Any]]:
+    def compose(self) -> list[JSONObject]:
         """Return the processors in order. Raises ValidationError, with the title of the processor in each message."""
-        processors: list[dict[str, Any]] = []
+        processors: list[JSONObject] = []
         errors: list[ValidationError] = []
         for row in self.rows:
             try:

@@ -18,6 +18,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.variables import JSON_TYPES
 from agents_app.forms.fields import StrictJSONField
 from agents_app.forms.objects.field import get_submitted_list, is_json_view
@@ -53,9 +54,9 @@ class VariableRow(NamedTuple):
         text = format_input_value("text" if kind in TEXT_VARIABLE_TYPES else "json", default) if default != "" else ""
         return cls(name, kind, schema.get("description", ""), text or "", "yes" if is_required else "no")
 
-    def compose(self) -> dict[str, Any]:
+    def compose(self) -> JSONObject:
         """Return the schema of the variable. Raises ValidationError."""
-        schema: dict[str, Any] = {}
+        schema: JSONObject = {}
         if self.type:
             schema["type"] = self.type
         if self.description:
@@ -99,12 +100,12 @@ class VariableInputs:
         rows = [VariableRow(*map(normalize_lines, texts)) for texts in zip(*columns, strict=False)]
         return cls([row for row in rows if row.name], data.get(f"{name}-typed") == "yes", name)
 
-    def compose(self) -> dict[str, Any] | None:
+    def compose(self) -> JSONObject | None:
         """Return the schema, or None without variables.
 
         Raises ValidationError, and sets the errors, with the variable in each message.
         """
-        properties: dict[str, Any] = {}
+        properties: JSONObject = {}
         self.errors = []
         for position, row in enumerate(self.rows):
             if row.name in properties:

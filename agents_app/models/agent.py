@@ -14,6 +14,7 @@ from django.utils import timezone
 from agentcms.db import write_batch
 from agentcms.ids import random_key
 from agentcms.wire.canonical import canonical, json_equal
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import mcp_clients, schema
 from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import change, current_change
@@ -184,7 +185,7 @@ class Agent(ConfigurationColumns):
             self.refresh_from_db(fields=computed)
             self.clean()
 
-    def edit(self, fields: dict[str, Any]) -> Version | None:
+    def edit(self, fields: JSONObject) -> Version | None:
         """Change configuration fields of the head, or of the live version if a publishing edit leaves a draft alone.
 
         An edit without a difference writes nothing. Return the version made, if any. Raises ConfigError, AgentArchived
@@ -200,7 +201,7 @@ class Agent(ConfigurationColumns):
         self.copy_state_from(row)
         return version
 
-    def edit_locked(self, fields: dict[str, Any]) -> Version | None:
+    def edit_locked(self, fields: JSONObject) -> Version | None:
         """Do what `edit` does for validated fields of a row that `get_locked()` locked in this transaction."""
         reject_archived(self)
         if "mcp_clients" in fields:
@@ -213,7 +214,7 @@ class Agent(ConfigurationColumns):
         self.write_locked(fields)
         return self.head_version
 
-    def write_locked(self, fields: dict[str, Any]) -> None:
+    def write_locked(self, fields: JSONObject) -> None:
         """Write validated fields of a row that `get_locked()` locked in this transaction, on top of the head."""
         reject_archived(self)
         for name, value in fields.items():
@@ -236,7 +237,7 @@ class Agent(ConfigurationColumns):
         self._state.fields_cache = dict(row._state.fields_cache)
         self._stored_owner_id = row._stored_owner_id
 
-    def has_changes(self, fields: dict[str, Any]) -> bool:
+    def has_changes(self, fields: JSONObject) -> bool:
         """Return whether a value differs from the row's as JSON."""
         return not all(json_equal(value, getattr(self, name)) for name, value in fields.items())
 
@@ -276,7 +277,7 @@ class Agent(ConfigurationColumns):
         head, live = self.head_version, self.active_version
         return head is not None and live is not None and head.snapshot_hash != live.snapshot_hash
 
-    def resolved(self, version: Version | None = None) -> dict[str, Any]:
+    def resolved(self, version: Version | None = None) -> JSONObject:
         """Return the configuration of a version, by default of the live one, by Python name."""
         version = version or self.active_version
         if version is None:

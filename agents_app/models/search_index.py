@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,7 +10,9 @@ from django.db import connection, models
 from django.db.models.expressions import RawSQL
 
 from agentcms.db import write_batch
+from agentcms.db.column_values import ColumnValues
 from agentcms.wire.canonical import canonical, json_equal
+from agentcms.wire.json_types import JSONMapping
 from agents_app.search.tokenizer import Term, index_text, parse_search
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class AgentIndexQuerySet(models.QuerySet["AgentIndex"]):
         terms = parse_search(query)
         return self.filter(pk__in=_matching(terms)) if terms else self
 
-    def with_metadata(self, metadata: Mapping[str, Any]) -> Self:
+    def with_metadata(self, metadata: JSONMapping) -> Self:
         """Return the rows whose metadata has the same JSON value at each path of the given one."""
         if not metadata:
             return self
@@ -97,7 +98,7 @@ class AgentIndex(models.Model):
         return f"{self.agent_id}: {' and '.join(name for name in ('live', 'head') if getattr(self, f'is_{name}'))}"
 
 
-def index_columns(agent_id: str, snapshot: Mapping[str, Any]) -> dict[str, Any]:
+def index_columns(agent_id: str, snapshot: JSONMapping) -> ColumnValues:
     """Return the columns of the index for a snapshot."""
     return {
         "name": snapshot["name"],
@@ -107,7 +108,7 @@ def index_columns(agent_id: str, snapshot: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def update_index(agent: Agent, before: Mapping[str, Any] | None, batch: write_batch.WriteBatch) -> None:
+def update_index(agent: Agent, before: JSONMapping | None, batch: write_batch.WriteBatch) -> None:
     """Add to a batch what the index of an agent needs after its pointers moved.
 
     `before` is the snapshot of the only row that the agent had, or None if it had none or two.
@@ -127,7 +128,7 @@ def update_index(agent: Agent, before: Mapping[str, Any] | None, batch: write_ba
     batch.update(AgentIndex, "agent_id", agent.pk, index_columns(agent.pk, head.snapshot), repair)
 
 
-def index_states(agent: Agent) -> list[dict[str, Any]]:
+def index_states(agent: Agent) -> list[ColumnValues]:
     """Return the columns of the rows that an agent should have: the live version, and a head that differs."""
     states = [(agent.active_version, True, not agent.has_draft)]
     if agent.has_draft:
@@ -160,7 +161,7 @@ def index_is_current(agent: Agent) -> bool:
     return sorted(map(canonical, rows)) == sorted(map(canonical, states))
 
 
-def json_leaves(value: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[list[str], Any]]:
+def json_leaves(value: JSONMapping, path: tuple[str, ...] = ()) -> list[tuple[list[str], Any]]:
     """Return the path and the value of each leaf of a JSON object. Empty objects and lists are leaves."""
     leaves: list[tuple[list[str], Any]] = []
     for key, item in value.items():

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+from agentcms.wire.json_types import JSONObject
+
 if TYPE_CHECKING:
     from agents_app.models import Agent
 
@@ -22,8 +24,8 @@ class Version(Protocol):
     created_at: datetime
 
     @property
-    def snapshot(self) -> dict[str, Any]: ...
+    def snapshot(self) -> JSONObject: ...
 
     def activate_locked(self, row: Agent) -> bool: ...
 
-    def amend_locked(self, row: Agent, fields: dict[str, Any]) -> Version | None: ...
+    def amend_locked(self, row: Agent, fields: JSONObject) -> Version | None: ...

@@ -11,6 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from access_app.role import Role
 from agentcms.wire.json_schema import reject_invalid_schema
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.background_tasks import background_choice
 from agents_app.configuration.schema import validate_config
 from agents_app.registry.entries import ApprovalPredicate, Entry, Kind, registry
@@ -24,7 +25,7 @@ class ApprovalRules(TypedDict, total=False):
     requires_approval: bool | ApprovalPredicate
     approver: str
     four_eyes: bool
-    resume_schema: Mapping[str, Any] | type[BaseModel] | None
+    resume_schema: JSONMapping | type[BaseModel] | None
     expires: timedelta | float | None
 
 
@@ -34,7 +35,7 @@ def tool(
     title: str = "",
     description: str = "",
     at_most_once: bool = False,
-    background: bool | Mapping[str, Any] | None = None,
+    background: bool | JSONMapping | None = None,
     ordered: bool = False,
     id: str = "",
     **approval: Unpack[ApprovalRules],
@@ -73,7 +74,7 @@ def _approver_role(approver: str) -> str:
     return Role(approver)
 
 
-def _resume_schema(schema: Mapping[str, Any] | type[BaseModel] | None) -> Mapping[str, Any] | None:
+def _resume_schema(schema: JSONMapping | type[BaseModel] | None) -> JSONMapping | None:
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema.model_json_schema()
     if schema is None:
@@ -135,10 +136,10 @@ class EntryFlags(TypedDict, total=False):
     requires_approval: bool | ApprovalPredicate
     approver: str
     four_eyes: bool
-    resume_schema: Mapping[str, Any] | None
+    resume_schema: JSONMapping | None
     expires: timedelta | None
     at_most_once: bool
-    background: Mapping[str, Any] | None
+    background: JSONMapping | None
     ordered: bool
     processes_tool_results: bool
 

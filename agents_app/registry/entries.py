@@ -12,6 +12,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from access_app.role import Role
+from agentcms.wire.json_types import JSONMapping
 
 
 class Kind(StrEnum):
@@ -67,15 +68,15 @@ class Entry:
     key: str
     title: str
     description: str = ""
-    schema: Mapping[str, Any] = field(default_factory=dict)
+    schema: JSONMapping = field(default_factory=dict)
     names: tuple[str, ...] = ()
     requires_approval: bool | ApprovalPredicate = False
     approver: str = Role.EDITOR
     four_eyes: bool = False
-    resume_schema: Mapping[str, Any] | None = None
+    resume_schema: JSONMapping | None = None
     expires: timedelta | None = None  # None for APPROVAL_DAYS
     at_most_once: bool = False
-    background: Mapping[str, Any] | None = None
+    background: JSONMapping | None = None
     ordered: bool = False
     processes_tool_results: bool = False
     target: Any = None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
@@ -12,6 +9,8 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, has_role_everywhere, require_granted_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import highest_role, known_owners
+from agentcms.web.template_context import TemplateContext
+from agentcms.wire.json_types import JSONMapping
 from agents_app.models import Agent, AgentQuerySet
 
 GET_POST = ("GET", "HEAD", "POST")
@@ -30,7 +29,7 @@ def get_agent(request: HttpRequest, agent_id: str) -> Agent:
     return get_object_or_404(visible_agents(request).with_versions().defer(*SNAPSHOT_COLUMNS), pk=agent_id)
 
 
-def sub_agent_names(request: HttpRequest, snapshot: Mapping[str, Any]) -> dict[str, str]:
+def sub_agent_names(request: HttpRequest, snapshot: JSONMapping) -> dict[str, str]:
     """Return the names of the stored sub-agents in a configuration that the user may see."""
     keys = snapshot.get("agents") or ()
     agents = Agent.objects.for_user(request.user).with_ids(keys).order_by()
@@ -63,7 +62,7 @@ def role_requirement(agent: Agent, role: Role) -> str:
     return f"needs the {role.label} role in {agent.owner_id or SHARED_LABEL}. Ask a manager of the team for it."
 
 
-def permission_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
+def permission_context(request: HttpRequest, agent: Agent) -> TemplateContext:
     """Return the template context with the user's permissions for an agent. Nobody may change an archived one."""
     may_edit = has_role_for(request, agent, Role.EDITOR)
     may_publish = has_role_for(request, agent, Role.PUBLISHER)

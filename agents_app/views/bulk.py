@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
@@ -13,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from agentcms.plural import pluralize
+from agentcms.web.template_context import TemplateContext
 from agents_app.editing import bulk
 from agents_app.forms.actions import build_removal_form
 from agents_app.models import Agent
@@ -71,7 +71,7 @@ def render_selection(request: HttpRequest, name: str, selection: bulk.Selection,
 
 def render_results(request: HttpRequest, name: str, results: list[bulk.BulkResult]) -> HttpResponse:
     failed = sum(not result.done for result in results)
-    context: dict[str, Any] = {
+    context: TemplateContext = {
         "nav": "agents",
         "done_verb": BULK_ACTIONS[name],
         "back": request.POST.get("back", ""),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from django.http import HttpRequest
 
 from access_app.role import Role
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONMapping
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for
 from versions_app.models import AgentVersion
@@ -24,6 +22,6 @@ def gate_context(request: HttpRequest, agent: Agent, version: AgentVersion) -> d
     }
 
 
-def unsaved_version(agent: Agent, number: int, snapshot: Mapping[str, Any]) -> AgentVersion:
+def unsaved_version(agent: Agent, number: int, snapshot: JSONMapping) -> AgentVersion:
     """Return the version that publishing a snapshot would make, without saving it."""
     return AgentVersion(agent=agent, version_number=number, snapshot_hash=sha256_hex(canonical(snapshot)))

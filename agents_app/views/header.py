@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
 from agentcms.web.dialogs import is_htmx, render_dialog
+from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from agents_app.views.access import permission_context
 from agents_app.views.status import agent_status, find_drafts, find_warnings
@@ -25,7 +25,7 @@ class AgentTab(StrEnum):
     USED_BY = "used_by"
 
 
-def header_context(request: HttpRequest, agent: Agent, tab: AgentTab) -> dict[str, Any]:
+def header_context(request: HttpRequest, agent: Agent, tab: AgentTab) -> TemplateContext:
     """Return the context of agents/base.html: the agent with its status, and the user's permissions.
 
     `agent` comes from `get_agent()`, with its versions and the role of the user.
@@ -43,7 +43,7 @@ def header_context(request: HttpRequest, agent: Agent, tab: AgentTab) -> dict[st
 
 
 def render_agent_dialog(
-    request: HttpRequest, agent: Agent, tab: AgentTab, context: dict[str, Any], status: int = 200
+    request: HttpRequest, agent: Agent, tab: AgentTab, context: TemplateContext, status: int = 200
 ) -> HttpResponse:
     """Render the question before an action on an agent: a dialog for htmx, else a page with its header."""
     if not is_htmx(request):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from urllib.parse import quote
 
 from django.http import HttpRequest
 
 from agentcms.web.code_examples import CodeExample, ExampleRequest, code_examples, javascript_value
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import to_wire_dict
 from agents_app.configuration.variables import Variable, declared_variables
 from agents_app.models import Agent
 from versions_app.models.version import get_live_version
 
 MESSAGE = "Hello"
-VALUES_BY_TYPE: dict[str, Any] = {"number": 1.5, "integer": 1, "boolean": True, "object": {}, "array": []}
+VALUES_BY_TYPE: JSONObject = {"number": 1.5, "integer": 1, "boolean": True, "object": {}, "array": []}
 
 
 def use_examples(request: HttpRequest, agent: Agent) -> list[CodeExample]:
@@ -28,7 +28,7 @@ def use_examples(request: HttpRequest, agent: Agent) -> list[CodeExample]:
     return [curl, python, javascript._replace(code=client_code(origin, agent.pk, variables))]
 
 
-def required_values(agent: Agent) -> dict[str, Any]:
+def required_values(agent: Agent) -> JSONObject:
     """Return a value for each variable that the live version needs."""
     # Without a draft, the row has the declarations of the live version, whose snapshot is not loaded then.
     live = get_live_version(agent).snapshot if agent.has_draft else to_wire_dict(vars(agent))
@@ -48,7 +48,7 @@ def example_of_variable(variable: Variable) -> object:
     return VALUES_BY_TYPE.get(variable.types[0])
 
 
-def client_code(origin: str, agent_id: str, variables: dict[str, Any]) -> str:
+def client_code(origin: str, agent_id: str, variables: JSONObject) -> str:
     """Return JavaScript that uses the published client. The client puts the ID into the URL as it is."""
     text = json.dumps(agent_id, ensure_ascii=False)
     argument = text if quote(agent_id, safe="") == agent_id else f"encodeURIComponent({text})"

@@ -14,8 +14,9 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import MAX_PER_PAGE, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import checking_names, warning_payloads
-from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
+from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from evals_app.api.lookups import get_dataset, get_experiment
 from evals_app.api.representation import paged
 from evals_app.compare.jobs import find_comparison

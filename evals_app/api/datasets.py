@@ -16,10 +16,10 @@ from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, Conflict
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, warning_payloads
-from agents_app.configuration.schema import JSONObject
 from evals_app.api.lookups import get_dataset, owner_for_new_dataset
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
 from evals_app.datasets.changes import dataset_not_found

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 
 Status = Experiment.Status
@@ -129,5 +127,5 @@ def item_fields(result: ExperimentResult) -> JSONObject:
     }
 
 
-def result_score_body(entry: JSONObject) -> dict[str, Any]:
+def result_score_body(entry: JSONObject) -> JSONObject:
     return {**entry, "scorerName": entry.get("scorerName") or entry["scorerId"]}

@@ -14,9 +14,9 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.unknown_keys import checking_names, warning_payloads
-from agents_app.configuration.schema import JSONObject
 from agents_app.models import Agent
 from evals_app.gates.checking import GateState, check_gates, gates_for
 from evals_app.gates.schema import GateBody, apply_gate

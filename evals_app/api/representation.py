@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentcms.api.pagination import Paging
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.models import Dataset, DatasetVersion, ItemVersion
 
 

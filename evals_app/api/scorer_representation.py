@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Entry
 from evals_app.models import Experiment, Scorer, ScorerVersion
 from evals_app.quality.experiment_scores import ExperimentScore

@@ -14,11 +14,12 @@ from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, read_named_fields, warning_payloads
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
 from evals_app.api.lookups import owner_for_new_dataset
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 
 PLOT_WIDTH, PLOT_HEIGHT, PLOT_MARGIN = 200, 24, 6
 SMALLEST_LIMIT = 0.05  # or tiny differences would fill the plot

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
 from django.db.models import Count, Max, QuerySet
 
 from access_app.caller import Caller
 from agentcms.errors import Conflict
 from agentcms.wire.canonical import sha256_hex
+from agentcms.wire.json_types import JSONObject
 from evals_app.compare.pairs import compute_statistics
 from evals_app.compare.summary import describe_statistics
 from evals_app.models import Comparison, Experiment, ExperimentResult
@@ -74,7 +73,7 @@ def basis_of(*experiments: Experiment) -> str:
 
 
 @runner.job_handler(COMPARE, "Comparison of experiments")
-def compare_job(job: Job) -> dict[str, Any]:
+def compare_job(job: Job) -> JSONObject:
     """Compute a comparison."""
     row = Comparison.objects.select_related("baseline", "candidate").filter(pk=job.parameters["comparison"]).first()
     if row is None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.compare.statistics import adjust_for_many, compare_pairs, mean
 from evals_app.experiments.summary import percentile
 from evals_app.models import Experiment, ExperimentResult

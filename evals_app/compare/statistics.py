@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 
 # Fixed, so that the same scores always have the same interval and p-value.
 RANDOM_SEED = 20_250_101

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.compare.statistics import MIN_PAIRS
 from evals_app.models import Experiment
 

@@ -11,7 +11,8 @@ from django.db import transaction
 from agentcms.errors import ApiError, Conflict
 from agentcms.ids import parse_uuid, uuid7
 from agentcms.wire.canonical import json_equal
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject
+from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.change_context import current_change
 from evals_app.datasets.schema import ItemTooLarge, ItemValidator, reject_large_item
 from evals_app.models import Dataset, DatasetItem, DatasetVersion, ItemVersion
@@ -108,7 +109,7 @@ def reject_purged(item: DatasetItem) -> None:
         raise Conflict(f"Item {item.pk} was purged and cannot be used. Delete it.", "DATASET_ITEM_PURGED")
 
 
-def _validate(dataset: Dataset, items: Sequence[Mapping[str, Any]], many: bool = True) -> None:
+def _validate(dataset: Dataset, items: Sequence[JSONMapping], many: bool = True) -> None:
     validator = validator_of(dataset)
     issues: list[Issue] = []
     for number, columns in enumerate(items):

@@ -8,7 +8,8 @@ import unicodedata
 
 from django.db import IntegrityError, transaction
 
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.datasets.changes import validator_of
 from evals_app.models import Dataset, ItemVersion
 

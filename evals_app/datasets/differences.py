@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONObject
 from evals_app.compare.word_differences import WordSpan, mark_words
 from evals_app.datasets.values import text_of_json
 from evals_app.models import Dataset, ItemVersion
@@ -57,7 +58,7 @@ def describe_change(row: ItemVersion, before: ItemVersion | None) -> ItemDiffere
     return ItemDifference(row, kind, [field_difference(name, old, new) for name in changed_item_fields(old, new)])
 
 
-def changed_item_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def changed_item_fields(old: JSONObject, new: JSONObject) -> list[str]:
     names = [name for name in FIELD_LABELS if not json_equal(old.get(name), new.get(name))]
     if old and new:
         return names
@@ -65,7 +66,7 @@ def changed_item_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return [name for name in names if name in MAIN_FIELDS]
 
 
-def field_difference(name: str, old: dict[str, Any], new: dict[str, Any]) -> FieldDifference:
+def field_difference(name: str, old: JSONObject, new: JSONObject) -> FieldDifference:
     before, after = text_of_json(old.get(name)), text_of_json(new.get(name))
     if not old or not new:
         return FieldDifference(FIELD_LABELS[name], _whole(before), _whole(after))

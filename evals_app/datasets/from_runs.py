@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from access_app.caller import Caller
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from runs_app.models import AgentRun
 
 MAX_MOCKS = 200  # of an item

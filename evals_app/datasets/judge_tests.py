@@ -9,7 +9,7 @@ from pathlib import Path
 from django.db import transaction
 
 from agentcms.db.locks import lock_name
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.datasets.changes import add_items
 from evals_app.datasets.creation import create_dataset
 from evals_app.models import Dataset, Experiment, Scorer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 from uuid import UUID
 
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -13,7 +12,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from access_app.caller import Caller
-from agents_app.configuration.schema import JSONObject
+from agentcms.db.column_values import ColumnValues
+from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import current_change
 from evals_app.datasets.changes import ItemsChange
 from evals_app.experiments.memory import delete_threads_of_experiment, delete_threads_of_result, shares_thread
@@ -99,7 +99,7 @@ def purge_results(item_id: UUID) -> None:
 
 def redact(result: ExperimentResult) -> None:
     """Remove all texts of a result. Its numbers stay."""
-    texts: dict[str, Any] = {"input": None, "ground_truth": None, "tool_mock_report": None, "comment": "", "tags": []}
+    texts: ColumnValues = {"input": None, "ground_truth": None, "tool_mock_report": None, "comment": "", "tags": []}
     texts["resource_digest"] = ""  # so that nobody redacts it again
     for name, value in texts.items():
         setattr(result, name, value)

@@ -10,13 +10,13 @@ from django.conf import settings
 from pydantic import BaseModel, Field
 
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator, reject_unusable_schema
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
 from agents_app.configuration.fields.types import Name, OwnerId
 from agents_app.configuration.schema import (
     WIRE_CONFIG,
     ConfigError,
     Issue,
-    JSONObject,
     as_partial,
     collecting_issues,
     validate_fields,

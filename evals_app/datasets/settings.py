@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.configuration.schema import JSONObject
 from evals_app.datasets.changes import dataset_not_found
 from evals_app.datasets.creation import reject_invalid_items
 from evals_app.datasets.schema import SCHEMA_FIELDS

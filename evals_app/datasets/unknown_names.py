@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
+from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_below, find_unknown_names
 from evals_app.datasets.schema import ItemBody
@@ -14,7 +14,7 @@ from evals_app.scorers.expectations import STEP_NAMES, TRAJECTORY_NAMES, TREE_NA
 TRAJECTORY = "expectedTrajectory"
 
 
-def unknown_in_item(body: Mapping[str, Any], path: str = "") -> list[UnknownName]:
+def unknown_in_item(body: JSONMapping, path: str = "") -> list[UnknownName]:
     """Return the first names in the mocks, the source and the trajectory of an item that nothing reads."""
     place = join_path(path, TRAJECTORY)
     in_trajectory = islice(unknown_in_trajectory(body.get(TRAJECTORY), place), MAX_UNKNOWN_NAMES)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import find_unknown_below, find_unknown_names
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.datasets.changes import MAX_ITEMS, validator_of
 from evals_app.datasets.schema import ItemBody, parse_item
 from evals_app.exchange.columns import ColumnTargets, resolve_columns

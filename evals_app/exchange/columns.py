@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from agentcms.wire.json_parser import InvalidJSON
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject
+from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.exchange.cells import cell_to_json, cell_to_text, cell_to_value
 from evals_app.exchange.formats import ANY_FIELDS, ITEM_FIELDS, OBJECT_FIELDS, TEXT_FIELDS
 
@@ -41,7 +41,7 @@ def target_of_name(name: str) -> str | None:
     return name if dot and key and field in OBJECT_FIELDS else None
 
 
-def resolve_columns(header: Sequence[str], columns: Mapping[str, Any] | None) -> ColumnTargets:
+def resolve_columns(header: Sequence[str], columns: JSONMapping | None) -> ColumnTargets:
     """Return the target of each column of a file. Raise ConfigError for a mapping that makes no items.
 
     Without a mapping, the names of columns are their targets.

@@ -14,7 +14,8 @@ from access_app.caller import Caller
 from access_app.permissions import max_role, require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, Conflict
-from agents_app.configuration.schema import Issue, JSONObject
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import Issue
 from agents_app.editing.change_context import Source, change
 from evals_app.datasets.changes import ITEMS_PER_BATCH, ItemsChange, dataset_not_found
 from evals_app.datasets.schema import SCHEMA_FIELDS, ItemTooLarge
@@ -94,9 +95,9 @@ def job_parameters(user: Caller, dataset: Dataset, options: JSONObject) -> JSONO
 
 
 @job_handler(IMPORT_ITEMS, "Import of items")
-def import_items(job: Job) -> dict[str, Any]:
+def import_items(job: Job) -> JSONObject:
     """Check every row of a file, then store all items as one version, or none if a row is faulty."""
-    result: dict[str, Any] | None = job.result
+    result: JSONObject | None = job.result
     if result is None:  # not None if an earlier worker died after it stored the items
         result = import_file(job)
     if result["stored"] or not job.parameters.get("keep"):
@@ -104,7 +105,7 @@ def import_items(job: Job) -> dict[str, Any]:
     return result
 
 
-def import_file(job: Job) -> dict[str, Any]:
+def import_file(job: Job) -> JSONObject:
     user = requesting_user(job)
     dataset = Dataset.objects.for_user(user).filter(pk=job.parameters["dataset"]).first()
     if dataset is None:
@@ -158,7 +159,7 @@ def report_fault(job: Job, line: int, reason: str) -> None:
 
 
 @transaction.atomic
-def store_items(job: Job, dataset: Dataset, items: ItemFile, rows: int) -> dict[str, Any]:
+def store_items(job: Job, dataset: Dataset, items: ItemFile, rows: int) -> JSONObject:
     """Store the checked items as one version, with the result of the job.
 
     Raise Conflict for too many items, and RowFault for one that is too large with what it keeps.
@@ -191,7 +192,7 @@ def checked_items(items: ItemFile) -> Iterator[tuple[int, JSONObject]]:
         yield line, item
 
 
-def import_result(job: Job, **figures: Any) -> dict[str, Any]:
+def import_result(job: Job, **figures: Any) -> JSONObject:
     defaults = {"rows": 0, "added": 0, "changed": 0, "refused": 0, "version": None, "stored": False}
     report = f"/api/jobs/{job.pk}/records"
     return {"datasetId": job.parameters["dataset"], **defaults, **figures, "report": report}

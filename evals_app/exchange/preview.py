@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.schema import ConfigError
 from evals_app.exchange.cells import value_to_json
 from evals_app.exchange.columns import ColumnTargets, resolve_columns, suggest_columns, target_of_name
@@ -67,7 +68,7 @@ def build_preview(file: JobFile, file_format: str, chosen: ColumnTargets | None)
     return Preview(columns, header, rows, is_mapped=True)
 
 
-def preview_of_objects(values: list[Mapping[str, Any]]) -> Preview:
+def preview_of_objects(values: list[JSONMapping]) -> Preview:
     header = list(dict.fromkeys(name for value in values for name in value))
     rows = [[text_of_value(value.get(name)) for name in header] for value in values]
     return Preview(header=header, rows=rows)

@@ -6,16 +6,17 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, islice
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from django.conf import settings
 
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.validation import TOO_DEEP_MESSAGE
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.exchange.columns import ColumnTargets, row_to_body
 from evals_app.exchange.formats import FileFormat
 
@@ -236,7 +237,7 @@ def _decoded_chunks(file: IO[bytes]) -> Iterator[str]:
             raise UnreadableFile(0, NOT_UTF8_MESSAGE) from None
 
 
-def first_values(file: IO[bytes], file_format: str, number: int) -> list[Mapping[str, Any]]:
+def first_values(file: IO[bytes], file_format: str, number: int) -> list[JSONMapping]:
     """Return the first items of a file as they are in it, for a preview. Raise UnreadableFile."""
     if file_format == FileFormat.CSV:
         return [cells for _, cells in islice(read_csv(file), number)]

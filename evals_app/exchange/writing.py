@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.exchange.cells import json_to_cell, value_to_cell, value_to_json
 from evals_app.exchange.columns import JSON_SUFFIX
 from evals_app.exchange.formats import ANY_FIELDS, ITEM_FIELDS, FileFormat

@@ -15,7 +15,8 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, Conflict
 from agentcms.ids import uuid7
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.experiments import targets
 from evals_app.experiments.direct.targets import find_callee, version_state_of
 from evals_app.experiments.jobs import enqueue_experiment

@@ -12,8 +12,9 @@ from django.utils import timezone
 from access_app.caller import Caller
 from agentcms.errors import ApiError, Conflict, Unavailable
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import parse_timestamp
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.datasets.changes import reject_purged
 from evals_app.experiments import targets
 from evals_app.experiments.direct.calls import insert_or_take_over, is_late_call, perform

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.errors import ApiError, Unavailable
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.variables import is_reserved
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from access_app.caller import Caller
 from agentcms.errors import ApiError, NotFound
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from evals_app.models import Experiment, ExperimentResult
 from memory_app.history.threads import get_own_thread
 from memory_app.models import Thread
@@ -32,7 +31,7 @@ class ItemThread(NamedTuple):
 
 
 def thread_for(
-    experiment: Experiment, result: ExperimentResult, configuration: Mapping[str, Any], user: Caller
+    experiment: Experiment, result: ExperimentResult, configuration: JSONMapping, user: Caller
 ) -> ItemThread:
     """Return the thread of the run of an item. Raise ThreadRequired, and NotFound for the thread of an item."""
     if configuration.get("memory") is None:
@@ -52,7 +51,7 @@ def thread_for(
     return ItemThread()
 
 
-def own_thread(named: Mapping[str, Any], user: Caller) -> ItemThread:
+def own_thread(named: JSONMapping, user: Caller) -> ItemThread:
     """Return the thread that the metadata of an item name. It must exist and belong to the user."""
     key = named["threadId"]
     resource = named.get("resourceId")
@@ -63,7 +62,7 @@ def own_thread(named: Mapping[str, Any], user: Caller) -> ItemThread:
     return ItemThread(thread.key, thread.resource_key)
 
 
-def resource_in(request_context: Mapping[str, Any]) -> str:
+def resource_in(request_context: JSONMapping) -> str:
     """Return the resource that a request context names, or a blank text."""
     return next((request_context[name] for name in RESOURCE_NAMES if isinstance(request_context.get(name), str)), "")
 

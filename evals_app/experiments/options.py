@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from agentcms.ids import parse_uuid
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, validate_fields
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, validate_fields
 from evals_app.datasets.schema import Keys, Text
 from evals_app.scorers.results import ScoreValue
 

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agentcms.wire.json_parser import InvalidJSON, parse
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.datasets.purging import purge_results
 from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.experiments.spending import Spent, add_earlier_spending, run_tree, spent_by_runs

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
 from django.utils import timezone
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
+from agentcms.db.column_values import ColumnValues
 from agentcms.errors import Conflict
 from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason
 from evals_app.experiments.jobs import enqueue_experiment
@@ -19,7 +18,7 @@ from evals_app.experiments.summary import find_unscored
 from evals_app.models import Experiment, ExperimentResult
 
 RESULTS_PER_UPDATE = 500
-NO_SCORES: dict[str, Any] = {"scores": [], "scores_tokens": None, "scores_cost": None}
+NO_SCORES: ColumnValues = {"scores": [], "scores_tokens": None, "scores_cost": None}
 UNSCORED_ERROR = {"message": "A scorer failed."}
 REOPENED_COLUMNS = (
     *("status", "verdict", "error", "stop_reason"),
@@ -68,7 +67,7 @@ def reopen_unscored(row: Experiment) -> None:
 
     A target that is no agent has no run whose answer could be scored: its item counts as failed.
     """
-    columns: dict[str, Any] = {"error": UNSCORED_ERROR}
+    columns: ColumnValues = {"error": UNSCORED_ERROR}
     if row.target_type == Experiment.Target.AGENT:
         columns = {"state": ExperimentResult.State.RUNNING, "completed_at": None, **NO_SCORES}
     keys = find_unscored(row)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments.spending import Spent
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
@@ -107,7 +107,7 @@ def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:
     """Return a score as a result stores it. A score that is no finite number, or a huge one, is an error."""
     if score.score is not None and not abs(score.score) <= MAX_SCORE:  # NaN is not either
         return _entry(key, name, replace(score, score=None, error=f"The score is no number up to {MAX_SCORE:,}."))
-    more: dict[str, Any] = {"label": score.label or None, "version": score.version_number}
+    more: JSONObject = {"label": score.label or None, "version": score.version_number}
     cost = None if score.cost is None else float(score.cost)
     more |= {"details": score.details or None, "usage": score.usage or None, "cost": cost}
     # Models and functions may say what the database refuses, such as a NUL, which would fail the experiment.

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 from runs_app.models import AgentRun, RunEvent
 

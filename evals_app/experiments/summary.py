@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, Sum
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.directions import find_inverted_scorers
 from evals_app.scorers.results import FAILED, PASSED

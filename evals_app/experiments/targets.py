@@ -11,7 +11,7 @@ from access_app.role import Role
 from agentcms.errors import Conflict
 from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import canonical, sha256_hex
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from evals_app.experiments.direct.targets import Callee, find_callee, target_not_found, version_state_of
 from evals_app.models import Experiment

@@ -11,8 +11,9 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
-from agents_app.configuration.schema import ConfigError, JSONObject
+from agents_app.configuration.schema import ConfigError
 from evals_app.datasets.values import edited_value, text_of_json
 from evals_app.exchange.formats import find_format
 from evals_app.models import ItemVersion

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.experiments.memory import PER_ITEM
 from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS, MAX_SEED, ONLY_AGENTS_MESSAGE

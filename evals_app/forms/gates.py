@@ -7,7 +7,8 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 
-from agents_app.configuration.schema import ConfigError, JSONObject
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
 from evals_app.forms.experiments import scorer_choices
 from evals_app.gates.schema import apply_gate

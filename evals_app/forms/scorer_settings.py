@@ -9,7 +9,7 @@ The names of the inputs of a type, for a field `settings`; a pipeline has a part
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.forms.fields import StrictJSONField
 from agents_app.forms.objects.field import ObjectInputs, is_json_view
 from agents_app.forms.objects.members import InputError, Member, format_json
@@ -101,7 +102,7 @@ class SettingsInputs:
     parts: dict[str, ObjectInputs]
 
     @classmethod
-    def describe(cls, kind: str, value: Mapping[str, Any]) -> SettingsInputs | None:
+    def describe(cls, kind: str, value: JSONMapping) -> SettingsInputs | None:
         """Return the inputs that give settings back unchanged, or None if they need JSON."""
         parts: dict[str, ObjectInputs] = {}
         for name, (_, members) in SETTING_PARTS[kind].items():
@@ -123,9 +124,9 @@ class SettingsInputs:
             },
         )
 
-    def compose(self) -> dict[str, Any]:
+    def compose(self) -> JSONObject:
         """Return the settings. Raise ValidationError, with the name of the setting in each message."""
-        value: dict[str, Any] = {}
+        value: JSONObject = {}
         errors: list[ValidationError] = []
         for name, inputs in self.parts.items():
             try:

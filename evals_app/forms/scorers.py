@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from access_app.role import SHARED_LABEL
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.forms.objects.field import StructuredValue
 from agents_app.forms.variables_field import VariablesField
 from agents_app.registry import Entry, Kind, registry

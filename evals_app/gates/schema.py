@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from django.db.models import QuerySet
 from pydantic import BaseModel, Field
 
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, as_partial, validate_fields
 from agents_app.models import Agent
 from evals_app.experiments.scoring import missing_scorers
 from evals_app.models import Dataset, ReleaseGate
@@ -33,7 +34,7 @@ class GateBody(BaseModel):
 
 
 def apply_gate(
-    gate: ReleaseGate, body: dict[str, Any], agent: Agent, *, is_new: bool, datasets: QuerySet[Dataset]
+    gate: ReleaseGate, body: JSONObject, agent: Agent, *, is_new: bool, datasets: QuerySet[Dataset]
 ) -> None:
     """Set the fields of a body on a gate of an agent, or of all agents of its team. Raise ConfigError.
 

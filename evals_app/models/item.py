@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONObject
 from evals_app.models.dataset import Dataset
 
 
@@ -110,6 +111,6 @@ class ItemVersion(models.Model):
         return f"{self.item_id} since {self.from_version}"
 
     @property
-    def content(self) -> dict[str, Any]:
+    def content(self) -> JSONObject:
         """The fields that a change may set."""
         return {name: getattr(self, name) for name in self.CONTENT_FIELDS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.core.validators import RegexValidator
 from django.db import models
@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from access_app.owned_rows import OwnedQuerySet
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONObject
 
 
 class ScorerQuerySet(OwnedQuerySet["Scorer"]):
@@ -48,7 +49,7 @@ class Scorer(models.Model):
         return self.name
 
     @property
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> JSONObject:
         """The configuration that lists show: the live one, or that of the draft."""
         version = self.live or self.head
         return version.snapshot if version is not None else {}

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 
 # The place of an entry in the list of its result, and its score.

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from agentcms.wire.json_types import JSONObject
 from evals_app.models import Dataset, Experiment
 from evals_app.quality.online import OnlineScores
 from runs_app.display.formats import format_duration
@@ -131,7 +132,7 @@ def build_plots(
     ]
 
 
-def value_of(experiment: Experiment, key: str, figures: dict[str, Any]) -> PlotValue:
+def value_of(experiment: Experiment, key: str, figures: JSONObject) -> PlotValue:
     bounds = (figures["mean"], figures["low"], figures["high"])
     scorer_version = experiment.scorer_versions.get(key)
     return PlotValue(experiment.version_number or 0, *bounds, figures.get("count") or 0, experiment, scorer_version)

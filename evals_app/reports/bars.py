@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
 
 from agentcms.plural import pluralize
+from agentcms.wire.json_types import JSONMapping
 from evals_app.compare.jobs import compute_now
 from evals_app.experiments.summary import meets_bar
 from evals_app.models import Experiment
@@ -37,7 +37,7 @@ def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
     return sentences
 
 
-def describe_bar(figures: Mapping[str, Any], bar: float) -> str:
+def describe_bar(figures: JSONMapping, bar: float) -> str:
     """Return a bar in words: `0.8`, or `at most 0.2` for a scorer that is better the lower it scores."""
     return f"at most {bar:g}" if figures.get("lowerIsBetter") else f"{bar:g}"
 
@@ -57,7 +57,7 @@ def worse_scorers(experiment: Experiment, baseline: Experiment, margin: float) -
     return sentences
 
 
-def lowest_gain(entry: Mapping[str, Any]) -> float | None:
+def lowest_gain(entry: JSONMapping) -> float | None:
     """Return how much better a scorer is at least, by its statistics. Less than 0 is worse, None is not known."""
     if entry.get("lowerIsBetter"):
         highest = entry["high"] if entry["high"] is not None else entry["difference"]

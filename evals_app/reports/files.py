@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as XML
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 
 

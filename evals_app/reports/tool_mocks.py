@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.background_tasks import OVERRIDE
-from agents_app.configuration.schema import JSONObject
 from evals_app.scorers.results import ToolUse, calls_of_run
 from runs_app.models import AgentRun
 from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE, MockFailure, find_failure, mock_matches, names_of_mock
@@ -49,7 +48,7 @@ def is_answer(mock: JSONObject, call: JSONObject) -> bool:
     return call["toolName"] in names_of_mock(mock) and mock_matches(mock, call["args"])
 
 
-def take_failed_call(calls: list[JSONObject], tool: str) -> dict[str, Any]:
+def take_failed_call(calls: list[JSONObject], tool: str) -> JSONObject:
     """Remove the last call of a tool from the calls that no mock answered, and return it."""
     for index in reversed(range(len(calls))):
         if calls[index]["toolName"] == tool:

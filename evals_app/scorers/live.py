@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from agentcms.db.column_values import ColumnValues
 from agents_app.registry import Entry, Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.results import ScorerError, answer_of_run
@@ -23,7 +24,7 @@ class LiveScorer(NamedTuple):
     scorer_id: str
     version_number: int
 
-    def __call__(self, run: AgentRun) -> dict[str, Any]:
+    def __call__(self, run: AgentRun) -> ColumnValues:
         """Return the score of a run with everything that its row stores."""
         version = find_stored_version(self.scorer_id, self.version_number)
         if version is None:
@@ -36,7 +37,7 @@ class LiveEvaluator(NamedTuple):
 
     target: Any
 
-    def __call__(self, run: AgentRun) -> dict[str, Any]:
+    def __call__(self, run: AgentRun) -> ColumnValues:
         """Return the score of a run."""
         try:
             return asyncio.run(within_limit(score_by_evaluator(self.target, answer_of_run(run)))).columns

@@ -10,7 +10,7 @@ from django.utils import timezone
 from agentcms.errors import Conflict, NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import json_equal
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.datasets.creation import derive_id
 from evals_app.models import Scorer, ScorerVersion

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.db.column_values import ColumnValues
+from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.spending import Spent, run_tree, spent_by_runs
 from runs_app.models import AgentRun
 
@@ -32,7 +33,7 @@ class ScoreResult:
 
     score: float | None = None
     reason: str = ""
-    details: dict[str, Any] = field(default_factory=dict)
+    details: JSONObject = field(default_factory=dict)
     label: str = ""
     error: str = ""
     usage: dict[str, int] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class ScoreResult:
     version_number: int | None = None
 
     @property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> ColumnValues:
         """The columns of the row of a score."""
         fields = ("score", "reason", "details", "label", "error", "usage", "cost")
         return {**{name: getattr(self, name) for name in fields}, "version": self.version_number}
@@ -51,7 +52,7 @@ class ToolUse:
     """A call of a tool in a run."""
 
     name: str
-    arguments: dict[str, Any]
+    arguments: JSONObject
     result: Any = None
     is_error: bool = False
     depth: int = 0  # of the sub-agent that made it; 0 for the agent itself

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from agentcms.wire.json_schema import reject_unusable_schema
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
 from agentcms.wire.patterns import compile_pattern
 from agents_app.configuration.fields.types import Name, OwnerId
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, as_partial, validate_fields
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, as_partial, validate_fields
 from evals_app.scorers.expectations import expectation_issues
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.judges import JUDGE, score_range

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
-from agents_app.configuration.schema import ConfigError, Issue, JSONObject, validate_fields
+from agents_app.configuration.schema import ConfigError, Issue, validate_fields
 
 SETTINGS_CONFIG = ConfigDict(strict=True, extra="ignore")
 ToolName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -96,7 +96,7 @@ def settings_issues(kind: str, config: JSONObject) -> list[Issue]:
     return []
 
 
-def find_unknown_scorer_settings(kind: object, body: Mapping[str, Any]) -> list[UnknownName]:
+def find_unknown_scorer_settings(kind: object, body: JSONMapping) -> list[UnknownName]:
     """Return the names in the settings of a scorer that nothing reads. Judges have no settings there."""
     config = body.get("presetConfig")
     if not isinstance(config, dict) or not isinstance(kind, str):
@@ -108,7 +108,7 @@ def find_unknown_scorer_settings(kind: object, body: Mapping[str, Any]) -> list[
     ]
 
 
-def settings_of(snapshot: Mapping[str, Any]) -> JSONObject:
+def settings_of(snapshot: JSONMapping) -> JSONObject:
     """Return the settings of a scorer that its kind reads."""
     known = wire_names(SETTINGS.get(snapshot["type"], NoSettings))
     return {name: value for name, value in (snapshot.get("presetConfig") or {}).items() if name in known}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from evals_app.models import Scorer, ScorerVersion
 from evals_app.scorers.kinds.checks import score_by_check
 from evals_app.scorers.kinds.judges import score_by_judge
@@ -31,9 +30,7 @@ def find_stored_version(scorer_id: str, version_number: int | None) -> ScorerVer
     return row.live if row is not None else None
 
 
-async def score_by_snapshot(
-    snapshot: Mapping[str, Any], answer: Answer, version_number: int | None = None
-) -> ScoreResult:
+async def score_by_snapshot(snapshot: JSONMapping, answer: Answer, version_number: int | None = None) -> ScoreResult:
     """Return the score of an answer by a configuration."""
     values = {**snapshot, **settings_of(snapshot)}
     config = {name: value for name, value in values.items() if value is not None}
@@ -62,7 +59,7 @@ def describe_failure(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-async def score_by_kind(kind: str, config: dict[str, Any], answer: Answer) -> ScoreResult:
+async def score_by_kind(kind: str, config: JSONObject, answer: Answer) -> ScoreResult:
     if kind == "check":
         return score_by_check(config, answer)
     if kind == "trajectory":

@@ -15,6 +15,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
+from agentcms.web.template_context import TemplateContext
+from agentcms.wire.json_types import JSONObject
 from evals_app.compare.interval_plots import build_interval_plots
 from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
@@ -42,7 +44,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     if request.GET.get("order") == "time":
         pair.sort(key=lambda experiment: experiment.created_at)
     baseline, candidate = pair
-    context: dict[str, Any] = {"nav": "evals", "baseline": baseline, "candidate": candidate}
+    context: TemplateContext = {"nav": "evals", "baseline": baseline, "candidate": candidate}
     try:
         require_comparable(baseline, candidate)
         comparison = find_comparison(baseline, candidate, request.user)
@@ -82,7 +84,7 @@ def get_experiment_pair(request: HttpRequest) -> list[Experiment]:
     return [get_page_experiment(request, experiment_id) for experiment_id in ids]
 
 
-def compared_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list[dict[str, Any]]:
+def compared_scorers(experiment: Experiment, statistics: JSONObject) -> list[dict[str, Any]]:
     """Return the name, the statistics and the plot of each scorer that both experiments have."""
     names = (experiment.summary or {}).get("scorers", {})
     scorers = statistics.get("scorers", {})
@@ -100,7 +102,7 @@ def compared_scorers(experiment: Experiment, statistics: dict[str, Any]) -> list
 
 
 def sides_of(
-    baseline: Experiment, candidate: Experiment, statistics: dict[str, Any]
+    baseline: Experiment, candidate: Experiment, statistics: JSONObject
 ) -> list[tuple[Experiment, list[str]]]:
     """Return both experiments with the IDs of the items that only they have, without those that have none."""
     sides = ((baseline, statistics.get("onlyBaseline")), (candidate, statistics.get("onlyCandidate")))
@@ -114,7 +116,7 @@ def unpaired_items(experiment: Experiment, ids: list[str]) -> dict[str, Any]:
     return {"experiment": experiment, "count": len(ids), "inputs": [*inputs.values()]}
 
 
-def compared_measures(statistics: dict[str, Any]) -> list[dict[str, Any]]:
+def compared_measures(statistics: JSONObject) -> list[dict[str, Any]]:
     """Return the duration and the cost of an item before and after, in words. What is not known is left out."""
     measures = []
     for label, name, words in (("Duration", "durationMs", seconds_text), ("Cost", "cost", cost_text)):

@@ -19,6 +19,7 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
+from agentcms.web.template_context import TemplateContext
 from evals_app.compare.regressions import find_baseline
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
@@ -69,7 +70,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     return render(request, "evals/experiment.html", context)
 
 
-def what_is_left(row: Experiment) -> dict[str, Any]:
+def what_is_left(row: Experiment) -> TemplateContext:
     """Return how much of an experiment has no result or no score, and what the button for another attempt says."""
     return {
         "missing_count": max(0, row.total_items - row.done_count),

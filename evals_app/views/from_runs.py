@@ -18,7 +18,8 @@ from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import redirect_page, render_dialog
-from agents_app.configuration.schema import ConfigError, JSONObject
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
 from evals_app.datasets.changes import add_items
 from evals_app.datasets.creation import create_dataset

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -17,6 +16,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.web.template_context import TemplateContext
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent
 from agents_app.views.header import AgentTab, header_context, render_agent_dialog
@@ -65,7 +66,7 @@ def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResp
         form.save()
         messages.success(request, "The release gate was saved.")
         return redirect("evals:quality", agent.pk)
-    context: dict[str, Any] = header_context(request, agent, AgentTab.QUALITY)
+    context: TemplateContext = header_context(request, agent, AgentTab.QUALITY)
     context |= {"form": form, "gate": gate, "has_datasets": datasets.exists()}
     return render(request, "evals/gate.html", context, status=422 if form.errors else 200)
 
@@ -101,7 +102,7 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
     head = get_head_version(agent)
     version = get_live_version(agent) if check_gates(agent, head, [gate])[0].needs_live else head
     same = gates.filter(dataset=gate.dataset_id, dataset_version=gate.dataset_version)
-    body: dict[str, Any] = {
+    body: JSONObject = {
         "targetType": "agent",
         "targetId": agent.pk,
         "agentVersion": str(version.version_number),

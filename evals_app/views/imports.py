@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -15,6 +14,7 @@ from django_htmx.http import trigger_client_event
 
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.web.template_context import TemplateContext
 from agentcms.web.uploads import accepts_upload
 from agents_app.views.access import GET_POST
 from evals_app.api.exchange.download import export_response
@@ -113,7 +113,7 @@ def preview_of(job: Job, chosen: dict[str, str | None] | None = None) -> Preview
     return build_preview(file, job.parameters["format"], chosen or job.parameters["columns"])
 
 
-def import_context(request: HttpRequest, dataset: Dataset, job: Job) -> dict[str, Any]:
+def import_context(request: HttpRequest, dataset: Dataset, job: Job) -> TemplateContext:
     faults = Paginator(job.report_rows.order_by("number"), FAULTS_PER_PAGE).get_page(request.GET.get("page"))
     is_import = job.kind == IMPORT_ITEMS
     result = (job.result or {}) if is_import else {}

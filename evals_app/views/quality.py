@@ -12,6 +12,8 @@ from django.views.decorators.http import require_safe
 
 from access_app.permissions import granted_covers
 from access_app.role import Role
+from agentcms.web.template_context import TemplateContext
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
@@ -42,7 +44,7 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
     titles = {score.scorer: scorer_title(score.scorer, agent.owner_id) for score in online}
     completed = [row for row in rows if row.status == Experiment.Status.COMPLETED]
     gates = gate_rows(agent, head, rows)
-    context: dict[str, Any] = header_context(request, agent, AgentTab.QUALITY)
+    context: TemplateContext = header_context(request, agent, AgentTab.QUALITY)
     context |= {
         "experiments": rows[:20],
         "plots": build_plots(completed, online, titles, bars_of(gates)),
@@ -53,7 +55,7 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
     return render(request, "evals/quality.html", context)
 
 
-def bars_of(gates: Sequence[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
+def bars_of(gates: Sequence[JSONObject]) -> dict[tuple[str, str], list[float]]:
     """Return the lowest means that gates ask for, by scorer and dataset."""
     bars: dict[tuple[str, str], list[float]] = {}
     for gate in (row["state"].gate for row in gates):

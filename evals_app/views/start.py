@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +10,8 @@ from django.views.decorators.http import require_http_methods
 
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.web.template_context import TemplateContext
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST
 from evals_app.experiments.creation import create_experiment
@@ -34,7 +34,7 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     choices = [*agents.values_list("pk", "name")[:MAX_AGENT_CHOICES]]
     defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
     defaults["target"] = default_target(dataset, dict(choices))
-    given: dict[str, Any] = {
+    given: JSONObject = {
         name: request.GET.getlist(name) if name == "scorers" else request.GET[name]
         for name in request.GET
         if name in StartForm.base_fields
@@ -73,7 +73,7 @@ def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> Http
     is_agent = kind == Experiment.Target.AGENT
     repeats_count = min(max(count, 1), MAX_REPEATS)
     scorers = form["scorers"].value() or dataset.scorer_keys
-    context: dict[str, Any] = {
+    context: TemplateContext = {
         "nav": "evals",
         "dataset": dataset,
         "form": form,

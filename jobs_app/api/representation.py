@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpResponse
 
 from agentcms.api.responses import json_response
+from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job, JobFile
 
 
-def listed_job_payload(job: Job) -> dict[str, Any]:
+def listed_job_payload(job: Job) -> JSONObject:
     """Return a job in a list, with the size of its file and report in bytes."""
     file: JobFile | None = getattr(job, "file", None)
     return {
@@ -27,7 +26,7 @@ def listed_job_payload(job: Job) -> dict[str, Any]:
     }
 
 
-def job_payload(job: Job) -> dict[str, Any]:
+def job_payload(job: Job) -> JSONObject:
     return {
         "id": job.pk,
         "kind": job.kind,

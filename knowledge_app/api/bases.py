@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Count
@@ -19,6 +18,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
 from agentcms.errors import BadRequest
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
@@ -80,7 +80,7 @@ def owner_of_new(request: Request, owner_id: str | None) -> str:
     return owners[0] if owners else SHARED_OWNER
 
 
-def base_bodies(bases: Sequence[KnowledgeBase]) -> list[dict[str, Any]]:
+def base_bodies(bases: Sequence[KnowledgeBase]) -> list[JSONObject]:
     """Return bases with the numbers of their documents and chunks: two queries for all of them."""
     documents = dict(Document.objects.filter(base__in=bases).order_by().values_list("base").annotate(Count("pk")))
     live = Chunk.objects.filter(index__in=[base.index_id for base in bases], is_pending=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpResponse
@@ -18,9 +16,9 @@ from agentcms.api.upload_view import UploadView
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import join_path
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
-from agents_app.configuration.schema import JSONObject
 from knowledge_app.api.lookups import get_base, get_document
 from knowledge_app.api.representation import document_body
 from knowledge_app.api.schemas import DocumentBody
@@ -65,7 +63,7 @@ class DocumentsView(UploadView):
 
 def add_from_fields(request: Request, base: KnowledgeBase, fields: JSONObject) -> Document:
     name, text, url = (fields.get(key) for key in ("name", "text", "url"))
-    options: dict[str, Any] = {"metadata": fields.get("metadata"), "user": request.user}
+    options: JSONObject = {"metadata": fields.get("metadata"), "user": request.user}
     if url is not None and text is None:
         return add_url(base, url, name=name or "", **options)
     if text is None or name is None or url is not None:
@@ -85,7 +83,7 @@ def add_files(request: Request, base: KnowledgeBase) -> list[JSONObject]:
         faults = [(join_path("metadata", field), message) for field, message in error.faults]
         raise BadRequest("request body", faults) from None
     limit = settings.KNOWLEDGE_MAX_DOCUMENT_BYTES
-    options: dict[str, Any] = {"metadata": metadata, "user": request.user}
+    options: JSONObject = {"metadata": metadata, "user": request.user}
     with transaction.atomic():  # one file after the other: all of them together may not fit into the memory
         return [
             document_body(

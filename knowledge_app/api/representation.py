@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from agentcms.wire.json_types import JSONObject
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.search.retrieval import FoundChunk
 
 
-def base_body(base: KnowledgeBase, document_count: int, chunk_count: int) -> dict[str, Any]:
+def base_body(base: KnowledgeBase, document_count: int, chunk_count: int) -> JSONObject:
     return {
         "id": base.key,
         "name": base.name,
@@ -27,7 +26,7 @@ def base_body(base: KnowledgeBase, document_count: int, chunk_count: int) -> dic
     }
 
 
-def document_body(document: Document) -> dict[str, Any]:
+def document_body(document: Document) -> JSONObject:
     return {
         "id": str(document.pk),
         "name": document.name,
@@ -45,7 +44,7 @@ def document_body(document: Document) -> dict[str, Any]:
     }
 
 
-def hit_body(hit: FoundChunk) -> dict[str, Any]:
+def hit_body(hit: FoundChunk) -> JSONObject:
     return {
         "text": hit.text,
         "score": hit.score,

@@ -8,9 +8,10 @@ from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
 
 from agentcms.errors import BadRequest
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
 from agents_app.configuration.fields.types import Name, OwnerId
-from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, as_partial
+from agents_app.configuration.schema import WIRE_CONFIG, as_partial
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.search.retrieval import MAX_QUERY_LENGTH, MAX_TOP_K
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count, Q
 
 from agentcms.vectors.pgvector import uses_pgvector
+from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_staff
 from knowledge_app.models import Chunk, KnowledgeIndex
@@ -47,7 +47,7 @@ def count_chunks(index: KnowledgeIndex) -> int:
 
 
 @job_handler(REFRESH, "HNSW indexes of knowledge bases")
-def refresh_hnsw_indexes(job: Job) -> dict[str, Any]:
+def refresh_hnsw_indexes(job: Job) -> JSONObject:
     """Create the HNSW indexes that are missing, and drop those of knowledge indexes that were deleted."""
     if not uses_pgvector():
         return {"created": 0, "dropped": 0}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from access_app.caller import Caller
+from agentcms.db.column_values import ColumnValues
 from agentcms.outbound.addresses import validate_url
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.fetching import reject_large
@@ -30,7 +31,7 @@ def add_content(
     name: str,
     content: bytes,
     *,
-    metadata: dict[str, Any] | None = None,
+    metadata: JSONObject | None = None,
     media_type: str = "",
     source: str = Document.Source.FILE,
     user: Caller | None = None,
@@ -58,7 +59,7 @@ def add_content(
 
 
 def add_text(
-    base: KnowledgeBase, name: str, text: str, *, metadata: dict[str, Any] | None = None, user: Caller | None = None
+    base: KnowledgeBase, name: str, text: str, *, metadata: JSONObject | None = None, user: Caller | None = None
 ) -> Document:
     """Add a text, which may have Markdown. Raise DocumentError and DocumentQuotaExceeded."""
     if not text.strip():
@@ -73,7 +74,7 @@ def add_url(
     url: str,
     *,
     name: str = "",
-    metadata: dict[str, Any] | None = None,
+    metadata: JSONObject | None = None,
     user: Caller | None = None,
 ) -> Document:
     """Add the document at a URL, which a job fetches.
@@ -92,7 +93,7 @@ def add_url(
 
 
 def _store(
-    base: KnowledgeBase, name: str, fields: dict[str, Any], metadata: dict[str, Any] | None, user: Caller | None
+    base: KnowledgeBase, name: str, fields: ColumnValues, metadata: JSONObject | None, user: Caller | None
 ) -> Document:
     if metadata is not None:
         reject_invalid_metadata(metadata)
@@ -114,7 +115,7 @@ def _store(
     return document
 
 
-def is_unchanged(document: Document, fields: dict[str, Any], metadata: dict[str, Any] | None) -> bool:
+def is_unchanged(document: Document, fields: ColumnValues, metadata: JSONObject | None) -> bool:
     """Return whether a document is stored and not failed. That of a URL may have changed there."""
     return (
         document.source == fields["source"] != Document.Source.URL

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +13,7 @@ from django.utils import timezone
 
 from agentcms.errors import ApiError, NotFound
 from agentcms.vectors import EmbedderFailed
+from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job
 from jobs_app.runner import is_transient, job_handler
 from jobs_app.slots import JobSlots
@@ -40,7 +40,7 @@ def run_indexing(job: Job) -> object:
     return indexing_slots.run(job, index_document_of_job, owner_id or "")
 
 
-def index_document_of_job(job: Job) -> dict[str, Any]:
+def index_document_of_job(job: Job) -> JSONObject:
     documents = Document.objects.filter(pk=job.parameters["document"], job_id=job.pk)
     document = documents.select_related("base").first()
     if document is None:
@@ -48,7 +48,7 @@ def index_document_of_job(job: Job) -> dict[str, Any]:
     return index_document(document, job, fetches=True)
 
 
-def index_document(document: Document, job: Job, *, fetches: bool) -> dict[str, Any]:
+def index_document(document: Document, job: Job, *, fetches: bool) -> JSONObject:
     """Index a document in the live index of its base. Store why it failed, and raise that as the error of the job."""
     rows = Document.objects.filter(pk=document.pk, job_id=document.job_id)
     rows.update(status=Document.Status.INDEXING, error="")
@@ -73,7 +73,7 @@ def indexing_failure_message(document: Document, error: Exception) -> str:
     return UNEXPECTED_MESSAGE
 
 
-def fill_live_index(document: Document, job: Job) -> dict[str, Any]:
+def fill_live_index(document: Document, job: Job) -> JSONObject:
     """Index a prepared document in the index that searches read, also if that is replaced meanwhile."""
     while True:
         index = KnowledgeIndex.objects.get(base=document.base_id, pk=live_index_id(document))
@@ -133,7 +133,7 @@ def run_reindexing(job: Job) -> object:
     return indexing_slots.run(job, reindex_base_of_job, owner_id or "")
 
 
-def reindex_base_of_job(job: Job) -> dict[str, Any]:
+def reindex_base_of_job(job: Job) -> JSONObject:
     report = update_documents(get_base_of_job(job), job)
     base = get_base_of_job(job)  # it may have been changed or deleted meanwhile
     if base.is_outdated:
@@ -144,7 +144,7 @@ def reindex_base_of_job(job: Job) -> dict[str, Any]:
     return report
 
 
-def update_documents(base: KnowledgeBase, job: Job) -> dict[str, Any]:
+def update_documents(base: KnowledgeBase, job: Job) -> JSONObject:
     """Index each document whose content changed. Continue after the last one of an earlier attempt."""
     documents = base.documents.order_by("pk")
     total, failed = documents.count(), 0

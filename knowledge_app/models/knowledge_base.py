@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from access_app.owned_rows import OwnedQuerySet
 from agentcms.vectors import UnknownEmbedder, find_embedder
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import key_error
 from knowledge_app.search.rerank import registered_rerankers
 
@@ -126,7 +127,7 @@ class KnowledgeBase(models.Model):
         return self.live_index.settings != self.settings_of_index
 
     @property
-    def settings_of_index(self) -> dict[str, Any]:
+    def settings_of_index(self) -> JSONObject:
         """The settings that decide about the chunks. An index with other values is outdated."""
         return {"embedder": self.embedder, "chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
 

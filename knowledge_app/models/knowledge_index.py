@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db import models
 from django.utils import timezone
 
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONObject
 from knowledge_app.models.knowledge_base import KnowledgeBase
 
 
@@ -44,6 +45,6 @@ class KnowledgeIndex(models.Model):
         return self.name
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JSONObject:
         """The settings of the base by which its chunks were made."""
         return {"embedder": self.embedder, "chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from knowledge_app.search.retrieval import FoundChunk
 
 NOTE = (
@@ -26,7 +26,7 @@ def wrap_text(text: str, boundary: str) -> str:
     return f"<{boundary}>\n{text}\n</{boundary}>"
 
 
-def passages_for_model(base_key: str, hits: Sequence[FoundChunk]) -> dict[str, Any]:
+def passages_for_model(base_key: str, hits: Sequence[FoundChunk]) -> JSONObject:
     """Return the result of the tool."""
     boundary = draw_boundary([hit.text for hit in hits])
     return {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from agentcms.errors import Unavailable
 from agentcms.vectors import EmbedderFailed, find_embedder
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import EVERYTHING, Filter
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
 from knowledge_app.search.rerank import CANDIDATES, rerank_hits
@@ -34,7 +35,7 @@ class FoundChunk:
     end: int
     text: str
     score: float
-    metadata: dict[str, Any]
+    metadata: JSONObject
 
     @property
     def citation(self) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import FILTER_OPERATORS
 from agents_app.registry import Entry, Kind
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
@@ -46,9 +46,9 @@ def tool_description(base: BaseSummary) -> str:
     return f"{text} {base.description}".strip()
 
 
-def search_argument_schema(base: BaseSummary) -> dict[str, Any]:
+def search_argument_schema(base: BaseSummary) -> JSONObject:
     """Return the JSON Schema of the arguments. Without filterable keys there is no filter."""
-    properties: dict[str, Any] = {
+    properties: JSONObject = {
         "query": {
             "type": "string",
             "minLength": 1,

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.metadata_filter import Filter, FilterError, parse_filter
 from agents_app.configuration.knowledge import find_fact
 
 NO_FACT_MESSAGE = "The agent filters this search by '{name}', which is not known of this caller. Nothing was searched."
 
 
-def fill_facts(value: Any, facts: Mapping[str, Any]) -> Any:
+def fill_facts(value: Any, facts: JSONMapping) -> Any:
     """Return a filter with its facts. Raise FilterError if one is missing: the search must not become wider."""
     if isinstance(value, str) and (match := find_fact(value)):
         if facts.get(match[1]) is None:
@@ -26,7 +27,7 @@ def fill_facts(value: Any, facts: Mapping[str, Any]) -> Any:
     return [fill_facts(item, facts) for item in value] if isinstance(value, list) else value
 
 
-def parse_fixed_filter(value: Any, keys: Collection[str], facts: Mapping[str, Any]) -> Filter:
+def parse_fixed_filter(value: Any, keys: Collection[str], facts: JSONMapping) -> Filter:
     """Return the filter of an agent for a caller. Raise FilterError.
 
     A fact that is a list stands for any of its items: `{"team": "{{ teams }}"}` is `{"team": {"$in": […]}}`.

@@ -5,12 +5,12 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic_ai import RunContext, ToolFailed
 
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.metadata_filter import AllOf, FilterError, parse_filter
 from agents_app.registry import Entry
 from knowledge_app.models import KnowledgeBase
@@ -25,9 +25,9 @@ from runs_app.engine.thread_pools import run_blocking
 
 def search_tool(key: str, entry: Entry) -> AgentTool:
     """Build the tool of a base. `entry.target` are the options of the agent: `filter` and `topK`."""
-    options: Mapping[str, Any] = entry.target or {}
+    options: JSONMapping = entry.target or {}
 
-    async def call(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+    async def call(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         try:
             return await run_blocking(search, key, options, arguments, context.deps)
         except FilterError as error:
@@ -38,7 +38,7 @@ def search_tool(key: str, entry: Entry) -> AgentTool:
     return outside_tool(entry, call, at_most_once=False, origin={"knowledgeBase": key})
 
 
-def search(key: str, options: Mapping[str, Any], arguments: Mapping[str, Any], deps: RunDeps) -> dict[str, Any]:
+def search(key: str, options: JSONMapping, arguments: JSONMapping, deps: RunDeps) -> JSONObject:
     """Return what the tool answers. Raise ToolFailed, FilterError and ApiError."""
     # The owner is checked at each call: the agent may have been built before the base changed hands.
     base = KnowledgeBase.objects.usable_by(deps.owner_id).select_related("index").filter(key=key).first()
@@ -50,14 +50,14 @@ def search(key: str, options: Mapping[str, Any], arguments: Mapping[str, Any], d
     return passages_for_model(base.key, hits)
 
 
-def get_query(arguments: Mapping[str, Any]) -> str:
+def get_query(arguments: JSONMapping) -> str:
     query = arguments.get("query")
     if not isinstance(query, str) or not query.strip() or len(query) > MAX_QUERY_LENGTH:
         raise ToolFailed(f"Give a query of 1 to {MAX_QUERY_LENGTH} characters.")
     return query
 
 
-def get_top_k(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> int:
+def get_top_k(options: JSONMapping, arguments: JSONMapping) -> int:
     """Return the number of passages. A model may ask for fewer than its agent allows, not for more."""
     most = options.get("topK") or MAX_TOP_K
     count = arguments.get("topK")

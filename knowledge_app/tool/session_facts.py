@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.engine.context import RunDeps
 from runs_app.models import AgentRun
 
 
-def facts_of(deps: RunDeps) -> Mapping[str, Any]:
+def facts_of(deps: RunDeps) -> JSONMapping:
     """Return the facts of a run. Nothing that a caller sent is among them."""
     stored = AgentRun.objects.filter(pk=deps.run_id).values_list("input__facts", flat=True).first()
-    known: dict[str, Any] = {"owner": deps.owner_id}
+    known: JSONObject = {"owner": deps.owner_id}
     if deps.user_id is not None:
         known["userId"] = f"u{deps.user_id}"
     return {**(stored if isinstance(stored, dict) else {}), **known}

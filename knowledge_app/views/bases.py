@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -18,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST
 from jobs_app.models import Job
@@ -127,7 +127,7 @@ def documents(request: HttpRequest, key: str) -> HttpResponse:
     return render(request, "knowledge/_documents.html", document_context(request, get_page_base(request, key)))
 
 
-def document_context(request: HttpRequest, base: KnowledgeBase) -> dict[str, Any]:
+def document_context(request: HttpRequest, base: KnowledgeBase) -> TemplateContext:
     page = Paginator(base.documents.without_content(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     rebuilding = Job.objects.unfinished().filter(kind=REINDEX_BASE, parameters__base=base.pk).first()
     return {
@@ -139,7 +139,7 @@ def document_context(request: HttpRequest, base: KnowledgeBase) -> dict[str, Any
     }
 
 
-def search_context(request: HttpRequest, base: KnowledgeBase) -> dict[str, Any]:
+def search_context(request: HttpRequest, base: KnowledgeBase) -> TemplateContext:
     """Return the search form, with the results of the question in the address."""
     form = AskForm({"top_k": DEFAULT_TOP_K, **request.GET.dict()} if "q" in request.GET else None, base=base)
     if not form.is_bound or not form.is_valid():

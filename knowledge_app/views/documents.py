@@ -19,7 +19,9 @@ from access_app.caller import Caller
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.template_context import TemplateContext
 from agentcms.web.uploads import accepts_upload
+from agentcms.wire.json_types import JSONObject
 from agents_app.views.access import GET_POST
 from knowledge_app.documents.adding import add_content, add_text, add_url, delete_document
 from knowledge_app.forms import MetadataForm, TextForm, UrlForm
@@ -55,8 +57,8 @@ def upload(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def add_file(
-    base: KnowledgeBase, file: UploadedFile[Any], metadata: dict[str, Any] | None, user: Caller
-) -> dict[str, Any]:
+    base: KnowledgeBase, file: UploadedFile[Any], metadata: JSONObject | None, user: Caller
+) -> TemplateContext:
     """Add a file and return its name with what is wrong with it, or a blank text, and the status of an error."""
     name, content = file.name or "", file.read(settings.KNOWLEDGE_MAX_DOCUMENT_BYTES + 1)
     try:

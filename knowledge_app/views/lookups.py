@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -10,6 +9,7 @@ from django.shortcuts import get_object_or_404
 
 from access_app.permissions import has_role, require_role
 from access_app.role import SHARED_LABEL, Role
+from agentcms.web.template_context import TemplateContext
 from agents_app.views.access import selectable_owners
 from knowledge_app.models import Document, KnowledgeBase
 
@@ -27,7 +27,7 @@ def get_page_document(base: KnowledgeBase, document_id: UUID) -> Document:
     return get_object_or_404(base.documents.defer("content"), pk=document_id)
 
 
-def base_permissions(request: HttpRequest, base: KnowledgeBase) -> dict[str, Any]:
+def base_permissions(request: HttpRequest, base: KnowledgeBase) -> TemplateContext:
     """Return the template context with what the user may do."""
     may_edit = has_role(request.user, Role.EDITOR, base.owner_id)
     may_publish = has_role(request.user, Role.PUBLISHER, base.owner_id)

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from memory_app.api.lookups import NOT_GIVEN, agent_of_query, thread_of_query
 from memory_app.observational.limits import observational_options, observational_options_of_agent
@@ -33,7 +34,7 @@ class MemoryConfigView(JSONView):
         if memory is None:
             return json_response({"config": None})
         if isinstance(memory, str):
-            config: dict[str, Any] = {"key": memory, "lastMessages": DEFAULT_LAST_MESSAGES}
+            config: JSONObject = {"key": memory, "lastMessages": DEFAULT_LAST_MESSAGES}
         else:
             config = {"lastMessages": DEFAULT_LAST_MESSAGES_OF_OPTIONS, **(memory.get("options") or {})}
             if (options := observational_options(memory)) is not None:
@@ -50,7 +51,7 @@ class MemoryStatusView(JSONView):
         return json_response({**body, "observationalMemory": status_of(request, agent)})
 
 
-def status_of(request: Request, agent: Agent | None) -> dict[str, Any]:
+def status_of(request: Request, agent: Agent | None) -> JSONObject:
     """Return the state of the observations of the thread that a query names, or of none."""
     options = observational_options_of_agent(agent)
     with QueryParams(request) as query:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db import connection
 from django.db.models import Model, QuerySet
 
+from agentcms.wire.json_types import JSONObject
+
 Row = TypeVar("Row", bound=Model)
 
 
-def containing_json(rows: QuerySet[Row], column: str, value: dict[str, Any]) -> QuerySet[Row]:
+def containing_json(rows: QuerySet[Row], column: str, value: JSONObject) -> QuerySet[Row]:
     """Filter to rows whose column has the same JSON value at each path of the given one, if it has any."""
     if not value:
         return rows

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 
 from agentcms.api.query_params import QueryParams
 from agentcms.errors import ApiError, BadRequest, NotFound
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
@@ -81,7 +82,7 @@ def get_visible_agent(request: Request, agent_id: str) -> Agent:
 class BodyFields:
     """The members of a body, with the issues of invalid ones. Leaving the block raises BadRequest."""
 
-    def __init__(self, body: dict[str, Any]) -> None:
+    def __init__(self, body: JSONObject) -> None:
         self.body = body
         self.issues: list[Issue] = []
 
@@ -122,7 +123,7 @@ class BodyFields:
             return None
         return value
 
-    def metadata(self) -> dict[str, Any] | None:
+    def metadata(self) -> JSONObject | None:
         value = self.body.get("metadata")
         if value is None:
             return None

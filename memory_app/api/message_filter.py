@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 
 from agentcms.errors import BadRequest
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from memory_app.api.json_columns import containing_json
@@ -19,7 +20,7 @@ LOOKUPS = {"start": "created_at__gte", "end": "created_at__lte"}
 Faults = list[tuple[str, str]]
 
 
-def filtered_heads(thread: Thread, criteria: dict[str, Any]) -> QuerySet[Message]:
+def filtered_heads(thread: Thread, criteria: JSONObject) -> QuerySet[Message]:
     """Return the first rows of the messages that match a filter. Raise BadRequest if it is invalid."""
     faults: Faults = []
     heads = thread.messages.filter(head_number=F("number"), **read_times(criteria.get("dateRange"), faults))

@@ -20,6 +20,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
 from agents_app.configuration.schema import Issue, collecting_issues
 from memory_app.api.lookups import NOT_GIVEN, caller_of, read_resource, requested_thread
@@ -83,7 +84,7 @@ def messages_at(thread: Thread, numbers: list[int], size: PageSize) -> list[Wire
     return messages
 
 
-def read_included(query: QueryParams) -> list[dict[str, Any]]:
+def read_included(query: QueryParams) -> list[JSONObject]:
     """Return the messages that the parameter `include` asks for in addition to the page."""
     text = query.text("include")
     if text is None:
@@ -109,7 +110,7 @@ def with_included(
     caller: MemoryCaller,
     thread: Thread,
     messages: list[WireMessage],
-    included: list[dict[str, Any]],
+    included: list[JSONObject],
     size: PageSize,
 ) -> list[WireMessage]:
     """Return messages with further ones and their neighbours, of this thread or of others of the resource.
@@ -176,7 +177,7 @@ def parse_message_rows(items: list[Any]) -> list[list[NewMessage]]:
     return parsed
 
 
-def writable_threads(caller: MemoryCaller, items: Sequence[dict[str, Any]]) -> list[Thread]:
+def writable_threads(caller: MemoryCaller, items: Sequence[JSONObject]) -> list[Thread]:
     """Return the thread of each message, which is looked up once."""
     places = [(item["threadId"], item.get("resourceId") or "") for item in items]
     thread_at = {place: writable_thread(caller, *place) for place in dict.fromkeys(places)}

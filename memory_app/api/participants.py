@@ -13,6 +13,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, NotFound
+from agentcms.wire.json_types import JSONObject
 from memory_app.api.lookups import changed_thread, requested_thread
 from memory_app.api.representation import participant_body
 from memory_app.history.participants import (
@@ -41,7 +42,7 @@ class ParticipantsView(JSONView):
         return json_response(participant_body(participant), 201 if is_new else 200)
 
 
-def read_participant(thread: Thread, body: dict[str, Any]) -> tuple[User, dict[str, str]]:
+def read_participant(thread: Thread, body: JSONObject) -> tuple[User, dict[str, str]]:
     """Return the member that a body names, with name and role in the thread. Raise BadRequest."""
     texts = {name: stripped_text(body.get(name)) for name in MAX_LENGTHS}
     faults = [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from agentcms.wire.json_types import JSONObject
 from memory_app.models import Participant, Thread
 
 
-def thread_body(thread: Thread) -> dict[str, Any]:
+def thread_body(thread: Thread) -> JSONObject:
     """Return the body of a thread."""
     return {
         "id": thread.key,
@@ -19,7 +18,7 @@ def thread_body(thread: Thread) -> dict[str, Any]:
     }
 
 
-def participant_body(participant: Participant) -> dict[str, Any]:
+def participant_body(participant: Participant) -> JSONObject:
     """Return the body of a participant, with the user's name."""
     return {
         "userId": participant.user_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import F, Q, QuerySet
 from django.http import HttpResponse
@@ -14,6 +14,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.models import Agent
 from agents_app.search.tokenizer import tokenize
@@ -45,7 +46,7 @@ class SearchQuery(NamedTuple):
     resource: str
     thread: str
     limit: int
-    config: dict[str, Any]
+    config: JSONObject
 
 
 class SearchMemoryView(JSONView):
@@ -86,7 +87,7 @@ def agent_of_thread(thread: Thread) -> Agent | None:
 
 def find_by_meaning(
     caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery, options: RecallSettings
-) -> list[dict[str, Any]] | None:
+) -> list[JSONObject] | None:
     """Return the most similar messages, or None if the embedder does not answer."""
     top_k, reach = read_option(query.config, "topK", None, 1, MAX_RESULTS), read_range(query.config, None)
     try:
@@ -110,7 +111,7 @@ def find_by_meaning(
     return [recalled_result(item) for item in recalled]
 
 
-def recalled_result(item: RecalledMessage) -> dict[str, Any]:
+def recalled_result(item: RecalledMessage) -> JSONObject:
     """Return a message that was found by its meaning, under the ID of the message as the API shows it."""
     row = item.message
     context = {name: [message_summary(other) for other in getattr(item, name)] for name in ("before", "after")}
@@ -125,9 +126,7 @@ def recalled_result(item: RecalledMessage) -> dict[str, Any]:
     }
 
 
-def find_by_words(
-    caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery
-) -> list[dict[str, Any]]:
+def find_by_words(caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery) -> list[JSONObject]:
     """Return the newest messages that contain all words."""
     reach = read_range(query.config, 0) or 0
     if thread is not None:
@@ -138,12 +137,12 @@ def find_by_words(
     return [search_result(row, reach) for row in rows]
 
 
-def read_range(config: dict[str, Any], default: int | None) -> int | None:
+def read_range(config: JSONObject, default: int | None) -> int | None:
     """Return how many messages around each result the caller wants."""
     return read_option(config, "messageRange", default, 0, MAX_RANGE)
 
 
-def read_option(config: dict[str, Any], name: str, default: int | None, minimum: int, maximum: int) -> int | None:
+def read_option(config: JSONObject, name: str, default: int | None, minimum: int, maximum: int) -> int | None:
     """Return a number of the options of semantic recall, which may stand at the top too. Raise BadRequest."""
     recall = config.get("semanticRecall") if isinstance(config.get("semanticRecall"), dict) else config
     value = recall.get(name, default) if isinstance(recall, dict) else default
@@ -162,7 +161,7 @@ def matching(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:
     return Message.objects.filter(condition, thread__in=threads).exclude(role=Message.Role.TOOL)
 
 
-def search_result(row: Message, reach: int) -> dict[str, Any]:
+def search_result(row: Message, reach: int) -> JSONObject:
     heads = row.thread.messages.filter(head_number=F("number"))
     before = [*heads.filter(number__lt=row.number).order_by("-number")[:reach]][::-1]
     after = [*heads.filter(number__gt=row.number).order_by("number")[:reach]]
@@ -178,5 +177,5 @@ def search_result(row: Message, reach: int) -> dict[str, Any]:
     }
 
 
-def message_summary(row: Message) -> dict[str, Any]:
+def message_summary(row: Message) -> JSONObject:
     return {"id": row.key, "role": wire_role(row), "content": row.text, "createdAt": format_timestamp(row.created_at)}

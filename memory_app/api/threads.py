@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -15,8 +14,10 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.db.column_values import ColumnValues
 from agentcms.errors import BadRequest, Forbidden
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import parse_timestamp
 from memory_app.api.json_columns import containing_json
 from memory_app.api.lookups import (
@@ -91,7 +92,7 @@ class ThreadView(JSONView):
             message = f"Thread {thread_id} belongs to another resource. Move it with the route transfer."
             raise Forbidden(message, "other_resource")
         changes = {"title": title, "metadata": metadata}
-        columns: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        columns: ColumnValues = {name: value for name, value in changes.items() if value is not None}
         columns["updated_at"] = timezone.now()
         Thread.objects.filter(pk=thread.pk).update(**columns)
         for name, value in columns.items():  # not read again: it may be deleted meanwhile
@@ -143,7 +144,7 @@ def read_copied_messages(body: BodyFields) -> CopiedMessages:
     return CopiedMessages(limit, start, end, keys)
 
 
-def read_time(criteria: dict[str, Any], name: str, faults: list[tuple[str, str]]) -> datetime | None:
+def read_time(criteria: JSONObject, name: str, faults: list[tuple[str, str]]) -> datetime | None:
     """Return a time of a filter, or None. Add the fault of an invalid one."""
     try:
         return parse_timestamp(criteria[name]) if criteria.get(name) is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -13,6 +13,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, PreconditionFailed
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import ConfigError, validate_fields
 from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query
@@ -128,7 +129,7 @@ def template_of(options: WorkingMemoryOptions) -> object:
     return options.json_schema if options.json_schema is not None else options.template or ""
 
 
-def read_memory_text(body: dict[str, Any]) -> str | None:
+def read_memory_text(body: JSONObject) -> str | None:
     """Return the text of a body. None and a blank text clear the memory. Raise BadRequest."""
     text = body.get("workingMemory")
     if "workingMemory" not in body or not (text is None or isinstance(text, str)):

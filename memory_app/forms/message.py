@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.forms.fields import RawTextField
@@ -67,8 +68,8 @@ class SendForm(forms.Form):
             raise forms.ValidationError(NAME_MESSAGE)
         return name
 
-    def clean_attributes(self) -> dict[str, Any]:
-        attributes: dict[str, Any] = {}
+    def clean_attributes(self) -> JSONObject:
+        attributes: JSONObject = {}
         for line in filter(str.strip, self.cleaned_data["attributes"].splitlines()):
             name, separator, value = (part.strip() for part in line.partition("="))
             if not separator or not is_name(name):

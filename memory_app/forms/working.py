@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from django import forms
 from django.http import QueryDict
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.schema import Issue
 from agents_app.forms.objects.field import ObjectField, StructuredValue, is_json_view
 from agents_app.forms.objects.schema import schema_members
@@ -45,7 +45,7 @@ class WorkingMemoryForm(forms.Form):
 class WorkingObjectForm(WorkingMemoryForm):
     """A working memory with a schema. It is edited by inputs, or as JSON."""
 
-    def __init__(self, stored: WorkingMemory, schema: Mapping[str, Any], data: QueryDict | None = None) -> None:
+    def __init__(self, stored: WorkingMemory, schema: JSONMapping, data: QueryDict | None = None) -> None:
         super().__init__(stored, "", data)
         described = schema_members(schema)
         self.add_label = "" if schema.get("additionalProperties") is False else "Add a member"

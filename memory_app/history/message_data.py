@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentcms.wire.json_types import JSONMapping
 
 USER, ASSISTANT, TOOL, SIGNAL = "user", "assistant", "tool", "signal"
 RESULT_KINDS = ("tool-return", "retry-prompt")
@@ -18,9 +20,9 @@ class DerivedFields(NamedTuple):
     tokens: int
 
 
-def derive_fields(data: Mapping[str, Any]) -> DerivedFields:
+def derive_fields(data: JSONMapping) -> DerivedFields:
     """Return the role, the text and the estimated number of tokens of a message."""
-    parts: Sequence[Mapping[str, Any]] = data.get("parts") or ()
+    parts: Sequence[JSONMapping] = data.get("parts") or ()
     if data.get("kind") == "response":
         role, kind = ASSISTANT, "text"
     else:
@@ -35,7 +37,7 @@ def count_tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
-def _tokens_of(part: Mapping[str, Any]) -> int:
+def _tokens_of(part: JSONMapping) -> int:
     return count_tokens("".join(str(part[name]) for name in ("content", "args", "tool_name") if part.get(name)))
 
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agentcms.errors import Conflict
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONObject
 from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import SIGNAL, USER, derive_fields, head_numbers
 from memory_app.history.messages_for_model import WINDOW_COLUMNS, fit_tokens, window_data
@@ -42,7 +43,7 @@ class SignalColumns:
     """The columns that only signals have, and the text without markup."""
 
     text: str
-    delivery: dict[str, Any]
+    delivery: JSONObject
     seen_by: UUID | None = None
 
 
@@ -50,9 +51,9 @@ class SignalColumns:
 class NewMessage:
     """A message that is about to be stored. `data` is the JSON of a message of pydantic-ai."""
 
-    data: dict[str, Any]
+    data: JSONObject
     key: str = ""  # blank for a new one
-    attributes: dict[str, Any] | None = None
+    attributes: JSONObject | None = None
     created_at: datetime = field(default_factory=timezone.now)
     is_continued: bool = False  # True if the API shows it as part of the message before it
     signal: SignalColumns | None = None  # of a signal
@@ -115,7 +116,7 @@ def build_message_row(
     )
 
 
-def new_messages(messages: Sequence[dict[str, Any]]) -> list[NewMessage]:
+def new_messages(messages: Sequence[JSONObject]) -> list[NewMessage]:
     """Return messages that are about to be stored. An answer with its calls and their results is one message."""
     heads = head_numbers([derive_fields(data).role for data in messages], 0)
     return [
@@ -126,7 +127,7 @@ def new_messages(messages: Sequence[dict[str, Any]]) -> list[NewMessage]:
 
 def save_run_messages(
     thread_id: int,
-    messages: Sequence[dict[str, Any]],
+    messages: Sequence[JSONObject],
     run_id: UUID,
     author: Author | None = None,
     prompt_key: str = "",

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from xml.sax.saxutils import escape
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.schema import ConfigError, Issue
 
 TAG_BY_TYPE = {"user-message": "user", "reactive": "system-reminder"}  # other types are their own tags
@@ -34,7 +34,7 @@ class Signal:
     contents: str
     id: str = ""  # blank for a new one; a repeat with the same ID is recognised
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
-    metadata: Mapping[str, Any] | None = None
+    metadata: JSONMapping | None = None
     tag_name: str = ""  # blank for the tag of the type
 
     @property

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from memory_app.history.signal_markup import Signal
 from memory_app.history.turns import Turn
 from memory_app.models import Message
@@ -26,7 +24,7 @@ def signal_of(message: Message) -> Signal:
     )
 
 
-def signal_payload(message: Message, turn: Turn | None) -> dict[str, Any]:
+def signal_payload(message: Message, turn: Turn | None) -> JSONObject:
     """Return a signal as JSON that a run records."""
     signal = signal_of(message)
     return {
@@ -39,7 +37,7 @@ def signal_payload(message: Message, turn: Turn | None) -> dict[str, Any]:
     }
 
 
-def signal_of_payload(payload: Mapping[str, Any]) -> Signal:
+def signal_of_payload(payload: JSONMapping) -> Signal:
     """Return the signal that a payload describes."""
     names = {"attributes": payload["attributes"], "tag_name": payload["tagName"]}
     return Signal(payload["type"], payload["contents"], **names)

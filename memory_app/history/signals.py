@@ -7,12 +7,12 @@ signal is seen once, and in order.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.history.locks import lock_threads
 from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages, reject_full_thread
@@ -37,10 +37,10 @@ def waiting_signals(thread_id: int) -> QuerySet[Message]:
     return stored_signals(thread_id).filter(seen_by=None)
 
 
-def append_signal(thread: Thread, signal: Signal, author: Author, delivery: dict[str, Any]) -> Message:
+def append_signal(thread: Thread, signal: Signal, author: Author, delivery: JSONObject) -> Message:
     """Append a signal to a locked thread. Raise Conflict if the thread is full."""
     reject_full_thread(thread, 1)
-    attributes: dict[str, Any] = {
+    attributes: JSONObject = {
         "signal": {"type": signal.type, "tagName": signal.tag_name, "attributes": dict(signal.attributes)}
     }
     if signal.metadata:
@@ -50,12 +50,12 @@ def append_signal(thread: Thread, signal: Signal, author: Author, delivery: dict
     return append_messages(thread, [message], author=author)[0]
 
 
-def prompt_data(signal: Signal) -> dict[str, Any]:
+def prompt_data(signal: Signal) -> JSONObject:
     """Return a signal in the JSON of pydantic-ai, as later runs remember it."""
     return {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": signal_text(signal)}]}
 
 
-def wire_signal(message: Message) -> dict[str, Any]:
+def wire_signal(message: Message) -> JSONObject:
     """Return a signal under wire names."""
     signal = signal_of(message)
     return {
@@ -69,7 +69,7 @@ def wire_signal(message: Message) -> dict[str, Any]:
     }
 
 
-def take_signals(thread_id: int, run_id: UUID, known: Collection[str]) -> list[dict[str, Any]]:
+def take_signals(thread_id: int, run_id: UUID, known: Collection[str]) -> list[JSONObject]:
     """Give the signals that wait to a run, and return those whose keys the run does not know, as JSON.
 
     A run whose process died before it recorded them asks again with the same keys.
@@ -94,7 +94,7 @@ def claim_signals(rows: Iterable[Message], run_id: UUID) -> None:
     Message.objects.filter(pk__in=[row.pk for row in rows], seen_by=None).update(seen_by=run_id)
 
 
-def save_processed_signal(thread_id: int, key: str, contents: str, attributes: dict[str, Any]) -> None:
+def save_processed_signal(thread_id: int, key: str, contents: str, attributes: JSONObject) -> None:
     """Replace the text and the attributes of a signal by what the input processors made of them."""
     row = stored_signals(thread_id).filter(key=key).first()
     if row is None:

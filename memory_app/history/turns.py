@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q
 
+from agentcms.wire.json_types import JSONObject
 from memory_app.history.signal_markup import escape_attribute
 from memory_app.models import Message, Participant, Thread
 from memory_app.realms import user_realm
@@ -111,7 +112,7 @@ def is_spoken_signal() -> Q:
     return Q(role=Message.Role.SIGNAL, attributes__signal__type__in=SPOKEN_TYPES, attributes__signal__tagName="")
 
 
-def author_attributes(message: Message) -> dict[str, Any]:
+def author_attributes(message: Message) -> JSONObject:
     """Return the attributes of a signal that name its author."""
     attributes = ((message.attributes or {}).get("signal") or {}).get("attributes") or {}
     return {name: attributes[name] for name in AUTHOR_ATTRIBUTES if name in attributes}

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
@@ -27,7 +28,7 @@ MARKER_TYPES = ("step-start",)  # parts without content
 UNSUPPORTED_PART_MESSAGE = "Only text and tool-invocation parts are supported. Leave out files and other parts."
 ROLE_MESSAGE = "This must be user or assistant. Instructions belong to the agent, and tool results to its messages."
 
-WireMessage = dict[str, Any]
+WireMessage = JSONObject
 
 
 # --- From rows
@@ -71,7 +72,7 @@ def wire_role(message: Message) -> str:
     return "signal" if message.role == Message.Role.SIGNAL else "assistant"
 
 
-def _wire_parts(rows: Sequence[Message]) -> Iterator[dict[str, Any]]:
+def _wire_parts(rows: Sequence[Message]) -> Iterator[JSONObject]:
     results = {part.get("tool_call_id"): part for row in rows for part in _parts(row, RESULT_KINDS)}
     for row in rows:
         if row.role == Message.Role.SIGNAL:
@@ -84,11 +85,11 @@ def _wire_parts(rows: Sequence[Message]) -> Iterator[dict[str, Any]]:
                 yield {"type": "text", "text": part["content"] if isinstance(part["content"], str) else row.text}
 
 
-def _parts(row: Message, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _parts(row: Message, kinds: Sequence[str]) -> Iterator[JSONObject]:
     return (part for part in row.data.get("parts") or () if part.get("part_kind") in kinds)
 
 
-def _invocation(call: Mapping[str, Any], results: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
+def _invocation(call: JSONMapping, results: Mapping[Any, JSONMapping]) -> JSONObject:
     result = results.get(call.get("tool_call_id"))
     return {
         "state": "result" if result else "call",
@@ -153,7 +154,7 @@ def parse_wire_message(value: object, path: str) -> list[NewMessage]:
     ]
 
 
-def _attributes(content: object) -> dict[str, Any] | None:
+def _attributes(content: object) -> JSONObject | None:
     metadata = content.get("metadata") if isinstance(content, dict) else None
     return {"metadata": metadata} if isinstance(metadata, dict) else None
 
@@ -167,7 +168,7 @@ def _parse_time(value: Any, path: str) -> datetime:
         raise ConfigError([Issue(path, "Give an ISO 8601 time.")]) from None
 
 
-def _parse_content(content: object, path: str, role: str) -> Iterator[dict[str, Any]]:
+def _parse_content(content: object, path: str, role: str) -> Iterator[JSONObject]:
     if isinstance(content, str):
         content, path = {"parts": [{"type": "text", "text": content}]}, path
     if isinstance(content, list):
@@ -190,7 +191,7 @@ def _parse_content(content: object, path: str, role: str) -> Iterator[dict[str, 
         raise ConfigError([Issue(path, "The message is empty. Send a text.")])
 
 
-def _parse_part(part: Any, path: str, role: str) -> dict[str, Any] | None:
+def _parse_part(part: Any, path: str, role: str) -> JSONObject | None:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in MARKER_TYPES:
         return None
@@ -207,17 +208,17 @@ def _parse_part(part: Any, path: str, role: str) -> dict[str, Any] | None:
     return {"type": "tool-invocation", **invocation}
 
 
-def _user_rows(parts: Iterable[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
+def _user_rows(parts: Iterable[JSONMapping], at: datetime) -> list[JSONObject]:
     stamp = at.isoformat()
     prompts = [{"part_kind": "user-prompt", "content": part["text"], "timestamp": stamp} for part in parts]
     return [{"kind": "request", "parts": prompts}]
 
 
-def _assistant_rows(parts: Iterable[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
+def _assistant_rows(parts: Iterable[JSONMapping], at: datetime) -> list[JSONObject]:
     """Return responses, each followed by a request with the results of its calls."""
-    rows: list[dict[str, Any]] = []
-    answer: list[dict[str, Any]] = []
-    results: list[dict[str, Any]] = []
+    rows: list[JSONObject] = []
+    answer: list[JSONObject] = []
+    results: list[JSONObject] = []
 
     def close() -> None:
         if answer:
@@ -240,11 +241,11 @@ def _assistant_rows(parts: Iterable[Mapping[str, Any]], at: datetime) -> list[di
     return rows
 
 
-def _call_part(part: Mapping[str, Any]) -> dict[str, Any]:
+def _call_part(part: JSONMapping) -> JSONObject:
     identity = {"tool_name": part["toolName"], "tool_call_id": part["toolCallId"]}
     return {"part_kind": "tool-call", "args": part.get("args") or {}, **identity}
 
 
-def _result_part(part: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+def _result_part(part: JSONMapping, at: datetime) -> JSONObject:
     identity = {"tool_name": part["toolName"], "tool_call_id": part["toolCallId"]}
     return {"part_kind": "tool-return", "content": part.get("result"), "timestamp": at.isoformat(), **identity}

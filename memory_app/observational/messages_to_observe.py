@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Max
 
 from agentcms.wire.canonical import text_or_json
+from agentcms.wire.json_types import JSONMapping
 from memory_app.history.message_data import BYTES_PER_TOKEN, RESULT_KINDS
 from memory_app.history.signal_markup import escape_attribute
 from memory_app.models import Message
@@ -141,7 +141,7 @@ class Cut:
         self.open_calls.clear()  # a call without a result ends with the next prompt
 
 
-def ids_of_calls(data: Mapping[str, Any], *kinds: str) -> set[str]:
+def ids_of_calls(data: JSONMapping, *kinds: str) -> set[str]:
     """Return the IDs of the calls of a stored message, or those of their results."""
     return {part["tool_call_id"] for part in data.get("parts") or () if part.get("part_kind") in kinds}
 
@@ -160,7 +160,7 @@ def quote(row: Message, limits: ObservationLimits) -> str:
     return f'<{QUOTE_TAG} author="{author}" at="{time}">\n{CLOSING_TAG.sub("&lt;/", quoted)}\n</{QUOTE_TAG}>'
 
 
-def outside_texts(data: Mapping[str, Any]) -> Iterator[str]:
+def outside_texts(data: JSONMapping) -> Iterator[str]:
     """Yield the calls of tools and their results, which are no part of the text of a message."""
     for part in data.get("parts") or ():
         if part.get("part_kind") == "tool-call":

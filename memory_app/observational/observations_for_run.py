@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import transaction
 
+from agentcms.wire.json_types import JSONObject
 from memory_app.history.message_data import count_tokens
 from memory_app.models import Observation, Thread
 from memory_app.observational.limits import ObservationLimits
@@ -46,7 +47,7 @@ class OpenWindow:
         """Return the IDs of the thread and of its record under wire names."""
         return {"threadId": self.thread_key, "recordId": record_id(self.thread_key, self.log.generation)}
 
-    def stored_form(self) -> dict[str, Any]:
+    def stored_form(self) -> JSONObject:
         """Return what the run stores."""
         return {
             "ids": [row.pk for row in self.log.active],

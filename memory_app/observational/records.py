@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from django.utils import timezone
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.configuration.memory.options import ObservationalOptions
 from jobs_app.models import Job
@@ -27,10 +28,10 @@ class JSONRecord(NamedTuple):
     """The observations of a generation with the time of the first."""
 
     created_at: datetime
-    body: dict[str, Any]
+    body: JSONObject
 
 
-def observation_status(thread: Thread | None, options: ObservationalOptions | None) -> dict[str, Any]:
+def observation_status(thread: Thread | None, options: ObservationalOptions | None) -> JSONObject:
     """Return figures of the observations of a thread."""
     log = load_log(thread.pk) if thread is not None else ObservationLog()
     working = work_in_progress(thread, log, options)
@@ -45,13 +46,13 @@ def observation_status(thread: Thread | None, options: ObservationalOptions | No
     }
 
 
-def observation_record(thread: Thread, options: ObservationalOptions | None) -> dict[str, Any] | None:
+def observation_record(thread: Thread, options: ObservationalOptions | None) -> JSONObject | None:
     """Return the observations of a thread as they are now, or None without any."""
     log = load_log(thread.pk)
     rows = [*log.active, *log.buffered]
     if not rows:
         return None
-    state: dict[str, Any] = {
+    state: JSONObject = {
         **work_in_progress(thread, log, options),
         "bufferedObservations": join_observations(log.buffered),
         "bufferedObservationChunks": [buffered_chunk(row) for row in log.buffered],
@@ -81,7 +82,7 @@ def record_body(
     active: Sequence[Observation],
     rows: Sequence[Observation],
     options: ObservationalOptions | None,
-) -> dict[str, Any]:
+) -> JSONObject:
     """Return the members that the records of all generations have. `rows` are all of a generation."""
     return {
         "id": record_id(thread.key, generation),
@@ -100,7 +101,7 @@ def record_body(
     }
 
 
-def buffered_chunk(row: Observation) -> dict[str, Any]:
+def buffered_chunk(row: Observation) -> JSONObject:
     """Return an observation that waits. `firstMessage` and `lastMessage` are numbers of messages in the thread."""
     at = format_timestamp(row.created_at)
     return {
@@ -116,7 +117,7 @@ def buffered_chunk(row: Observation) -> dict[str, Any]:
     }
 
 
-def config_of(options: ObservationalOptions | None) -> dict[str, Any]:
+def config_of(options: ObservationalOptions | None) -> JSONObject:
     """Return the thresholds of an agent, or nothing if it has no observational memory any more."""
     if options is None:
         return {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
+from agentcms.wire.json_types import JSONObject
 from memory_app.history.message_data import count_tokens
 from memory_app.models import Message, Observation
 from memory_app.observational.leases import ThreadLease
@@ -26,7 +26,7 @@ class ObserverAnswer:
 
     text: str
     model: str
-    usage: dict[str, Any] | None = None
+    usage: JSONObject | None = None
 
 
 def save_observation(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.history.message_data import USER, derive_fields
 from memory_app.history.messages_for_model import with_turn
@@ -47,7 +48,7 @@ class RecallScope:
         return vectors_of_resource(self.resource_id, options.embedder)
 
 
-def recall_for_run(scope: RecallScope, options: RecallSettings, queries: Rows, known: Known) -> list[dict[str, Any]]:
+def recall_for_run(scope: RecallScope, options: RecallSettings, queries: Rows, known: Known) -> list[JSONObject]:
     """Return the recalled messages and those around them as JSON, by thread and in their order.
 
     `known` are the messages that the model gets anyway.
@@ -72,10 +73,10 @@ def window_form(row: Message, turns: ThreadTurns) -> tuple[str, str]:
     return fields.role, fields.text
 
 
-def as_json(recalled: Collection[RecalledMessage], thread_id: int | None) -> list[dict[str, Any]]:
+def as_json(recalled: Collection[RecalledMessage], thread_id: int | None) -> list[JSONObject]:
     """Return each message once, with its score if it was found itself."""
     threads = {item.message.thread_id: item.message.thread for item in recalled}
-    items: dict[int, dict[str, Any]] = {}
+    items: dict[int, JSONObject] = {}
     for item in recalled:
         for row in (*item.before, *item.after):
             items.setdefault(row.pk, message_json(row, threads[row.thread_id], 0))
@@ -87,7 +88,7 @@ def as_json(recalled: Collection[RecalledMessage], thread_id: int | None) -> lis
     return sorted(items.values(), key=lambda values: (values["thread"], values["number"]))
 
 
-def message_json(row: Message, thread: Thread, part: int) -> dict[str, Any]:
+def message_json(row: Message, thread: Thread, part: int) -> JSONObject:
     return {
         "message": row.pk,
         "thread": row.thread_id,
@@ -107,7 +108,7 @@ def excerpt_of_part(text: str, part: int) -> str:
     return text if len(text) <= MAX_RECALLED_LENGTH else f"… {cut_parts(text)[part]} …"
 
 
-def reload_messages(stored: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
+def reload_messages(stored: Collection[JSONObject]) -> list[JSONObject]:
     """Return recalled messages again, of which a run has stored IDs and scores. Deleted ones are left out."""
     rows = Message.objects.select_related("thread").in_bulk([item["message"] for item in stored])
     return [

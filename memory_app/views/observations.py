@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
+from agentcms.web.template_context import TemplateContext
 from memory_app.models import Observation, Thread
 from memory_app.observational.limits import observation_limits, observational_options_of_agent
 from memory_app.observational.log import ObservationLog, load_log, tokens_after
@@ -30,7 +31,7 @@ class WindowGauge(NamedTuple):
     threshold: int
 
 
-def observed_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
+def observed_context(request: HttpRequest, thread: Thread) -> TemplateContext:
     """Return the context of the observations of a thread, or nothing if it has none and its agent makes none."""
     options, log = observational_options_of_agent(thread.agent), load_log(thread.pk)
     entries = [*log_entries(request, thread, log)]

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
+from agentcms.web.template_context import TemplateContext
 from memory_app.models import Message, Thread
 from memory_app.recall.options import RecallSettings, recall_of_agent
 from memory_app.recall.recalled_messages import RecallScope, excerpt_of_part, message_author
@@ -17,10 +18,10 @@ from memory_app.views.links import thread_url
 MAX_QUESTION_LENGTH = 2000
 
 
-def recall_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
+def recall_context(request: HttpRequest, thread: Thread) -> TemplateContext:
     """Return the context of the form: the question, the messages that it recalls, and an error of the embedder."""
     options, question = recall_of_agent(thread.agent), request.GET.get("recall", "").strip()[:MAX_QUESTION_LENGTH]
-    context: dict[str, Any] = {"recall_options": options, "question": question}
+    context: TemplateContext = {"recall_options": options, "question": question}
     if options is None or not question:
         return context
     try:

@@ -10,6 +10,7 @@ from django.db.models import Count, F, Max, Q
 from django.http import HttpRequest
 from django.urls import reverse
 
+from agentcms.web.template_context import TemplateContext
 from memory_app.history.signals import waiting_signals
 from memory_app.models import Thread
 from memory_app.views.links import own_realm, thread_url
@@ -39,7 +40,7 @@ def memory_state_of(thread: Thread) -> str:
     return f"{thread.working_revision}-{noted}-{observed['newest'] or 0}-{observed['active']}-{observing}"
 
 
-def messages_context(request: HttpRequest, thread: Thread, page_number: str | int | None) -> dict[str, Any]:
+def messages_context(request: HttpRequest, thread: Thread, page_number: str | int | None) -> TemplateContext:
     """Return the context of a page of messages. The newest page also has the runs that are not over."""
     state = page_state_of(thread)  # first: what comes meanwhile changes it, so that the page is fetched again
     numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
@@ -57,7 +58,7 @@ def messages_context(request: HttpRequest, thread: Thread, page_number: str | in
     }
 
 
-def memory_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
+def memory_context(request: HttpRequest, thread: Thread) -> TemplateContext:
     """Return the context of what is remembered beside a thread: its window, working memory and observations."""
     return {
         "is_own": thread.realm == own_realm(request),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from agentcms.web.template_context import TemplateContext
 from memory_app.forms.working import TEXT_NAME, WorkingMemoryForm, WorkingObjectForm
 from memory_app.models import Thread, WorkingRevision
 from memory_app.views.access import get_page_thread
@@ -49,7 +48,7 @@ def edit(request: HttpRequest, key: str) -> HttpResponse:
     return render(request, "threads/working_memory.html", context, status=422 if has_errors else 200)
 
 
-def page_context(request: HttpRequest, thread: Thread, memory: ThreadMemory) -> dict[str, Any]:
+def page_context(request: HttpRequest, thread: Thread, memory: ThreadMemory) -> TemplateContext:
     return {
         "nav": "runs",
         "thread": thread,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import reverse
 
+from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from memory_app.models import Thread
 from memory_app.realms import user_realm
@@ -48,7 +49,7 @@ def may_read(request: HttpRequest, thread: Thread, memory: ThreadMemory) -> bool
     return thread.realm == user_realm(request.user.pk or 0) or memory.holder == thread or not is_participant
 
 
-def rail_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
+def rail_context(request: HttpRequest, thread: Thread) -> TemplateContext:
     """Return the context of the working memory beside a thread."""
     memory = find_thread_memory(thread)
     if memory is None or not may_read(request, thread, memory):

@@ -6,9 +6,9 @@ Each change is a revision, of which the last twenty are stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.json_issues import issues_by_schema
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import Issue
@@ -81,7 +82,7 @@ def replace_text(holder: Holder, text: str | None, origin: Origin, expected: int
     )
 
 
-def merge_object(holder: Holder, update: object, schema: Mapping[str, Any], origin: Origin) -> ChangeResult:
+def merge_object(holder: Holder, update: object, schema: JSONMapping, origin: Origin) -> ChangeResult:
     """Merge an object into the stored one, and validate the result with a schema. None clears it."""
 
     def merged(stored: str | None) -> tuple[str | None, list[Issue]]:
@@ -96,7 +97,7 @@ def merge_object(holder: Holder, update: object, schema: Mapping[str, Any], orig
 
 
 def replace_object(
-    holder: Holder, text: str | None, schema: Mapping[str, Any], origin: Origin, expected: int | None = None
+    holder: Holder, text: str | None, schema: JSONMapping, origin: Origin, expected: int | None = None
 ) -> ChangeResult:
     """Replace the whole object by that of a text, and validate it with a schema. A blank text clears it."""
 
@@ -177,7 +178,7 @@ def size_issues(text: str | None) -> list[Issue]:
     return [Issue(FIELD, f"This must not exceed {limit} KB. Leave out what is no longer needed.")]
 
 
-def parse_object(text: str | None) -> dict[str, Any]:
+def parse_object(text: str | None) -> JSONObject:
     """Return a stored object. A text that is none counts as an empty one: the agent may have had a template."""
     try:
         value = json.loads(text) if text else {}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.references import find_entry, processor_key
 from agents_app.registry import Kind
 from runs_app.resolution import ResolvedAgent
 
-AgentBody = dict[str, Any]
+AgentBody = JSONObject
 
 
 # The client expects these fields. This application has no such features.
@@ -54,7 +54,7 @@ def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> AgentBody:
     }
 
 
-def variables_body(schema: Mapping[str, Any] | None) -> AgentBody:
+def variables_body(schema: JSONMapping | None) -> AgentBody:
     """Return the declared variables, if any. The client expects a text in the form of superjson."""
     return {"requestContextSchema": json.dumps({"json": schema}, ensure_ascii=False)} if schema else {}
 
@@ -84,6 +84,6 @@ def entry_name(kind: Kind, key: str) -> str:
     return entry.title if entry else key
 
 
-def processor_bodies(processors: Iterable[Mapping[str, Any]] | None) -> list[AgentBody]:
+def processor_bodies(processors: Iterable[JSONMapping] | None) -> list[AgentBody]:
     keys = [processor_key(processor) for processor in processors or []]
     return [{"id": key, "name": entry_name(Kind.PROCESSOR, key)} for key in keys if isinstance(key, str)]

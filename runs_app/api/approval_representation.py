@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from runs_app.models import AgentRun, PendingCall
 
-ApprovalBody = dict[str, Any]
+ApprovalBody = JSONObject
 
 
 def approval_body(call: PendingCall) -> ApprovalBody:

@@ -17,6 +17,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import warning_payloads
 from runs_app.api.lookups import EventStreamNegotiation, stream_of_blocks
 from runs_app.background.child_waits import suspend_payloads
@@ -126,7 +127,7 @@ def get_readable_task(request: Request, task_id: str) -> BackgroundTask:
     return task
 
 
-def task_body(task: BackgroundTask, waits_for: dict[str, Any] | None = None) -> dict[str, Any]:
+def task_body(task: BackgroundTask, waits_for: JSONObject | None = None) -> JSONObject:
     """Return a task under the names of the published client. `waits_for` is what people decide before it goes on."""
     return {
         "id": task.pk,
@@ -146,7 +147,7 @@ def task_body(task: BackgroundTask, waits_for: dict[str, Any] | None = None) -> 
     }
 
 
-def optional_members(task: BackgroundTask) -> dict[str, Any]:
+def optional_members(task: BackgroundTask) -> JSONObject:
     """Return the members of a task that may be missing, without those that are not there yet."""
     resource = task.run.resource
     members = {

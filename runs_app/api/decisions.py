@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, StreamingHttpResponse
@@ -14,6 +14,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.api.approval_representation import approval_body
 from runs_app.api.generate_response import answer_response
@@ -172,7 +173,7 @@ class ApprovalView(JSONView):
 
 
 def decide_call_of_run(
-    request: Request, agent_id: str, body: dict[str, Any], decision_for: Callable[[PendingCall], Decision]
+    request: Request, agent_id: str, body: JSONObject, decision_for: Callable[[PendingCall], Decision]
 ) -> Decided:
     """Decide the call that a body names by `runId` and `toolCallId`."""
     run = get_run_of_agent(request, agent_id, body["run_id"])
@@ -219,7 +220,7 @@ def decision_from_data(call: PendingCall, data: object) -> Decision:
     return Decision(Verdict.APPROVE if approved else Verdict.DECLINE, reason or "")
 
 
-def thread_decision(call: PendingCall, body: dict[str, Any]) -> Decision:
+def thread_decision(call: PendingCall, body: JSONObject) -> Decision:
     """Return the decision of a body with `approved` and, for a tool that waits for data, `resumeData`."""
     verdict, data = Verdict.APPROVE, None
     if not body["approved"]:
@@ -229,7 +230,7 @@ def thread_decision(call: PendingCall, body: dict[str, Any]) -> Decision:
     return Decision(verdict, body.get("reason") or "", resume_data=data, mark=body.get("mark") or "")
 
 
-def find_call_in_thread(request: Request, agent_id: str, body: dict[str, Any]) -> PendingCall:
+def find_call_in_thread(request: Request, agent_id: str, body: JSONObject) -> PendingCall:
     """Return the call that an ID names in the runs of a conversation, the waiting ones first. Raise NotFound."""
     runs = AgentRun.objects.for_user(request.user).filter(
         agent_key=agent_id, parent=None, thread__key=body["thread_id"], thread__resource_key=body["resource_id"]

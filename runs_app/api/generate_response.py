@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -11,6 +10,7 @@ from django.http import HttpResponse
 from agentcms.api.responses import json_response
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONObject
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.events import streams
 from runs_app.events.stream_chunks import StreamChunk
@@ -18,7 +18,7 @@ from runs_app.frequent_queries import chunks_of_run
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.structured_output import STRUCTURED_OUTPUT
 
-ResponseBody = dict[str, Any]
+ResponseBody = JSONObject
 
 RUN_FAILED = 424  # not a 5xx: clients retry those, and each retry would be another paid run
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpResponse
 from rest_framework.request import Request
 
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.wire.json_types import JSONObject
 from runs_app.providers import table
 from runs_app.providers.table import Provider
 
@@ -20,7 +19,7 @@ class ProvidersView(JSONView):
         return json_response({"providers": [provider_body(provider) for provider in table.get_table()]})
 
 
-def provider_body(provider: Provider) -> dict[str, Any]:
+def provider_body(provider: Provider) -> JSONObject:
     """Return the body of a provider, without its API key."""
     return {
         "id": provider.key,

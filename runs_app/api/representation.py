@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from access_app.caller import Caller
+from agentcms.wire.json_types import JSONObject
 from runs_app.events.redaction import REDACTED_ERROR, redact_chunk
 from runs_app.models import AgentRun, RunEvent, RunStep
 
 
-def run_body(run: AgentRun, user: Caller) -> dict[str, Any]:
+def run_body(run: AgentRun, user: Caller) -> JSONObject:
     """Return the body of a run in a list. The run must come from a queryset `with_roles`."""
     error = run.error if run.details_visible_to(user) else run.error and REDACTED_ERROR
     return {
@@ -35,7 +34,7 @@ def run_body(run: AgentRun, user: Caller) -> dict[str, Any]:
     }
 
 
-def run_detail_body(run: AgentRun, user: Caller) -> dict[str, Any]:
+def run_detail_body(run: AgentRun, user: Caller) -> JSONObject:
     """Return the complete body of a run, as far as the user may see it. The run must be `with_roles`."""
     has_details = run.details_visible_to(user)
     scores = run.scores.all() if has_details else []
@@ -55,16 +54,16 @@ def run_detail_body(run: AgentRun, user: Caller) -> dict[str, Any]:
     }
 
 
-def event_body(event: RunEvent) -> dict[str, Any]:
+def event_body(event: RunEvent) -> JSONObject:
     return {"number": event.number, "type": event.type, "data": event.data, "createdAt": event.created_at}
 
 
-def redacted_event_body(event: RunEvent) -> dict[str, Any]:
+def redacted_event_body(event: RunEvent) -> JSONObject:
     """Return the body of an event of the answer for readers who may not see more."""
     return {**event_body(event), "data": redact_chunk(event.data)}
 
 
-def run_step_body(step: RunStep) -> dict[str, Any]:
+def run_step_body(step: RunStep) -> JSONObject:
     """Return the body of a step for readers who may see more than the answer."""
     return {
         "key": step.key,

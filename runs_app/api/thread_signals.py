@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
@@ -14,6 +12,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.lookups import agent_not_found
 from agents_app.models import Agent
 from memory_app.api.lookups import BodyFields, caller_of
@@ -74,7 +73,7 @@ def require_agent(request: Request, agent_id: str) -> ResolvedAgent:
     return agent
 
 
-def send_to_thread(request: Request, agent: ResolvedAgent, body: dict[str, Any], call: SignalCall) -> HttpResponse:
+def send_to_thread(request: Request, agent: ResolvedAgent, body: JSONObject, call: SignalCall) -> HttpResponse:
     """Send a signal to the thread that a body names."""
     thread = find_signal_thread(request, agent, body)
     try:
@@ -94,7 +93,7 @@ def send_to_thread(request: Request, agent: ResolvedAgent, body: dict[str, Any],
     return json_response(sent_body(sent, call))
 
 
-def find_signal_thread(request: Request, agent: ResolvedAgent, body: dict[str, Any]) -> Thread:
+def find_signal_thread(request: Request, agent: ResolvedAgent, body: JSONObject) -> Thread:
     """Return the thread that a body names by its ID, which creates it, or by one of its runs."""
     caller = caller_of(request)
     with BodyFields(body) as fields:
@@ -113,7 +112,7 @@ def find_signal_thread(request: Request, agent: ResolvedAgent, body: dict[str, A
     return thread
 
 
-def sent_body(sent: SentSignal, call: SignalCall) -> dict[str, Any]:
+def sent_body(sent: SentSignal, call: SignalCall) -> JSONObject:
     """Return the answer to a signal. `runId` is blank if no run will see it for now."""
     signal = wire_signal(sent.message) if sent.message else {"id": call.signal.id, "type": call.signal.type}
     return {"accepted": True, "runId": str(sent.run_id or ""), "signal": signal}
@@ -149,7 +148,7 @@ class AbortView(JSONView):
         return json_response({"aborted": is_expected})
 
 
-def named_thread(request: Request, body: dict[str, Any]) -> Thread:
+def named_thread(request: Request, body: JSONObject) -> Thread:
     """Return the thread that a body names. Raise NotFound, or Forbidden for another resource."""
     caller = caller_of(request)
     with BodyFields(body) as fields:

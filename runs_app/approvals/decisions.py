@@ -20,6 +20,7 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import printable_key
 from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.json_issues import issues_by_schema
@@ -62,7 +63,7 @@ class Decision:
 
     verdict: Verdict
     reason: str = ""
-    arguments: dict[str, Any] | None = None
+    arguments: JSONObject | None = None
     resume_data: Any = None
     mark: str = ""
 
@@ -116,7 +117,7 @@ def repeated_decision(call: PendingCall, decision: Decision, user: User) -> Pend
     return call
 
 
-def edited_arguments(call: PendingCall, decision: Decision) -> dict[str, Any] | None:
+def edited_arguments(call: PendingCall, decision: Decision) -> JSONObject | None:
     """Return the arguments of a decision if they differ from those of the call."""
     is_edited = decision.arguments is not None and not json_equal(decision.arguments, call.arguments)
     return decision.arguments if is_edited else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentcms.errors import ApiError, Conflict
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class AlreadyDecided(Conflict):
         super().__init__(f"This call was already {decision}.", "already_decided")
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JSONObject:
         decided = {
             "state": self.call.state,
             "decidedBy": self.call.decided_by_name or None,
@@ -65,7 +66,7 @@ class SeveralCalls(Conflict):
         )
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JSONObject:
         return {**super().body, "toolCallIds": self.call_ids}
 
 

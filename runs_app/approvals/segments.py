@@ -17,6 +17,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from pydantic_ai.usage import RunUsage
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.background_tasks import OVERRIDE
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id, child_run_id
 from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
@@ -89,9 +90,9 @@ def processed_parts(messages: Sequence[ModelMessage]) -> dict[int, tuple[Any, An
 # --- The end of a segment
 
 
-def dump_messages(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
+def dump_messages(messages: Sequence[ModelMessage]) -> list[JSONObject]:
     """Return messages as JSON without their many empty members, which are half of a short conversation."""
-    dumped: list[dict[str, Any]] = ModelMessagesTypeAdapter.dump_python([*messages], mode="json")
+    dumped: list[JSONObject] = ModelMessagesTypeAdapter.dump_python([*messages], mode="json")
     for entry, message in zip(dumped, messages, strict=True):
         pairs = zip(entry["parts"], message.parts, strict=True)
         entry["parts"] = [without_defaults(part, value) for part, value in pairs]
@@ -100,7 +101,7 @@ def dump_messages(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
     return [without_defaults(entry, message) for entry, message in zip(dumped, messages, strict=True)]
 
 
-def without_defaults(dumped: dict[str, Any], value: Any) -> dict[str, Any]:
+def without_defaults(dumped: JSONObject, value: Any) -> JSONObject:
     """Return the JSON of a dataclass without the members that equal the default, except those that name its type."""
     defaults = {member.name: member.default for member in fields(value) if member.name not in TYPE_NAMES}
     empty = {name for name, default in defaults.items() if default is not MISSING and dumped.get(name) == default}
@@ -114,9 +115,9 @@ def dump_conversation(
     steps: int,
     remembered_count: int,
     call_uses: Mapping[str, int],
-) -> dict[str, Any]:
+) -> JSONObject:
     """Return what the next segment of a run needs, as JSON."""
-    conversation: dict[str, Any] = to_storable_json(
+    conversation: JSONObject = to_storable_json(
         {
             "messages": dump_messages(messages),
             "usage": without_defaults(_usage_adapter.dump_python(usage, mode="json"), usage),
@@ -138,9 +139,7 @@ def pending_calls(
     ]
 
 
-def pending_call(
-    run: AgentRun, part: ToolCallPart, metadata: Mapping[str, Any], segment: Segment, tool: Any
-) -> PendingCall:
+def pending_call(run: AgentRun, part: ToolCallPart, metadata: JSONMapping, segment: Segment, tool: Any) -> PendingCall:
     arguments = to_storable_json(current_arguments(part, segment))
     if ((tool is not None and tool.metadata) or {}).get("background"):
         arguments.pop(OVERRIDE, None)  # not an argument of the tool
@@ -162,19 +161,19 @@ def pending_call(
     return new_call(run, part.tool_call_id, part.tool_name, arguments, arguments_schema=schema, **columns)
 
 
-def current_arguments(part: ToolCallPart, segment: Segment) -> dict[str, Any]:
+def current_arguments(part: ToolCallPart, segment: Segment) -> JSONObject:
     """Return the arguments with which a call is executed: those of the model, unless a person has changed them."""
     decided = segment.calls.get(part.tool_call_id)
     if decided is None:
         return part.args_as_dict()
-    arguments: dict[str, Any] = decided.current_arguments
+    arguments: JSONObject = decided.current_arguments
     return arguments
 
 
 # --- The beginning of a segment
 
 
-def changed_arguments(segment: Segment) -> dict[str, dict[str, Any]]:
+def changed_arguments(segment: Segment) -> dict[str, JSONObject]:
     """Return the arguments of the calls that people have changed, by the IDs that the model gave."""
     parts = {part.tool_call_id: part for part in last_calls(segment.messages)}
     executed = {PendingCall.State.APPROVED, PendingCall.State.RESUMED}

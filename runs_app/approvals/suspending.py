@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,7 +14,9 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from agentcms.db.column_values import ColumnValues
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.approvals.approval_signals import approval_requested
 from runs_app.approvals.lookup import ReachableCall, background_task_id, child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import cancel_unannounced_calls, continue_if_decided
@@ -39,7 +41,7 @@ def call_mark(tool: str, arguments: object) -> str:
     return sha256_hex(canonical([tool, arguments]))[:16]
 
 
-def new_call(run: AgentRun, call_id: str, tool: str, arguments: dict[str, Any], **values: Any) -> PendingCall:
+def new_call(run: AgentRun, call_id: str, tool: str, arguments: JSONObject, **values: Any) -> PendingCall:
     """Return the unsaved row of a call for which a run waits."""
     return PendingCall(
         run_id=run.pk,
@@ -58,7 +60,7 @@ def new_call(run: AgentRun, call_id: str, tool: str, arguments: dict[str, Any], 
     )
 
 
-def rule_columns(rules: Mapping[str, Any]) -> dict[str, Any]:
+def rule_columns(rules: JSONMapping) -> ColumnValues:
     """Return the columns that say who decides a call until when. `rules` are those of its tool."""
     duration: timedelta = rules.get("expires") or timedelta(days=settings.APPROVAL_DAYS)
     now = timezone.now()

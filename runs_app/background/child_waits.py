@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
 
+from agentcms.wire.json_types import JSONObject
 from runs_app.approvals.lookup import CallTree
 from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
@@ -27,7 +27,7 @@ def suspend_task_of_child(child: AgentRun) -> None:
         transaction.on_commit(partial(fill_slots), robust=True)
 
 
-def suspend_payloads(tasks: Iterable[BackgroundTask]) -> dict[UUID, dict[str, Any]]:
+def suspend_payloads(tasks: Iterable[BackgroundTask]) -> dict[UUID, JSONObject]:
     """Return what each waiting task waits for, by its ID: the run of its sub-agent, and the calls to decide."""
     waiting = {
         task.pk: task.child_run_id for task in tasks if task.status == TaskStatus.SUSPENDED and task.child_run_id
@@ -42,7 +42,7 @@ def suspend_payloads(tasks: Iterable[BackgroundTask]) -> dict[UUID, dict[str, An
     }
 
 
-def call_body(call: PendingCall) -> dict[str, Any]:
+def call_body(call: PendingCall) -> JSONObject:
     """Return what a client needs to decide a call: its ID as an approval, and those with which its run names it."""
     return {
         "approvalId": str(call.pk),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID, uuid5
 
 from django.conf import settings
@@ -14,6 +12,7 @@ from django.db.models import Max, Q
 from agentcms.db.locks import lock_name
 from agentcms.ids import uuid7
 from agentcms.wire.canonical import sha256_hex
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.background_tasks import AWAITED, BackgroundRules
 from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
@@ -34,7 +33,7 @@ class BackgroundCall:
     call_id: str
     key: str
     number: int  # the position of the call in its run
-    arguments: Mapping[str, Any]
+    arguments: JSONMapping
     rules: BackgroundRules
     is_at_most_once: bool = False
     traceparent: str = ""

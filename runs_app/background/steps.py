@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
+from agentcms.wire.json_types import JSONObject
 from runs_app.models import BackgroundTask
 from runs_app.models.background_task import TaskStatus
 
@@ -33,7 +33,7 @@ def count_retry(task: BackgroundTask) -> None:
     task.refresh_from_db()
 
 
-def report_progress(task_id: UUID, progress: dict[str, Any]) -> None:
+def report_progress(task_id: UUID, progress: JSONObject) -> None:
     """Store what a tool reports of its progress."""
     BackgroundTask.objects.filter(pk=task_id, status=TaskStatus.RUNNING).update(progress=progress)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from runs_app.approvals.lookup import TASK_ID
 from runs_app.background.child_waits import suspend_payloads
@@ -70,7 +70,7 @@ def end_chunk(task: BackgroundTask) -> StreamChunk:
     return build_chunk("background-task-failed", **payload, error={"message": task.error})
 
 
-def task_payload(task: BackgroundTask) -> dict[str, Any]:
+def task_payload(task: BackgroundTask) -> JSONObject:
     return {
         "taskId": str(task.pk),
         "toolName": task.tool,

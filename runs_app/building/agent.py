@@ -18,6 +18,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests
 
 from agentcms.cache import SizeLimitedCache
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.background_tasks import BACKGROUND_TASKS
 from agents_app.configuration.knowledge import KNOWLEDGE, usable_bases
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
@@ -68,7 +69,7 @@ class BuiltAgent:
     """An agent of pydantic-ai with the data that its caller needs."""
 
     agent: Any  # pydantic_ai.Agent, whose overloads do not accept options that are built at run time
-    options: dict[str, Any]  # its default options
+    options: JSONObject  # its default options
     warnings: tuple[MissingReference, ...]
     is_demo: bool
     model_name: str  # provider/name
@@ -78,7 +79,7 @@ class BuiltAgent:
 
 
 def build(
-    configuration: Mapping[str, Any],
+    configuration: JSONMapping,
     *,
     known_agents: Mapping[str, str] | None = None,
     archived_agents: Collection[str] = (),
@@ -96,7 +97,7 @@ def build(
 class AgentBuilder:
     """Builder of one agent, with the warnings so far."""
 
-    configuration: Mapping[str, Any]
+    configuration: JSONMapping
     known_agents: Mapping[str, str]
     archived_agents: Collection[str]
     owner_id: str = ""  # who may use tools that are not shared
@@ -140,7 +141,7 @@ class AgentBuilder:
 
         return run_instructions
 
-    def model_settings(self, choice: Mapping[str, Any]) -> ModelSettings:
+    def model_settings(self, choice: JSONMapping) -> ModelSettings:
         parsed, ignored = parse_settings(choice, get_model_provider(choice))
         for name in ignored:
             self.warn("model", name, SETTING_IGNORED_MESSAGE.format(name=name))

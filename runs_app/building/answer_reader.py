@@ -6,12 +6,13 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, StructuredDict, ToolOutput
 from pydantic_ai.models import Model
+
+from agentcms.wire.json_types import JSONMapping
 
 ANSWER_TOOL_NAME = "answer"
 NO_ANSWER_TOOL_NAME = "no_answer"
@@ -25,7 +26,7 @@ class NoAnswer(BaseModel):
     """The message does not answer the question."""
 
 
-async def read_reply(model: Model, tool: str, question: Any, schema: Mapping[str, Any], text: str) -> Any:
+async def read_reply(model: Model, tool: str, question: Any, schema: JSONMapping, text: str) -> Any:
     """Return the data that a text contains for a waiting tool, or None."""
     agent: Agent[None, Any] = Agent(
         model,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
 from agentcms.tracing import spans
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.background_tasks import FOREGROUND, OVERRIDE, BackgroundRules, find_rules
 from agents_app.registry import Entry
 from runs_app.approvals.lookup import TASK_ID
@@ -70,11 +71,11 @@ def with_background(tool: AgentTool, config: Any, entry: Entry | None) -> AgentT
     return wrapped
 
 
-def schema_with_override(schema: Mapping[str, Any]) -> dict[str, Any]:
+def schema_with_override(schema: JSONMapping) -> JSONObject:
     return {**schema, "properties": {**schema.get("properties", {}), OVERRIDE: OVERRIDE_SCHEMA}}
 
 
-def without_override(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def without_override(schema: JSONMapping | None) -> JSONObject | None:
     """Return the schema of a tool as people see it, who decide its calls."""
     if schema is None or schema.get("properties", {}).get(OVERRIDE) is not OVERRIDE_SCHEMA:
         return dict(schema) if schema is not None else None
@@ -85,7 +86,7 @@ def dispatching(tool: AgentTool, rules: BackgroundRules, entry: Entry | None) ->
     """Return a function that calls a tool in the foreground, or makes the call a background task."""
     call_in_foreground: ToolFunction = tool.function_schema.function
 
-    async def dispatch(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+    async def dispatch(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         """Return the acknowledgement of the task of a call, or None if it has to stay in the foreground."""
         await ask_person(entry, context, arguments)
         own_rules = rules.for_call(find_override(context))
@@ -107,7 +108,7 @@ def dispatching(tool: AgentTool, rules: BackgroundRules, entry: Entry | None) ->
 
 
 def background_call(
-    tool: AgentTool, context: RunContext[RunDeps], arguments: Mapping[str, Any], rules: BackgroundRules
+    tool: AgentTool, context: RunContext[RunDeps], arguments: JSONMapping, rules: BackgroundRules
 ) -> BackgroundCall:
     deps, call_id = context.deps, context.tool_call_id or ""
     attempt = deps.tool_attempts.get(call_id)
@@ -132,12 +133,12 @@ def call_position(context: RunContext[RunDeps]) -> int:
     return len(responses) * MAX_CALLS_PER_ANSWER + min(index, MAX_CALLS_PER_ANSWER - 1)
 
 
-def acknowledgement(task: BackgroundTask) -> dict[str, Any]:
+def acknowledgement(task: BackgroundTask) -> JSONObject:
     """Return what the model reads as the result of a deferred call."""
     return {TASK_ID: str(task.pk), "status": BackgroundTask.Status.PENDING.value, "message": ACKNOWLEDGEMENT}
 
 
-def find_override(context: RunContext[RunDeps]) -> dict[str, Any]:
+def find_override(context: RunContext[RunDeps]) -> JSONObject:
     """Return what the model set for the current call in `_background`, or nothing."""
     responses = (message for message in reversed(context.messages) if isinstance(message, ModelResponse))
     for part in (part for response in responses for part in response.tool_calls):
@@ -147,7 +148,7 @@ def find_override(context: RunContext[RunDeps]) -> dict[str, Any]:
     return {}
 
 
-def find_rules_of_call(context: RunContext[RunDeps], metadata: Mapping[str, Any]) -> BackgroundRules | None:
+def find_rules_of_call(context: RunContext[RunDeps], metadata: JSONMapping) -> BackgroundRules | None:
     """Return the rules of the current call of a tool that may run in the background, or None for other tools."""
     if not metadata.get("background"):
         return None
@@ -158,8 +159,8 @@ class BackgroundOverrides(AbstractCapability[RunDeps]):
     """Capability that removes `_background` from the arguments of a call before they are validated."""
 
     async def before_tool_validate(
-        self, ctx: RunContext[RunDeps], *, call: ToolCallPart, tool_def: ToolDefinition, args: str | dict[str, Any]
-    ) -> str | dict[str, Any]:
+        self, ctx: RunContext[RunDeps], *, call: ToolCallPart, tool_def: ToolDefinition, args: str | JSONObject
+    ) -> str | JSONObject:
         own = tool_def.parameters_json_schema.get("properties", {}).get(OVERRIDE)
         if own is not None and own is not OVERRIDE_SCHEMA:
             return args  # the tool has an argument of this name

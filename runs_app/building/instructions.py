@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from agentcms.wire.canonical import text_or_json
+from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import join_path, printable_key
 from agents_app.configuration.references import MissingReference
 from agents_app.configuration.schema import ConfigError, Issue
@@ -24,7 +25,7 @@ class FilledInstructions(NamedTuple):
     warnings: list[MissingReference]
 
 
-def fill_instructions(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> FilledInstructions:
+def fill_instructions(configuration: JSONMapping, context: JSONMapping) -> FilledInstructions:
     """Fill the placeholders in the instructions of a configuration in wire names.
 
     A placeholder takes its value from the context, else its own default, else the default of its declaration. One
@@ -56,7 +57,7 @@ def fill_instructions(configuration: Mapping[str, Any], context: Mapping[str, An
     return FilledInstructions("".join([*parts, template[end:]]), missing_warnings([*missing]))
 
 
-def reject_invalid_values(declared: Mapping[str, Variable], context: Mapping[str, Any]) -> None:
+def reject_invalid_values(declared: Mapping[str, Variable], context: JSONMapping) -> None:
     """Raise ConfigError with each required variable that is missing and each value that its declaration refuses."""
     issues = []
     for name, variable in declared.items():
@@ -71,9 +72,7 @@ def reject_invalid_values(declared: Mapping[str, Variable], context: Mapping[str
         raise ConfigError(issues)
 
 
-def variable_text(
-    path: str, default: str | None, defaults: Mapping[str, Any], context: Mapping[str, Any]
-) -> str | None:
+def variable_text(path: str, default: str | None, defaults: JSONMapping, context: JSONMapping) -> str | None:
     """Return the text for a placeholder, or None if there is none. `defaults` are those of the declarations."""
     value = find_value(context, path)
     if value is None and default is not None:
@@ -83,7 +82,7 @@ def variable_text(
     return None if value is None else text_or_json(value)
 
 
-def find_value(context: Mapping[str, Any], path: str) -> Any:
+def find_value(context: JSONMapping, path: str) -> Any:
     """Return the value of a key that is the whole path, or the one at the path. None if there is no value."""
     if (value := context.get(path)) is not None:
         return value

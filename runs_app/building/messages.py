@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import ToolDefinition
 
+from agentcms.wire.json_types import JSONObject
 from runs_app.requests.messages import InputMessage, MessagePart
 
 NO_RESULT_MESSAGE = "The client sent no result for this call."
@@ -76,7 +77,7 @@ def _missing_result(call: ToolCallPart) -> ToolReturnPart[Any]:
     return ToolReturnPart(call.tool_name, NO_RESULT_MESSAGE, call.tool_call_id)
 
 
-def client_tool_definitions(tools: Iterable[dict[str, Any]]) -> list[ToolDefinition]:
+def client_tool_definitions(tools: Iterable[JSONObject]) -> list[ToolDefinition]:
     """Return the definitions of the tools that the API client executes."""
     return [
         ToolDefinition(name=tool["name"], description=tool["description"], parameters_json_schema=tool["schema"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -29,6 +29,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponseSt
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestContext, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Entry
 from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
 from memory_app.history.signals import save_processed_signal
@@ -48,11 +49,11 @@ class Processor:
 
     key: str
     function: Callable[..., Any]
-    arguments: Mapping[str, Any]
+    arguments: JSONMapping
     tool_results: bool = False
 
     @classmethod
-    def from_entry(cls, entry: Entry, choice: Mapping[str, Any]) -> Processor:
+    def from_entry(cls, entry: Entry, choice: JSONMapping) -> Processor:
         """Return the processor of a configuration. Members that match parameters of the function are arguments."""
         arguments = {name: choice[name] for name in entry.argument_names if name in choice}
         return cls(entry.key, entry.target, arguments, entry.processes_tool_results)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.knowledge import KNOWLEDGE, usable_bases
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
 from agents_app.configuration.memory.options import parse_memory_options
@@ -28,7 +28,7 @@ def tool_name(key: str) -> str:
     return f"{start[: MAX_TOOL_NAME_LENGTH - 9]}_{digest}"
 
 
-def tool_names(configuration: Mapping[str, Any], owner_id: str = "") -> Iterator[str]:
+def tool_names(configuration: JSONMapping, owner_id: str = "") -> Iterator[str]:
     """Yield the tool names of a configuration of this owner. Unregistered references get no tool."""
     for field, prefix in TOOL_PREFIXES.items():
         for key in configuration.get(field) or []:

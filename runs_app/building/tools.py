@@ -19,6 +19,7 @@ from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry, RunContext, 
 from agentcms.errors import OutsideError
 from agentcms.logs import describe_exception
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Entry, Kind
 from runs_app import calling
 from runs_app.approvals.lookup import CHILD_RUN_ID
@@ -93,7 +94,7 @@ def with_arguments(handler: ToolHandler) -> Callable[..., Awaitable[Any]]:
 def workflow_tool(key: str, entry: Entry) -> AgentTool:
     """Build a tool for a workflow. A worker executes workflows that are Celery tasks."""
 
-    async def run(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+    async def run(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         attempt = context.deps.tool_attempts.get(context.tool_call_id or "")
         key = attempt.idempotency_key if attempt is not None else None
         return await run_workflow(entry, arguments, context.deps.user_id, key, context.deps.run_id)
@@ -108,7 +109,7 @@ def sub_agent_tool(key: str, description: str) -> AgentTool:
     def signature(prompt: str) -> None:
         """Define the arguments of every sub-agent."""
 
-    async def call(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+    async def call(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         return await context.deps.call_sub_agent(key, arguments["prompt"], context.tool_call_id or "")
 
     usage = f"Calls the agent '{key}'. It knows the prompt, but not this conversation."
@@ -145,7 +146,7 @@ def build_tool(
 def function_handler(function: Any, entry: Entry | None) -> ToolHandler:
     """Return a handler that calls a function, unless a person must approve the call first."""
 
-    async def call_function(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+    async def call_function(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         await ask_person(entry, context, arguments)
         if inspect.iscoroutinefunction(function):
             return await function(**arguments)
@@ -154,7 +155,7 @@ def function_handler(function: Any, entry: Entry | None) -> ToolHandler:
     return call_function
 
 
-def call_rules(entry: Entry | None) -> dict[str, Any]:
+def call_rules(entry: Entry | None) -> JSONObject:
     """Return the rules of the calls of a tool, for its metadata."""
     return (
         {}
@@ -170,7 +171,7 @@ def call_rules(entry: Entry | None) -> dict[str, Any]:
     )
 
 
-async def ask_person(entry: Entry | None, context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> None:
+async def ask_person(entry: Entry | None, context: RunContext[RunDeps], arguments: JSONMapping) -> None:
     """Raise ApprovalRequired if the predicate of a tool wants a person to approve this call, or raises an error."""
     predicate = entry.requires_approval if entry is not None else False
     if isinstance(predicate, bool) or context.tool_call_approved:
@@ -206,7 +207,7 @@ def with_run_context(function: Any, handler: ToolHandler) -> Any:
 def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
     """Wrap a handler so that the model receives its errors as results. They do not end the run."""
 
-    async def attempt(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+    async def attempt(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         try:
             with calling.tool_call(current_call(context)):
                 return await run_blocking(to_tool_result, await handler(context, arguments))

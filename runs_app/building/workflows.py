@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid5
 
 from django.contrib.auth import get_user_model
 from pydantic_core import to_jsonable_python
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
 from jobs_app.models import Job
@@ -29,7 +29,7 @@ class WorkflowError(Exception):
 
 async def run_workflow(
     entry: Entry,
-    arguments: Mapping[str, Any],
+    arguments: JSONMapping,
     user_id: int | None,
     idempotency_key: str | None = None,
     run_id: UUID | None = None,
@@ -47,7 +47,7 @@ async def run_workflow(
     return await wait_for_job(job)
 
 
-def start_workflow(parameters: dict[str, Any], user_id: int | None, idempotency_key: str | None = None) -> Job:
+def start_workflow(parameters: JSONObject, user_id: int | None, idempotency_key: str | None = None) -> Job:
     job_id = uuid5(WORKFLOW_NAMESPACE, idempotency_key) if idempotency_key else None
     if job_id is not None and (job := Job.objects.filter(pk=job_id).first()) is not None:
         return job

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from agentcms.wire.json_types import JSONMapping
 
 ACTIVITY_PREFIX = "acp-"
 THOUGHT = "Thought"
@@ -24,7 +24,7 @@ class ActivityPart:
     kind: str = "activity"
 
 
-def read_activity(kind: str, payload: Mapping[str, Any]) -> ActivityPart | None:
+def read_activity(kind: str, payload: JSONMapping) -> ActivityPart | None:
     """Return the activity of an event, or None for one that is not displayed."""
     match kind:
         case "acp-plan":
@@ -51,11 +51,11 @@ def read_activity(kind: str, payload: Mapping[str, Any]) -> ActivityPart | None:
     return None
 
 
-def plan_lines(payload: Mapping[str, Any]) -> list[str]:
+def plan_lines(payload: JSONMapping) -> list[str]:
     entries = [entry for entry in payload.get("entries") or [] if isinstance(entry, dict)]
     return [f"{entry.get('content', '')} ({entry.get('status', 'pending')})" for entry in entries]
 
 
-def reason_lines(payload: Mapping[str, Any]) -> list[str]:
+def reason_lines(payload: JSONMapping) -> list[str]:
     reason = payload.get("reason")
     return [str(reason)] if reason else []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from access_app.caller import Caller
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.references import FIELD_KINDS
 from runs_app.display.formats import format_cost, format_duration, model_name, total_tokens
 from runs_app.display.spans import Span, build_spans
@@ -27,7 +28,7 @@ class RunView:
     children: Sequence[AgentRun] = field(default_factory=list)
     has_details: bool = True  # False for readers who may only see the question and the answer
     # The calls for which a suspended run waits, from `add_cards()`. Pages can decide them.
-    cards: Sequence[Mapping[str, Any]] = ()
+    cards: Sequence[JSONMapping] = ()
     claims: Sequence[RunClaim] = ()
     waits: Sequence[PendingCall] = ()  # the calls for which the run waited, or waits
 

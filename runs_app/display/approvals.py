@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from access_app.role import Role, RoleRequired
+from agentcms.wire.json_types import JSONMapping
 from runs_app.display.answer import input_messages
 from runs_app.display.formats import format_duration
 from runs_app.display.transcript import TextPart, ToolCallPart, Transcript, value_as_text
@@ -66,7 +67,7 @@ class PermissionView(NamedTuple):
     options: list[PermissionOption]
 
     @classmethod
-    def from_request(cls, request: Mapping[str, Any]) -> PermissionView:
+    def from_request(cls, request: JSONMapping) -> PermissionView:
         change = request.get("change")
         changes = describe_arguments(change) if isinstance(change, dict) else describe_arguments({"change": change})
         return cls(
@@ -90,7 +91,7 @@ class PendingCallView:
     words: str = ""  # of the answer before the call
     may_decide: bool = False
     obstacle: str = ""  # why the reader may not decide
-    schema: Mapping[str, Any] | None = None  # of the arguments, or of the data that a tool waits for
+    schema: JSONMapping | None = None  # of the arguments, or of the data that a tool waits for
 
     @property
     def part(self) -> ToolCallPart:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+
+from agentcms.wire.json_types import JSONMapping
 
 
-def model_name(model: Mapping[str, Any]) -> str:
+def model_name(model: JSONMapping) -> str:
     """Return the displayed name of a model: `provider/name`."""
     return f"{model['provider']}/{model['name']}"
 
@@ -50,7 +50,7 @@ def format_dollars(amount: float) -> str:
     return format_cost(Decimal(str(round(amount, 8))))
 
 
-def total_tokens(usage: Mapping[str, Any]) -> int:
+def total_tokens(usage: JSONMapping) -> int:
     """Return the number of input and output tokens."""
     total = usage.get("totalTokens")
     return int(total if total is not None else (usage.get("inputTokens") or 0) + (usage.get("outputTokens") or 0))

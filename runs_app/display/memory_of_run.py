@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -11,6 +11,7 @@ from django.urls import reverse
 from access_app.caller import Caller
 from access_app.permissions import has_role
 from access_app.role import Role
+from agentcms.wire.json_types import JSONObject
 from memory_app.models import Observation, Participant, Thread, WorkingRevision
 from memory_app.realms import user_realm
 from runs_app.models import AgentRun
@@ -30,12 +31,12 @@ class RunMemory(NamedTuple):
 
 def build_memory(run: AgentRun, user: Caller) -> RunMemory | None:
     """Return the memory of a run, or None if it had none."""
-    stored: dict[str, Any] = run.remembered if isinstance(run.remembered, dict) else {}
+    stored: JSONObject = run.remembered if isinstance(run.remembered, dict) else {}
     if not {"messages", "workingMemory", "observations"} & stored.keys():
         return None
-    working: dict[str, Any] = stored.get("workingMemory") or {}
+    working: JSONObject = stored.get("workingMemory") or {}
     scope, revision = str(working.get("scope", "")), working.get("revision")
-    observed: dict[str, Any] = stored.get("observations") or {}
+    observed: JSONObject = stored.get("observations") or {}
     return RunMemory(
         url_of_run_thread(run),
         stored.get("messages"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.json_parser import parse
+from agentcms.wire.json_types import JSONObject
 
 is_boundary = re.compile(r"</?passage-[0-9a-f]+>").fullmatch
 
@@ -33,7 +34,7 @@ def read_passages(result: str) -> list[PassageRow]:
         return []
 
 
-def read_passage(base_key: str, row: dict[str, Any]) -> PassageRow:
+def read_passage(base_key: str, row: JSONObject) -> PassageRow:
     lines = [line for line in str(row["text"]).splitlines() if not is_boundary(line)]
     texts = (str(row["document"]), str(row.get("documentId", "")), str(row["place"]))
     return PassageRow(base_key, *texts, float(row["score"]), "\n".join(lines))

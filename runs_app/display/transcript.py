@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.references import find_entry
 from agents_app.registry import Kind
 from runs_app.display.activities import ACTIVITY_PREFIX, THOUGHT, ActivityPart, read_activity
@@ -133,7 +134,7 @@ class Transcript:
         self.activities[activity.key] = activity
         self.parts.append(activity)
 
-    def append_text(self, kind: str, payload: dict[str, Any]) -> None:
+    def append_text(self, kind: str, payload: JSONObject) -> None:
         """Append a delta to the last part. Start a part if the delta has no start event."""
         last = self.parts[-1] if self.parts else None
         if not (isinstance(last, TextPart) and last.kind == kind):
@@ -141,13 +142,13 @@ class Transcript:
             self.parts.append(last)
         last.text += str(payload.get("text", ""))
 
-    def start_call(self, payload: dict[str, Any], at: datetime) -> None:
+    def start_call(self, payload: JSONObject, at: datetime) -> None:
         call = ToolCallPart(str(payload.get("toolCallId", "")), str(payload.get("toolName", "")), started_at=at)
         call.arguments = value_as_text(payload.get("args"))
         self.calls[call.id] = call
         self.parts.append(call)
 
-    def finish_call(self, payload: dict[str, Any], at: datetime, *, has_failed: bool) -> None:
+    def finish_call(self, payload: JSONObject, at: datetime, *, has_failed: bool) -> None:
         call = self.calls.get(str(payload.get("toolCallId", "")))
         if call is None:
             return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.references import MissingReference
 from memory_app.observational.observations_for_run import ObservedWindow
 from memory_app.working.values import WorkingMemory
@@ -35,7 +36,7 @@ class RunDeps:
     thread_id: int | None = None
     resource_id: int | None = None  # whose memory it is
     user_name: str = ""
-    memory_options: Mapping[str, Any] = field(default_factory=dict)  # of the call; they narrow the agent's
+    memory_options: JSONMapping = field(default_factory=dict)  # of the call; they narrow the agent's
     working_memory: WorkingMemory | None = None  # as the model knows it
     observed: ObservedWindow | None = None  # of the thread; None before it is read, and without observations
     prompt_key: str = ""  # the ID that the client gave to the message of the user
@@ -50,19 +51,19 @@ class RunDeps:
     # The agents from the first run of the tree to this one. A sub-agent in it would call itself.
     agent_path: tuple[str, ...] = ()
     warnings: list[MissingReference] = field(default_factory=list)
-    options: dict[str, Any] = field(default_factory=dict)
-    remembered: dict[str, Any] = field(default_factory=dict)  # what the run stores of its memory, by part
+    options: JSONObject = field(default_factory=dict)
+    remembered: JSONObject = field(default_factory=dict)  # what the run stores of its memory, by part
     recalled_block: str | None = None  # recalled messages of other threads; None before they are recalled
     embedder: str = ""  # the one that indexes the messages of the run, or blank
     root_id: UUID | None = None  # the first run of the tree
-    request_context: Mapping[str, Any] = field(default_factory=dict)
+    request_context: JSONMapping = field(default_factory=dict)
     is_experiment: bool = False  # then no person decides calls of tools
     used_mocks: set[int] = field(default_factory=set)  # of an experiment's item, by all runs of the tree
     is_resumed: bool = False  # after it waited for people
     is_stopped: bool = False  # by its stop condition
     task_id: UUID | None = None  # of the background task that calls a tool
-    report_progress: Callable[[dict[str, Any]], None] | None = None  # of a background task
+    report_progress: Callable[[JSONObject], None] | None = None  # of a background task
     is_durable: bool = False
     # Adds a chunk to the events of the run. Tools from outside report what they do meanwhile.
-    record: Callable[[dict[str, Any]], None] | None = None
+    record: Callable[[JSONObject], None] | None = None
     tool_attempts: dict[str, ToolAttempt] = field(default_factory=dict)  # of a durable run, by the ID of the call

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
 
@@ -15,10 +16,10 @@ class Durability(NamedTuple):
     """The decision about a run, and its options, which may include a limit of steps."""
 
     is_durable: bool
-    options: dict[str, Any]
+    options: JSONObject
 
 
-def find_durability(agent: ResolvedAgent, options: Mapping[str, Any]) -> Durability:
+def find_durability(agent: ResolvedAgent, options: JSONMapping) -> Durability:
     """Return whether a run of an agent with these options of a call is durable.
 
     `durable` is true, false, or an object with `maxSteps`, which limits the steps unless the call has its own limit.

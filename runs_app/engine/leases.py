@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -21,6 +20,7 @@ from django.db.models import Case, F, Max, Q, When
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
+from agentcms.db.column_values import ColumnValues
 from runs_app.engine.run_ends import requeue_lost_run
 from runs_app.models import AgentRun, RunClaim
 from runs_app.models.run import DURABLE_LEASE_DURATION, LEASE_DURATION
@@ -43,7 +43,7 @@ def host_name() -> str:
     return f"{identity[0][:30].replace(':', '-')}-{digest}"
 
 
-def start_columns(holder: str) -> dict[str, Any]:
+def start_columns(holder: str) -> ColumnValues:
     """Return the columns of a run that a process starts now."""
     now = timezone.now()
     # The clock of the database, because those of two machines may differ by more than a lease.
@@ -57,12 +57,12 @@ def start_columns(holder: str) -> dict[str, Any]:
     }
 
 
-def queue_columns() -> dict[str, Any]:
+def queue_columns() -> ColumnValues:
     """Return the columns of a durable run that waits for a process."""
     return {"status": Status.QUEUED, "is_durable": True}
 
 
-def claim_columns(holder: str) -> dict[str, Any]:
+def claim_columns(holder: str) -> ColumnValues:
     """Return the columns of a durable run that a process creates and executes itself."""
     lease_until = Now() + DURABLE_LEASE_DURATION
     return {**start_columns(holder), "is_durable": True, "fence": 1, "lease_until": lease_until}

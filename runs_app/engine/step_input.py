@@ -21,6 +21,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.toolsets import ToolsetTool
 
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONMapping
 from runs_app.engine.context import RunDeps
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import RunStep
@@ -66,7 +67,7 @@ CallArguments = tuple[str, Mapping[str, Any], RunContext[RunDeps], ToolsetTool[R
 def identify_call(
     prefix: str,
     name: str,
-    arguments: Mapping[str, Any],
+    arguments: JSONMapping,
     ctx: RunContext[RunDeps],
     tool: ToolsetTool[RunDeps] | None,
 ) -> StepInput:
@@ -86,7 +87,7 @@ def identify_call(
     )
 
 
-def identify_mock(name: str, arguments: Mapping[str, Any], call_id: str) -> StepInput:
+def identify_mock(name: str, arguments: JSONMapping, call_id: str) -> StepInput:
     """Return the input of the choice of a mock, which answers a tool call in an experiment."""
     mark = short_hash([name, to_storable_json(arguments)])
     key = f"{MOCK_PREFIX}{short_call_id(call_id)}"
@@ -97,7 +98,7 @@ def short_call_id(call_id: str) -> str:
     return call_id if len(call_id) <= MAX_CALL_ID_LENGTH else sha256_hex(call_id)
 
 
-def original_arguments(messages: Iterable[ModelMessage], call_id: str, arguments: Mapping[str, Any]) -> object:
+def original_arguments(messages: Iterable[ModelMessage], call_id: str, arguments: JSONMapping) -> object:
     """Return the arguments of a tool call as the model wrote them. The validated ones may have no stable text."""
     for message in reversed([*messages]):
         if isinstance(message, ModelResponse):

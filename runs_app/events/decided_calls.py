@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from django.db.models import Max
 
+from agentcms.wire.json_types import JSONObject
 from runs_app.approvals.lookup import CallTree, child_run_id, waiting_calls_below
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, StreamChunk, build_chunk
 from runs_app.models import AgentRun, PendingCall, RunEvent
 
 # What `resumeStream` of the published client sends for a call that waits for approval.
-APPROVAL_RESUME_SCHEMA: dict[str, Any] = {
+APPROVAL_RESUME_SCHEMA: JSONObject = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
     "required": ["approved"],

@@ -6,13 +6,13 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Max, Min
 
+from agentcms.wire.json_types import JSONMapping
 from runs_app.background.stream_chunks import STARTED_TYPE, dispatch_chunks
 from runs_app.events.recorder import Recorder
 from runs_app.events.stream_chunks import StreamChunk, build_chunk
@@ -102,7 +102,7 @@ class DurableRecorder(Recorder):
         self.write(self.result_chunk(call_id, name, content, is_error))
         self.written.counts["tool-result", call_id] += 1  # pydantic-ai reports it again
 
-    def begin_segment(self, steps: int, calls: Iterable[str], changed: Mapping[str, Any]) -> None:
+    def begin_segment(self, steps: int, calls: Iterable[str], changed: JSONMapping) -> None:
         super().begin_segment(steps, calls, changed)
         self.written.step_count += steps
 

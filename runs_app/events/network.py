@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from runs_app.events.stream_chunks import FINAL_TYPES, StreamChunk
 from runs_app.models import AgentRun
 
@@ -17,7 +18,7 @@ TEXT_CHUNK_TYPES = ("step-start", "step-discarded", "text-start", "text-delta")
 WAITING_EVENTS = {"tool-call-approval": "approval", "tool-call-suspended": "suspended"}
 COMPLETION_REASON = "The agent has answered."
 
-Payload = dict[str, Any]
+Payload = JSONObject
 
 
 class NetworkConverter:

@@ -6,9 +6,9 @@ import math
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
+from agentcms.db.column_values import ColumnValues
 from runs_app.events.stream_chunks import StreamChunk
 from runs_app.models import RunStep
 
@@ -38,7 +38,7 @@ class PendingRun:
     step_futures: list[Future[bool]] = field(default_factory=list)  # of those who wait for these steps
     chunks: list[tuple[StreamChunk, datetime]] = field(default_factory=list)
     in_flight: int = 0  # number of leading chunks that the thread is writing; these must not change
-    end: dict[str, Any] | None = None  # the columns of the end, once the run has ended or is handed over
+    end: ColumnValues | None = None  # the columns of the end, once the run has ended or is handed over
     written: Future[bool] = field(default_factory=uncancellable_future)
     first_text_at: datetime | None = None
     text_id: str | None = None  # of the text whose pieces are being added
@@ -50,7 +50,7 @@ class WriteSnapshot:
 
     number: int
     chunks: list[tuple[StreamChunk, datetime]]
-    end: dict[str, Any] | None
+    end: ColumnValues | None
     fence: int = 0
     steps: tuple[RunStep, ...] = ()
     step_futures: tuple[Future[bool], ...] = ()

@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage, RunUsage
 
+from agentcms.wire.json_types import JSONMapping
 from runs_app.approvals.deferred_requests import client_calls
 from runs_app.background.stream_chunks import dispatch_chunks
 from runs_app.events.stream_chunks import StreamChunk, build_chunk, truncate_value
@@ -53,14 +54,14 @@ class Recorder:
         self.is_waiting = False  # for people, who decide calls of the current step
         self.has_client_calls = False  # in the last step, which ends the run
         self.recorded_calls: set[str] = set()  # IDs of decided calls, which the earlier segment has recorded
-        self.changed_arguments: Mapping[str, Any] = {}  # by people, of decided calls by ID
+        self.changed_arguments: JSONMapping = {}  # by people, of decided calls by ID
 
     @property
     def text(self) -> str:
         """The text of the current step."""
         return "".join(self.texts)
 
-    def begin_segment(self, steps: int, calls: Iterable[str], changed: Mapping[str, Any]) -> None:
+    def begin_segment(self, steps: int, calls: Iterable[str], changed: JSONMapping) -> None:
         """Continue after earlier segments with so many steps.
 
         `calls` are the IDs of the decided calls, and `changed` the arguments of those that people have changed.

@@ -11,10 +11,11 @@ from uuid import UUID
 from pydantic_core import to_jsonable_python
 
 from agentcms.wire.canonical import text_or_json
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER, find_json_faults
 from runs_app.models import RunEvent
 
-StreamChunk = dict[str, Any]
+StreamChunk = JSONObject
 
 MAX_CHUNK_VALUE_LENGTH = 200_000  # characters of one tool result in an event; the model receives the whole result
 DELTA_TYPES = ("text-delta", "reasoning-delta")  # consecutive deltas of one text become one event

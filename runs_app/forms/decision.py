@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.schema import Issue
 from agents_app.forms.fields import RawTextField
 from agents_app.forms.objects.field import ObjectField, StructuredValue, is_json_view
@@ -39,7 +40,7 @@ class DecisionForm(forms.Form):
     def __init__(
         self,
         call_id: UUID,
-        schema: Mapping[str, Any] | None,
+        schema: JSONMapping | None,
         value: object,
         data: QueryDict | None = None,
         label: str = "Arguments",

@@ -5,11 +5,11 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from pydantic_ai.capabilities import AbstractCapability
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.memory.options import MemoryOptions
 from memory_app.observational.limits import observation_limits
 from memory_app.recall.options import recall_options_of
@@ -20,7 +20,7 @@ from runs_app.memory.semantic_recall import SemanticRecall
 from runs_app.memory.working import WorkingMemoryCapability
 
 
-def memory_capabilities(memory: MemoryOptions, model: Mapping[str, Any]) -> Iterator[AbstractCapability[RunDeps]]:
+def memory_capabilities(memory: MemoryOptions, model: JSONMapping) -> Iterator[AbstractCapability[RunDeps]]:
     """Yield the capabilities of a memory. The first is the outermost. `model` is that of the agent."""
     limits = None
     if memory.observational is not None:

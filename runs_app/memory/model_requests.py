@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.engine.thread_pools import run_db
 from runs_app.providers.table import DEMO_DIALECT
 
@@ -14,10 +14,10 @@ class ModelAnswer(NamedTuple):
     """The text of a model, and the tokens that it took under wire names."""
 
     text: str
-    usage: dict[str, Any]
+    usage: JSONObject
 
 
-async def request_answer(choice: Mapping[str, Any], instructions: str, prompt: str, seconds: float) -> ModelAnswer:
+async def request_answer(choice: JSONMapping, instructions: str, prompt: str, seconds: float) -> ModelAnswer:
     """Return the answer of a model without tools. Raise TimeoutError, and the errors of pydantic-ai."""
     from pydantic_ai import Agent  # loads slowly
 
@@ -31,7 +31,7 @@ async def request_answer(choice: Mapping[str, Any], instructions: str, prompt: s
     return ModelAnswer(result.output, usage_payload(result.usage))
 
 
-def is_demo_model(choice: Mapping[str, Any]) -> bool:
+def is_demo_model(choice: JSONMapping) -> bool:
     """Return whether a model is the demo model, which echoes its input."""
     from runs_app.providers.models import get_model_provider
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.models import Observation
 from memory_app.observational.limits import ObservationLimits
@@ -42,7 +43,7 @@ def status_chunk(window: OpenWindow, limits: ObservationLimits) -> StreamChunk:
     )
 
 
-def buffered_state(rows: Sequence[Observation]) -> dict[str, Any]:
+def buffered_state(rows: Sequence[Observation]) -> JSONObject:
     """Return the observations that wait until their threshold is reached."""
     tokens = sum(row.message_tokens for row in rows)
     return {

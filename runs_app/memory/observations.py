@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from django.conf import settings
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.memory.options import ObservationalOptions
 from agents_app.configuration.references import MissingReference
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, observation_limits
@@ -43,7 +44,7 @@ class Observations(AbstractCapability[RunDeps]):
     """Observations of the thread in the instructions. The last messages of the run begin after them."""
 
     options: ObservationalOptions
-    model: Mapping[str, Any]  # of the agent
+    model: JSONMapping  # of the agent
     id: str | None = field(default="observations", kw_only=True)
 
     def get_instructions(self) -> Any:
@@ -63,14 +64,14 @@ class Observations(AbstractCapability[RunDeps]):
             return ObservedWindow()
         if ctx.deps.steps_before + ctx.run_step > 1:
             return ObservedWindow(await self.reload_observed(ctx))
-        stored: dict[str, Any] = await self.open_observed(ctx)
+        stored: JSONObject = await self.open_observed(ctx)
         for message in stored["warnings"]:
             ctx.deps.warnings.append(MissingReference("memory", OBSERVATIONAL_MEMORY, message))
         ctx.deps.remembered["observations"] = stored["remembered"]
         return ObservedWindow(stored["text"], stored["remembered"]["last"])
 
     @durable_operation(name="open-observations")
-    async def open_observed(self, ctx: RunContext[RunDeps]) -> dict[str, Any]:
+    async def open_observed(self, ctx: RunContext[RunDeps]) -> JSONObject:
         """Return the observations and warnings.
 
         In a durable run this is a step: the thread may change before a replay.

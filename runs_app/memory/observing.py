@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.memory.models import model_choice
 from agents_app.configuration.memory.options import ObservationalOptions
 from jobs_app.models import Job
@@ -78,7 +79,7 @@ class Observer:
     """The models that write observations and reflections. `execute` waits for a request to one of them."""
 
     options: ObservationalOptions
-    model: Mapping[str, Any]  # of the agent
+    model: JSONMapping  # of the agent
     execute: Execute
 
     def observe(self, chunk: MessageGroup) -> ObserverAnswer:
@@ -98,7 +99,7 @@ class Observer:
             return demo_answer(choice, text.splitlines()[::2])
         return self.ask(choice, REFLECTOR_INSTRUCTIONS, part.instruction, f"<observations>\n{text}\n</observations>")
 
-    def ask(self, choice: Mapping[str, Any], instructions: str, added: str | None, prompt: str) -> ObserverAnswer:
+    def ask(self, choice: JSONMapping, instructions: str, added: str | None, prompt: str) -> ObserverAnswer:
         """Return the answer of a model. Raise ObserverFailed, whose message contains no secrets."""
         from runs_app.engine.failures import run_failure_message  # imports pydantic-ai
 
@@ -115,7 +116,7 @@ class Observer:
         return ObserverAnswer(answer.text.strip(), name, answer.usage)
 
 
-def is_demo(choice: Mapping[str, Any]) -> bool:
+def is_demo(choice: JSONMapping) -> bool:
     """Return whether the demo model is chosen. Raise ObserverFailed for a model that is not available."""
     try:
         return is_demo_model(choice)
@@ -123,7 +124,7 @@ def is_demo(choice: Mapping[str, Any]) -> bool:
         raise ObserverFailed(" ".join(error.messages)) from None
 
 
-def demo_answer(choice: Mapping[str, Any], lines: Sequence[str]) -> ObserverAnswer:
+def demo_answer(choice: JSONMapping, lines: Sequence[str]) -> ObserverAnswer:
     """Return the answer of the demo model, which needs no request."""
     return ObserverAnswer("\n".join(lines) or "Nothing was said.", model_name(choice))
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from pydantic_ai import ModelRequest, ModelResponse, RunContext, TextPart, UserPromptPart
@@ -21,6 +21,7 @@ from pydantic_ai.models import ModelRequestContext
 
 from agentcms.errors import ApiError
 from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.references import MissingReference
 from memory_app.history.message_data import ASSISTANT, USER
 from memory_app.recall.options import RecallSettings
@@ -87,7 +88,7 @@ class SemanticRecall(AbstractCapability[RunDeps]):
         ctx.deps.recalled_block = render_block([item for item in messages if not item["isHere"]])
 
     @durable_operation(name="find_similar")
-    async def find_similar(self, ctx: RunContext[RunDeps]) -> dict[str, Any]:
+    async def find_similar(self, ctx: RunContext[RunDeps]) -> JSONObject:
         """Return the recalled messages and a warning, which is blank if the embedder answered.
 
         In a durable run this is a step, because later messages must not change a replay.
@@ -110,7 +111,7 @@ class SemanticRecall(AbstractCapability[RunDeps]):
         return {"messages": messages, "warning": ""}
 
     @durable_operation(name="reload_recalled")
-    async def reload_recalled(self, ctx: RunContext[RunDeps]) -> list[dict[str, Any]]:
+    async def reload_recalled(self, ctx: RunContext[RunDeps]) -> list[JSONObject]:
         """Return what an earlier segment of the run has recalled."""
         return await run_db(reload_messages, ctx.deps.remembered.get("recall", []))
 
@@ -143,12 +144,12 @@ def known_messages(messages: Sequence[ModelMessage]) -> set[tuple[str, str]]:
     return {(USER if kind == "request" else ASSISTANT, text) for kind, text in texts}
 
 
-def stored_form(item: Mapping[str, Any]) -> dict[str, Any]:
+def stored_form(item: JSONMapping) -> JSONObject:
     """Return a recalled message as its run stores it: without its text, which may be deleted earlier."""
     return {name: item[name] for name in ("message", "thread", "part", "score", "isHere")}
 
 
-def build_messages(items: Iterable[Mapping[str, Any]]) -> Iterable[ModelMessage]:
+def build_messages(items: Iterable[JSONMapping]) -> Iterable[ModelMessage]:
     """Yield recalled messages of the thread as messages of a conversation."""
     for item in items:
         if item["role"] == ASSISTANT:
@@ -157,7 +158,7 @@ def build_messages(items: Iterable[Mapping[str, Any]]) -> Iterable[ModelMessage]
             yield ModelRequest([UserPromptPart(item["text"])])
 
 
-def render_block(items: Sequence[Mapping[str, Any]]) -> str:
+def render_block(items: Sequence[JSONMapping]) -> str:
     """Return recalled messages of other threads as a block for each, or a blank text without any."""
     if not items:
         return ""
@@ -165,7 +166,7 @@ def render_block(items: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([BLOCK_INTRODUCTION, *(render_thread([*group]) for _, group in threads)])
 
 
-def render_thread(items: Sequence[Mapping[str, Any]]) -> str:
+def render_thread(items: Sequence[JSONMapping]) -> str:
     # Escaped, so that no message can end its block and speak as the system.
     lines = [f"{item['author'] or item['role']}: {escape(item['text'])}" for item in items]
     title, day = escape(items[0]["threadTitle"]).replace('"', "&quot;"), items[-1]["at"][:10]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.memory.models import model_choice
 from agents_app.configuration.memory.options import parse_memory_options
 from jobs_app.models import Job
@@ -56,7 +55,7 @@ def conversation(thread: Thread) -> list[tuple[str, str]]:
     ]
 
 
-def ask(choice: Mapping[str, Any], instructions: str, texts: list[tuple[str, str]]) -> str:
+def ask(choice: JSONMapping, instructions: str, texts: list[tuple[str, str]]) -> str:
     """Return the answer of a model. The demo model gives the words of the user, so that it needs no request."""
     if is_demo_model(choice):
         return next((text for role, text in texts if role == Message.Role.USER), "")

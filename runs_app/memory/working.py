@@ -15,6 +15,7 @@ from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AgentToolset
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from memory_app.history.turns import is_shared
 from memory_app.working import values
@@ -72,7 +73,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
         """
         schema = OBJECT_SCHEMA if self.options.json_schema is not None else TEXT_SCHEMA
 
-        async def update(ctx: RunContext[RunDeps], /, **arguments: Any) -> dict[str, Any]:
+        async def update(ctx: RunContext[RunDeps], /, **arguments: Any) -> JSONObject:
             if "memory" not in arguments:  # null would clear it
                 return {"success": False, "message": NOTHING_SENT_MESSAGE}
             return await run_db(self.update, ctx.deps, arguments["memory"])
@@ -128,7 +129,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
             parts.append(TEMPLATE_USE)
         return "\n".join(parts)
 
-    def update(self, deps: RunDeps, memory: Any) -> dict[str, Any]:
+    def update(self, deps: RunDeps, memory: Any) -> JSONObject:
         """Change the memory for the model. Return the result for the model."""
         holder = self.find_holder(deps)
         if holder is None:

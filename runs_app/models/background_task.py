@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -14,6 +14,7 @@ from access_app.caller import Caller
 from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job
 from memory_app.models import Thread
 from runs_app.models.run import AgentRun
@@ -145,7 +146,7 @@ class BackgroundTask(models.Model):
     @property
     def percent(self) -> int | None:
         """The part of the work that is done, if the tool has reported it."""
-        progress: dict[str, Any] = self.progress or {}
+        progress: JSONObject = self.progress or {}
         done, total = progress.get("done"), progress.get("total")
         return min(100, int(100 * done / total)) if total and done is not None else None
 

@@ -5,7 +5,6 @@ Only the process that executes a run appends its events. All other processes rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from access_app.permissions import granted_covers
 from access_app.role import Role
 from agentcms.db.json_encoder import CompactEncoder
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.models import Agent
 from memory_app.models import Resource, Thread
 from runs_app.models.run_configuration import RunConfiguration, load_configuration, save_configuration
@@ -139,7 +139,7 @@ class AgentRun(models.Model):
     idempotency_id = models.UUIDField(null=True, editable=False, help_text="Of the user and the Idempotency-Key.")
     experiment_id = models.UUIDField(null=True, editable=False, help_text="The experiment that started the run.")
 
-    _configuration: dict[str, Any] | None = None  # once it was read or set
+    _configuration: JSONObject | None = None  # once it was read or set
 
     granted: str | None  # the role for the owner of the run, from `with_roles()`
     granted_for_agent: str | None  # the role for the owner of the agent, from `with_roles()`
@@ -196,17 +196,17 @@ class AgentRun(models.Model):
         super().save(*args, **kwargs)
 
     @property
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> JSONObject:
         """The snapshot of the version, under wire names. Runs with an equal one share a row."""
         return self.read_configuration()
 
     @configuration.setter
-    def configuration(self, value: Mapping[str, Any]) -> None:
+    def configuration(self, value: JSONMapping) -> None:
         if not self._state.adding:
             raise AttributeError("The configuration of a saved run cannot be changed. Create a new run with it.")
         self._configuration = dict(value)
 
-    def read_configuration(self) -> dict[str, Any]:
+    def read_configuration(self) -> JSONObject:
         """Return the configuration, read from the database unless it was read before."""
         if self._configuration is None:
             key = self.shared_configuration_id
@@ -219,15 +219,15 @@ class AgentRun(models.Model):
         return f"v{self.version_number}" if self.version_number else self.get_target_display().lower()
 
     @property
-    def request_context(self) -> dict[str, Any]:
+    def request_context(self) -> JSONObject:
         """The values of the variables that the caller sent, without reserved ones."""
-        values: dict[str, Any] = self.input.get("requestContext") or {}
+        values: JSONObject = self.input.get("requestContext") or {}
         return values
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JSONObject:
         """The facts about the caller, which come from the credentials."""
-        values: dict[str, Any] = self.input.get("facts") or {}
+        values: JSONObject = self.input.get("facts") or {}
         return values
 
     @property

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from cachetools import LRUCache, TTLCache
@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agentcms.cache import SizeLimitedCache
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONMapping, JSONObject
 
 REFRESH_INTERVAL = 60.0  # seconds in which a process writes `used_at` of one row once
 UNUSED_PERIOD = timedelta(days=1)  # much longer than the interval, so that no run is about to refer to an expired row
@@ -39,7 +40,7 @@ class RunConfiguration(models.Model):
         return str(self.pk)
 
 
-def save_configuration(configuration: Mapping[str, Any]) -> UUID:
+def save_configuration(configuration: JSONMapping) -> UUID:
     """Save a configuration unless it is stored, and return its key."""
     text = canonical(configuration)
     key = UUID(sha256_hex(text)[:32])
@@ -55,13 +56,13 @@ def save_configuration(configuration: Mapping[str, Any]) -> UUID:
     return key
 
 
-def load_configuration(key: UUID) -> dict[str, Any]:
+def load_configuration(key: UUID) -> JSONObject:
     """Return a stored configuration, which the caller may change."""
 
     def read() -> str:
         return RunConfiguration.objects.values_list("text", flat=True).get(pk=key)
 
-    configuration: dict[str, Any] = json.loads(_texts.get_or_create(key, read))
+    configuration: JSONObject = json.loads(_texts.get_or_create(key, read))
     return configuration
 
 

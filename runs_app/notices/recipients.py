@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
 from access_app.role import Role
+from agentcms.wire.json_types import JSONObject
 from runs_app.models import PendingCall
 
 # The columns of a call on which its deciders depend.
@@ -21,7 +21,7 @@ def find_deciders(calls: QuerySet[PendingCall]) -> list[User]:
     return [*{user.pk: user for user in _deciders_of_groups(groups)}.values()]
 
 
-def _deciders_of_groups(groups: Iterable[dict[str, Any]]) -> Iterator[User]:
+def _deciders_of_groups(groups: Iterable[JSONObject]) -> Iterator[User]:
     for group in groups:
         members = [*members_who_decide(**group)]
         # Superusers decide for every team, so they are only notified of calls that nobody else may decide.

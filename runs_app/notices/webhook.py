@@ -8,12 +8,12 @@ import hmac
 import json
 import time
 from http import HTTPStatus
-from typing import Any
 
 from django.conf import settings
 
 from agentcms.errors import ApiError, Unavailable
 from agentcms.outbound.addresses import AddressRefused, validate_url
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler
@@ -39,7 +39,7 @@ def enqueue_webhook(event: str, call: PendingCall) -> Job | None:
     return enqueue(WEBHOOK_JOB, {"event": event, "approval": webhook_payload(call)})
 
 
-def webhook_payload(call: PendingCall) -> dict[str, Any]:
+def webhook_payload(call: PendingCall) -> JSONObject:
     """Return a call without its arguments and its answer, which may be confidential. The API has them."""
     return {
         "id": str(call.pk),
@@ -64,7 +64,7 @@ def webhook_payload(call: PendingCall) -> dict[str, Any]:
 
 
 @job_handler(WEBHOOK_JOB, "Webhook of approvals")
-def send_webhook(job: Job) -> dict[str, Any]:
+def send_webhook(job: Job) -> JSONObject:
     """Send an event. A receiver that is away or busy gets it again with the next attempt of the job."""
     url = settings.APPROVAL_WEBHOOK_URL
     if not url:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
 from access_app.caller import Caller
+from agentcms.wire.json_types import JSONObject
 from jobs_app import limits
 from jobs_app.files import file_storage, save_file, temporary_file
 from jobs_app.models import Job
@@ -36,7 +35,7 @@ def start_forgetting(user: User, realm: str, resource: str) -> Job:
 
 
 @job_handler(EXPORT_RESOURCE, "Export of the data of a resource")
-def export_resource(job: Job) -> dict[str, Any]:
+def export_resource(job: Job) -> JSONObject:
     """Write all data of a resource into a file of JSON lines."""
     user = job.requested_by
     if user is None:

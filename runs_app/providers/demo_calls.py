@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.tools import ToolDefinition
+
+from agentcms.wire.json_types import JSONMapping, JSONObject
 
 TASK_RESULT = "<background-task "  # the beginning of the result of a background task
 MAX_MENTION_POSITION = 20_000  # characters of a message in which tools are looked for
@@ -67,7 +68,7 @@ def build_call(tool: ToolDefinition, number: int, message: str) -> DeltaToolCall
     return DeltaToolCall(tool.name, json.dumps(arguments), tool_call_id=f"demo_{number}_{tool.name}")
 
 
-def parse_arguments(text: str) -> dict[str, Any] | None:
+def parse_arguments(text: str) -> JSONObject | None:
     """Return the JSON object at the beginning of a text, or None."""
     start = text.find("{")
     if start < 0 or text[:start].strip(" :,") not in {"", "with", "on"}:
@@ -79,7 +80,7 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def guess_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+def guess_arguments(schema: JSONMapping, text: str) -> JSONObject:
     """Return example arguments, or none if the schema is invalid. API clients may send any schema."""
     try:
         return example_arguments(schema, text)
@@ -87,14 +88,14 @@ def guess_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
         return {}
 
 
-def example_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+def example_arguments(schema: JSONMapping, text: str) -> JSONObject:
     """Return arguments for the required properties of a schema, derived from a text."""
     properties = schema.get("properties", {})
     # Each name once: repeated names in nested schemas would multiply.
     return {name: example_value(properties.get(name, {}), text) for name in dict.fromkeys(schema.get("required", ()))}
 
 
-def example_value(schema: Mapping[str, Any], text: str) -> object:
+def example_value(schema: JSONMapping, text: str) -> object:
     """Return a value that matches a schema, derived from a text if possible."""
     if "enum" in schema:
         return schema["enum"][0]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Kind
 
 MAX_QUOTES = 2
@@ -33,11 +34,11 @@ def search_calls(prompt: str, info: AgentInfo) -> DeltaToolCalls:
     }
 
 
-def is_search_result(content: object) -> TypeGuard[Mapping[str, Any]]:
+def is_search_result(content: object) -> TypeGuard[JSONMapping]:
     return isinstance(content, Mapping) and "knowledgeBase" in content
 
 
-def quote_passages(content: Mapping[str, Any]) -> str:
+def quote_passages(content: JSONMapping) -> str:
     """Return the best passages of a search with their sources."""
     results = content.get("results") or []
     if not results:

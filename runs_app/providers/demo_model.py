@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -23,6 +22,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
+from agentcms.wire.json_types import JSONMapping
 from runs_app.providers.demo_calls import build_call, requested_calls
 from runs_app.providers.demo_knowledge import is_search_result, quote_passages, search_calls
 
@@ -47,7 +47,7 @@ STORY = (
 )
 
 
-def demo_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
+def demo_model(name: str, settings: JSONMapping) -> FunctionModel:
     """Return a demo model. The setting `delay` is the number of seconds between two words."""
     delay = settings.get("delay", DEFAULT_DELAY)
     wait = min(max(float(delay), 0.0), MAX_DELAY) if isinstance(delay, int | float) else DEFAULT_DELAY

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agents_app.configuration.unknown_members import find_members
@@ -146,7 +147,7 @@ def known_setting_names() -> set[str]:
 
 
 @find_members
-def find_unknown_model_settings(body: Mapping[str, Any]) -> list[UnknownName]:
+def find_unknown_model_settings(body: JSONMapping) -> list[UnknownName]:
     """Return the names in the model and the default options of an agent that nothing reads.
 
     A setting of one provider may be allowed by staff, so it counts as known here; a run warns if it is ignored.
@@ -170,7 +171,7 @@ def unknown_members_of(value: object, known: Collection[str], path: str) -> list
     return find_unknown_names(names, known, path)
 
 
-def parse_settings(choice: Mapping[str, Any], provider: Provider) -> tuple[dict[str, Any], list[str]]:
+def parse_settings(choice: JSONMapping, provider: Provider) -> tuple[dict[str, Any], list[str]]:
     """Return the settings of a model choice for pydantic-ai, and the names of settings that are ignored.
 
     Names are those of the call options or of pydantic-ai, including settings of one provider:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx2
 from django.conf import settings
@@ -16,6 +16,7 @@ from pydantic_ai.models import Model, create_async_httpx2_client
 from agentcms.outbound.addresses import validate_url
 from agentcms.outbound.transport import CheckedTransport
 from agentcms.tracing.propagation import add_trace_context
+from agentcms.wire.json_types import JSONMapping
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import demo_model
@@ -35,7 +36,7 @@ CONNECT_TIMEOUT = 10  # seconds
 PLACEHOLDER_KEY = "none"  # the clients require a key, although self-hosted servers may not
 
 
-def build_model(choice: Mapping[str, Any]) -> Model:
+def build_model(choice: JSONMapping) -> Model:
     """Build the model that an agent names. Raise AgentBuildError if it is unknown or not available."""
     provider = get_model_provider(choice)
     name = str(choice["name"])
@@ -48,7 +49,7 @@ def build_model(choice: Mapping[str, Any]) -> Model:
     return MODEL_FACTORIES[provider.dialect](provider, name)
 
 
-def get_model_provider(choice: Mapping[str, Any]) -> Provider:
+def get_model_provider(choice: JSONMapping) -> Provider:
     """Return the provider of a model choice. Raise AgentBuildError if it is unknown or not available."""
     key, name = choice.get("provider"), choice.get("name")
     if not key or not name:
@@ -63,7 +64,7 @@ def get_model_provider(choice: Mapping[str, Any]) -> Provider:
     return provider
 
 
-def build_demo_model(name: str, choice: Mapping[str, Any]) -> Model:
+def build_demo_model(name: str, choice: JSONMapping) -> Model:
     if name not in demo_model.DEMO_MODEL_NAMES:
         names = " or ".join(demo_model.DEMO_MODEL_NAMES)
         raise AgentBuildError(f"The demo provider has no model '{name}'. Choose {names}.", "model_unknown")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cachetools import LRUCache
 from pydantic_ai import JsonSchemaTransformer
@@ -20,10 +20,11 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.tools import ToolDefinition
 
 from agentcms.cache import SizeLimitedCache
+from agentcms.wire.json_types import JSONObject
 
 MAX_CACHED_LENGTH = 16 * 1024 * 1024  # characters of converted schemas per process
 
-Schema = dict[str, Any]
+Schema = JSONObject
 Transformer = type[JsonSchemaTransformer]
 
 

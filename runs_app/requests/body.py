@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import join_path, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
@@ -38,8 +39,8 @@ class GenerateCall(NamedTuple):
     """A validated body. The messages are validated when the run starts."""
 
     messages: Any
-    options: dict[str, Any]
-    client_tools: list[dict[str, Any]]
+    options: JSONObject
+    client_tools: list[JSONObject]
     thread: str
     resource: str
     memory: MemoryCall
@@ -85,7 +86,7 @@ KNOWN_NESTED_KEYS = {
 }
 
 
-def find_unknown_keys(body: Mapping[str, Any]) -> list[UnknownName]:
+def find_unknown_keys(body: JSONMapping) -> list[UnknownName]:
     """Return the keys of a body that nothing reads, except those of the published client."""
     names = [name for name in body if name not in SENT_BY_CLIENT and name not in WITHOUT_EFFECT]
     unknown = find_unknown_names(names, KNOWN_KEYS)
@@ -96,7 +97,7 @@ def find_unknown_keys(body: Mapping[str, Any]) -> list[UnknownName]:
     return unknown + find_widening(body)
 
 
-def reject_unknown_keys(body: Mapping[str, Any]) -> None:
+def reject_unknown_keys(body: JSONMapping) -> None:
     """Raise ConfigError with the path of each key that has no effect."""
     issues = [Issue(name.field, name.message) for name in find_unknown_keys(body)]
     issues += [Issue(name, WITHOUT_EFFECT_MESSAGE) for name in body if name in WITHOUT_EFFECT]
@@ -104,7 +105,7 @@ def reject_unknown_keys(body: Mapping[str, Any]) -> None:
         raise ConfigError(issues)
 
 
-def parse_call(body: Mapping[str, Any], *, strict: bool = False, query_contexts: Sequence[str] = ()) -> GenerateCall:
+def parse_call(body: JSONMapping, *, strict: bool = False, query_contexts: Sequence[str] = ()) -> GenerateCall:
     """Validate a body. Raise ConfigError with all issues. What has no effect is an issue of strict requests.
 
     `query_contexts` are the values of the query parameter `requestContext`.
@@ -135,9 +136,9 @@ def parse_call(body: Mapping[str, Any], *, strict: bool = False, query_contexts:
     return call
 
 
-def parse_call_options(body: Mapping[str, Any]) -> dict[str, Any]:
+def parse_call_options(body: JSONMapping) -> JSONObject:
     """Return the options of a call, including the schema of its answer. Raise ConfigError with all issues."""
-    options: dict[str, Any] = {}
+    options: JSONObject = {}
     issues: list[Issue] = []
     with collecting_issues(issues):
         options |= parse_options(body)
@@ -149,7 +150,7 @@ def parse_call_options(body: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def parse_client_tools(value: object) -> list[dict[str, Any]]:
+def parse_client_tools(value: object) -> list[JSONObject]:
     """Return the tools that the API client executes. The body has them by name: `{description?, inputSchema?}`."""
     if value is None:
         return []
@@ -170,7 +171,7 @@ def parse_client_tools(value: object) -> list[dict[str, Any]]:
     return tools
 
 
-def parse_client_tool(name: str, definition: object) -> dict[str, Any]:
+def parse_client_tool(name: str, definition: object) -> JSONObject:
     path = join_path("clientTools", name)
     if not TOOL_NAME.fullmatch(name):
         raise ConfigError([Issue(path, "The name of a tool may have at most 64 letters, digits, '_' and '-'.")])

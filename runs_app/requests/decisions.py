@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import printable_key, to_wire
 from agentcms.wire.unknown_names import find_nearest_name
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, validate_fields
@@ -66,7 +67,7 @@ class DecisionBody(BaseModel):
     mark: str | None = None
 
 
-def parse_decision_body(model: type[BaseModel], body: dict[str, Any]) -> dict[str, Any]:
+def parse_decision_body(model: type[BaseModel], body: JSONObject) -> JSONObject:
     """Return the fields of a decision by Python name. Raise ConfigError.
 
     A misspelled name is refused: without it, another decision than the one that was meant would be carried out.
@@ -76,7 +77,7 @@ def parse_decision_body(model: type[BaseModel], body: dict[str, Any]) -> dict[st
     return validate_fields(model, body)
 
 
-def misspelled_names(body: dict[str, Any], known: set[str]) -> Iterator[Issue]:
+def misspelled_names(body: JSONObject, known: set[str]) -> Iterator[Issue]:
     """Yield an issue for each name that nothing reads and that probably stands for a known one."""
     for name in body:
         if name not in known and name not in SENT_WITH_DECISIONS:

@@ -5,12 +5,11 @@ They come from the credentials. What a caller says in the request context are cl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from access_app.caller import Caller
 from access_app.permissions import role_for
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.conditional import CONDITIONAL, apply_variants, choose_variants
 from agents_app.configuration.knowledge import KNOWLEDGE, fact_names
 from agents_app.configuration.variables import find_placeholders
@@ -21,7 +20,7 @@ FACTS = "facts"  # in the input of a run
 VARIANTS = "variants"  # in the input of a run: the indexes of the chosen ones, by field
 
 
-def find_facts(user: Caller | None, agent: ResolvedAgent) -> dict[str, Any]:
+def find_facts(user: Caller | None, agent: ResolvedAgent) -> JSONObject:
     """Return the facts about a caller on which an agent depends: those that it names, or all.
 
     All for variants, for a registered memory that asks for them, and for sub-agents, which may name others.
@@ -40,7 +39,7 @@ def find_facts(user: Caller | None, agent: ResolvedAgent) -> dict[str, Any]:
     return facts if needs_all else {name: value for name, value in facts.items() if name in names}
 
 
-def with_variants(agent: ResolvedAgent, facts: dict[str, Any], claims: dict[str, Any]) -> ResolvedAgent:
+def with_variants(agent: ResolvedAgent, facts: JSONObject, claims: JSONObject) -> ResolvedAgent:
     """Return an agent with the variants that hold for a call."""
     if not agent.configuration.get(CONDITIONAL):
         return agent
@@ -50,15 +49,15 @@ def with_variants(agent: ResolvedAgent, facts: dict[str, Any], claims: dict[str,
     )
 
 
-def context_input(agent: ResolvedAgent, facts: dict[str, Any]) -> dict[str, Any]:
+def context_input(agent: ResolvedAgent, facts: JSONObject) -> JSONObject:
     """Return the members of the input of a run that say which facts and variants it has."""
-    members: dict[str, Any] = {FACTS: facts} if facts else {}
+    members: JSONObject = {FACTS: facts} if facts else {}
     return {**members, VARIANTS: dict(agent.variants)} if agent.variants else members
 
 
 def for_caller(
-    agent: ResolvedAgent, user: Caller | None, claims: Mapping[str, Any], tried: Mapping[str, Any]
-) -> tuple[ResolvedAgent, dict[str, Any]]:
+    agent: ResolvedAgent, user: Caller | None, claims: JSONMapping, tried: JSONMapping
+) -> tuple[ResolvedAgent, JSONObject]:
     """Return an agent with the variants that hold for a caller, and the members of the input of its run.
 
     `tried` are facts of another caller, as whom somebody tries the agent.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.memory.options import parse_memory_options
@@ -31,12 +32,12 @@ class MemoryCall(NamedTuple):
     `options` narrow the memory of the agent. Title and metadata are those of a thread that the call creates.
     """
 
-    options: Mapping[str, Any] = {}
+    options: JSONMapping = {}
     title: str = ""
-    metadata: dict[str, Any] | None = None
+    metadata: JSONObject | None = None
 
 
-def parse_memory_call(body: Mapping[str, Any]) -> MemoryCall:
+def parse_memory_call(body: JSONMapping) -> MemoryCall:
     """Return the options of a call and what a new thread gets. Raise ConfigError with all issues."""
     memory = body.get("memory")
     if not isinstance(memory, dict):
@@ -53,7 +54,7 @@ def parse_memory_call(body: Mapping[str, Any]) -> MemoryCall:
     return MemoryCall(options, title, metadata)
 
 
-def parse_new_thread(thread: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+def parse_new_thread(thread: JSONMapping) -> tuple[str, JSONObject | None]:
     """Return title and metadata of a thread."""
     issues = []
     title, metadata = thread.get("title") or "", thread.get("metadata")
@@ -68,13 +69,13 @@ def parse_new_thread(thread: Mapping[str, Any]) -> tuple[str, dict[str, Any] | N
     return title, metadata
 
 
-def parse_narrowing(memory: Mapping[str, Any]) -> dict[str, Any]:
+def parse_narrowing(memory: JSONMapping) -> JSONObject:
     """Return the options that narrow the memory of the agent. Raise ConfigError for those that would widen it."""
     options = {} if memory.get("options") is None else memory["options"]
     if not isinstance(options, dict):
         raise ConfigError([Issue("memory.options", NOT_AN_OBJECT_MESSAGE)])
     issues: list[Issue] = []
-    narrowing: dict[str, Any] = {}
+    narrowing: JSONObject = {}
     if (flag := read_only_flag(memory, options, issues)) is not None:
         narrowing["readOnly"] = flag
     count = options.get("lastMessages")
@@ -91,7 +92,7 @@ def parse_narrowing(memory: Mapping[str, Any]) -> dict[str, Any]:
     return narrowing
 
 
-def read_only_flag(memory: Mapping[str, Any], options: Mapping[str, Any], issues: list[Issue]) -> bool | None:
+def read_only_flag(memory: JSONMapping, options: JSONMapping, issues: list[Issue]) -> bool | None:
     """Return whether a call stores nothing, or None if it does not say. Add an issue for each invalid value."""
     flags = {"memory.readOnly": memory.get("readOnly"), "memory.options.readOnly": options.get("readOnly")}
     issues += [
@@ -101,7 +102,7 @@ def read_only_flag(memory: Mapping[str, Any], options: Mapping[str, Any], issues
     return True in given if given else None
 
 
-def find_widening(body: Mapping[str, Any]) -> list[UnknownName]:
+def find_widening(body: JSONMapping) -> list[UnknownName]:
     """Return the options of a call that have no effect for any agent: they narrow no memory, or are unknown."""
     memory = body.get("memory")
     options = memory.get("options") if isinstance(memory, dict) else None
@@ -117,7 +118,7 @@ def find_widening(body: Mapping[str, Any]) -> list[UnknownName]:
     ]
 
 
-def find_wider_options(memory: object, narrowing: Mapping[str, Any]) -> list[UnknownName]:
+def find_wider_options(memory: object, narrowing: JSONMapping) -> list[UnknownName]:
     """Return the options of a call that allow more than the memory of an agent, and therefore have no effect."""
     options = parse_memory_options(memory)
     if options is None:
@@ -134,7 +135,7 @@ def find_wider_options(memory: object, narrowing: Mapping[str, Any]) -> list[Unk
     ]
 
 
-def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
+def parse_memory(body: JSONMapping) -> tuple[str, str]:
     """Return the keys of the thread and the resource.
 
     An older form has both at the top level. A resource may also be part of the thread. All places must agree: an
@@ -163,7 +164,7 @@ def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
     return keys[0], keys[1]
 
 
-def parse_same_key(values: Mapping[str, Any], is_valid: Callable[[object], bool], message: str) -> str:
+def parse_same_key(values: JSONMapping, is_valid: Callable[[object], bool], message: str) -> str:
     """Return the key that a body has at several paths, or a blank text.
 
     Raise ConfigError with the message for an invalid key, and if two keys differ.

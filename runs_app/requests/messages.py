@@ -8,14 +8,15 @@ the `id` that the client gave the message, if any.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 
-MessagePart = dict[str, Any]
-InputMessage = dict[str, Any]
+MessagePart = JSONObject
+InputMessage = JSONObject
 
 MAX_INPUT_MESSAGES = 1000
 MAX_ID_LENGTH = 256
@@ -69,7 +70,7 @@ def _parse_message(value: object, path: str) -> Iterator[InputMessage]:
     yield from ({**message, **identity} for message in _split_by_role(role, parts))
 
 
-def _parse_identity(message: Mapping[str, Any]) -> dict[str, str]:
+def _parse_identity(message: JSONMapping) -> dict[str, str]:
     """Return the ID that the client gave to a message, if it can be stored. The thread may have this message."""
     key = message.get("id")
     return {"id": key} if isinstance(key, str) and 0 < len(key) <= MAX_ID_LENGTH else {}
@@ -94,7 +95,7 @@ def _message_of(role: str, parts: list[MessagePart]) -> Iterator[InputMessage]:
         yield {"role": role, "content": parts}
 
 
-def _parse_parts(message: Mapping[str, Any], path: str) -> Iterator[MessagePart]:
+def _parse_parts(message: JSONMapping, path: str) -> Iterator[MessagePart]:
     content = message.get("parts") or message.get("content")
     name = "parts" if message.get("parts") else "content"
     if isinstance(content, dict) and isinstance(content.get("parts"), list):

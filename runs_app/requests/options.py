@@ -5,18 +5,19 @@ Options have their wire names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import to_python, to_wire
 from agents_app.configuration.fields.types import Durable
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, collecting_issues, validate_fields
 
-Options = dict[str, Any]
+Options = JSONObject
 
 
 # Wire names of model settings → names of pydantic-ai.
@@ -83,7 +84,7 @@ class CallOptions(ModelOptions):
     require_tool_approval: Annotated[Any, AfterValidator(_tool_approval)] = None
     auto_resume_suspended_tools: bool | None = None
     active_tools: Annotated[list[ShortText], Field(max_length=1000)] | None = None
-    model_settings: dict[str, Any] | None = None
+    model_settings: JSONObject | None = None
 
 
 def known_option_names() -> set[str]:
@@ -97,7 +98,7 @@ def is_provider_setting(name: str) -> bool:
     return setting.startswith(PROVIDER_SETTING_PREFIXES) or setting in {"extra_body", "extra_headers"}
 
 
-def provider_setting_issues(body: Mapping[str, Any]) -> list[Issue]:
+def provider_setting_issues(body: JSONMapping) -> list[Issue]:
     """Return an issue for each setting of one provider in the options of a call."""
     nested = body.get("modelSettings")
     paths = [*body, *(f"modelSettings.{name}" for name in (nested if isinstance(nested, dict) else ()))]
@@ -109,7 +110,7 @@ def provider_setting_issues(body: Mapping[str, Any]) -> list[Issue]:
     ]
 
 
-def parse_options(body: Mapping[str, Any]) -> Options:
+def parse_options(body: JSONMapping) -> Options:
     """Return the options in a body, including those in `modelSettings`. Raise ConfigError with wire paths."""
     outer, inner = Options(), Options()
     issues = provider_setting_issues(body)
@@ -129,7 +130,7 @@ def parse_options(body: Mapping[str, Any]) -> Options:
     return options
 
 
-def parse_default_options(stored: Mapping[str, Any]) -> tuple[Options, list[Issue]]:
+def parse_default_options(stored: JSONMapping) -> tuple[Options, list[Issue]]:
     """Return the valid default options of an agent and the issues of the others, which are ignored."""
     if stored.get("durable") is not None:
         options, issues = parse_default_options({name: stored[name] for name in stored if name != "durable"})
@@ -145,7 +146,7 @@ def parse_default_options(stored: Mapping[str, Any]) -> tuple[Options, list[Issu
     return options, [*issues, *nested_issues]
 
 
-def _without(stored: Mapping[str, Any], paths: Iterable[str]) -> Options:
+def _without(stored: JSONMapping, paths: Iterable[str]) -> Options:
     """Return the options without the members at these paths, which have at most two levels."""
     rest = {name: dict(value) if isinstance(value, dict) else value for name, value in stored.items()}
     for path in paths:

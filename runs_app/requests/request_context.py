@@ -9,10 +9,11 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
@@ -28,7 +29,7 @@ URL_SAFE = str.maketrans("-_ ", "+/+")  # to the plain alphabet; a plus sign in 
 MALFORMED_MESSAGE = "The query parameter requestContext is not a JSON object in Base64, so it was ignored."
 RESERVED_MESSAGE = "This name is reserved for the server, so its value was dropped. Choose another name."
 
-RequestContext = dict[str, Any]
+RequestContext = JSONObject
 
 
 class ParsedContext(NamedTuple):
@@ -39,7 +40,7 @@ class ParsedContext(NamedTuple):
 
 
 def parse_request_context(
-    body: Mapping[str, Any], query_values: Sequence[str] = (), *, strict: bool = False
+    body: JSONMapping, query_values: Sequence[str] = (), *, strict: bool = False
 ) -> ParsedContext:
     """Return the request context of a call, without reserved keys.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.requests.tool_schemas import reject_large_schema
@@ -20,7 +20,7 @@ MODEL_MESSAGES = {
 }
 
 
-def parse_structured_output(value: object) -> dict[str, Any] | None:
+def parse_structured_output(value: object) -> JSONObject | None:
     """Return `{"schema"}` of a body, or None without one. Raise ConfigError with the paths of what is invalid."""
     if value is None:
         return None
@@ -41,7 +41,7 @@ def parse_structured_output(value: object) -> dict[str, Any] | None:
     return {"schema": schema}
 
 
-def schema_faults(schema: dict[str, Any]) -> list[Issue]:
+def schema_faults(schema: JSONObject) -> list[Issue]:
     """Return the issues of a schema that no answer could be validated against."""
     from jsonschema import Draft202012Validator, SchemaError  # loads slowly
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import join_path
 from agents_app.configuration.schema import ConfigError, Issue
 
@@ -28,7 +29,7 @@ class SchemaTooLarge(Exception):
     """A schema that exceeds the maximum. The rest of it is not read."""
 
 
-def reject_large_schemas(tools: Iterable[Mapping[str, Any]]) -> None:
+def reject_large_schemas(tools: Iterable[JSONMapping]) -> None:
     """Raise ConfigError with the path of the tool whose schema makes those of a call too large together."""
     remaining = MAX_SCHEMAS_LENGTH
     for tool in tools:
@@ -38,7 +39,7 @@ def reject_large_schemas(tools: Iterable[Mapping[str, Any]]) -> None:
             raise ConfigError([Issue(join_path("clientTools", tool["name"]), TOO_LARGE_MESSAGE)]) from None
 
 
-def reject_large_schema(schema: Mapping[str, Any], path: str) -> None:
+def reject_large_schema(schema: JSONMapping, path: str) -> None:
     """Raise ConfigError with the path of a schema that is too large once its references are replaced."""
     try:
         ExpandedSchema(schema, MAX_SCHEMAS_LENGTH).count()
@@ -53,7 +54,7 @@ class ExpandedSchema:
     References that lead back to themselves are counted once in each path, because no model can replace them.
     """
 
-    root: Mapping[str, Any]
+    root: JSONMapping
     remaining: int  # characters
 
     def count(self) -> int:

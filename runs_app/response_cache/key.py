@@ -6,7 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pydantic_ai.messages import (
@@ -24,6 +24,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONMapping
 from runs_app.engine.context import RunDeps
 from runs_app.providers.table import Provider
 from runs_app.response_cache.options import CacheOptions
@@ -40,7 +41,7 @@ class CacheableRequest(NamedTuple):
 
     step: int
     messages: Sequence[ModelMessage]
-    settings: Mapping[str, Any] | None
+    settings: JSONMapping | None
     parameters: ModelRequestParameters
 
 
@@ -78,7 +79,7 @@ def readers(deps: RunDeps, options: CacheOptions) -> tuple[str, int | None, int 
     return deps.owner_id, *((None, None) if is_shared else (deps.user_id, deps.resource_id))
 
 
-def model_identity(provider: Provider, choice: Mapping[str, Any]) -> str:
+def model_identity(provider: Provider, choice: JSONMapping) -> str:
     """Return a hash of a provider, its address and key, and the model with its settings."""
     return sha256_hex(canonical([provider.key, provider.dialect, provider.base_url, provider.secret, dict(choice)]))
 

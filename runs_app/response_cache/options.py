@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
+
+from agentcms.wire.json_types import JSONMapping, JSONObject
 
 PROCESSOR_KEY = "response-cache"
 CONTEXT_KEY = "responseCache"  # of the request context of a call
@@ -48,7 +49,7 @@ class CacheOptions:
     stores_tool_calls: bool
 
 
-def parse_agent_options(processor: Mapping[str, Any]) -> tuple[AgentCacheOptions, list[str]]:
+def parse_agent_options(processor: JSONMapping) -> tuple[AgentCacheOptions, list[str]]:
     """Return the options in the configuration of the processor, and the names of those whose values are invalid."""
     arguments = {name: value for name, value in processor.items() if name in AgentCacheOptions.model_fields}
     try:
@@ -59,7 +60,7 @@ def parse_agent_options(processor: Mapping[str, Any]) -> tuple[AgentCacheOptions
         return AgentCacheOptions(**valid), sorted(invalid)
 
 
-def merge_cache_options(agent: AgentCacheOptions, request_context: Mapping[str, Any]) -> CacheOptions:
+def merge_cache_options(agent: AgentCacheOptions, request_context: JSONMapping) -> CacheOptions:
     """Return the options of a request. Values of the call that are malformed are ignored."""
     try:
         call = CallCacheOptions.model_validate(request_context.get(CONTEXT_KEY) or {})
@@ -75,12 +76,12 @@ def merge_cache_options(agent: AgentCacheOptions, request_context: Mapping[str, 
     )
 
 
-def has_call_options(request_context: Mapping[str, Any]) -> bool:
+def has_call_options(request_context: JSONMapping) -> bool:
     """Return whether a call chooses options of the cache."""
     return isinstance(request_context.get(CONTEXT_KEY), dict)
 
 
-def bust_cache(request_context: Mapping[str, Any]) -> dict[str, Any]:
+def bust_cache(request_context: JSONMapping) -> JSONObject:
     """Return a request context with which the model is asked, although the answer may be stored."""
     chosen = request_context.get(CONTEXT_KEY)
     return {**request_context, CONTEXT_KEY: {**(chosen if isinstance(chosen, dict) else {}), "bust": True}}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.signal_markup import NAME_MESSAGE, Signal, is_name, validate_signal
@@ -27,17 +28,17 @@ class SignalCall(NamedTuple):
     signal: Signal
     if_active: IfActive
     if_idle: IfIdle
-    active_attributes: dict[str, Any]
-    idle_attributes: dict[str, Any]
-    options: dict[str, Any]  # of a run that the signal wakes
+    active_attributes: JSONObject
+    idle_attributes: JSONObject
+    options: JSONObject  # of a run that the signal wakes
 
 
-def parse_signal_body(body: Mapping[str, Any], query_contexts: Sequence[str] = ()) -> SignalCall:
+def parse_signal_body(body: JSONMapping, query_contexts: Sequence[str] = ()) -> SignalCall:
     """Validate the body of `signals`. Raise ConfigError with all issues."""
     return _parse(body, body.get("signal"), "signal", query_contexts)
 
 
-def parse_message_body(body: Mapping[str, Any], query_contexts: Sequence[str] = ()) -> SignalCall:
+def parse_message_body(body: JSONMapping, query_contexts: Sequence[str] = ()) -> SignalCall:
     """Validate the body of `send-message` or `queue-message`. Raise ConfigError with all issues."""
     message = body.get("message")
     if isinstance(message, str | list):
@@ -47,7 +48,7 @@ def parse_message_body(body: Mapping[str, Any], query_contexts: Sequence[str] = 
     return _parse(body, message, "message", query_contexts)
 
 
-def _parse(body: Mapping[str, Any], value: Any, path: str, query_contexts: Sequence[str]) -> SignalCall:
+def _parse(body: JSONMapping, value: Any, path: str, query_contexts: Sequence[str]) -> SignalCall:
     issues: list[Issue] = []
     signal = Signal("user", "")
     with collecting_issues(issues):
@@ -60,7 +61,7 @@ def _parse(body: Mapping[str, Any], value: Any, path: str, query_contexts: Seque
         if_idle = _behavior(idle, "ifIdle", IfIdle, IfIdle.WAKE)
     active_attributes = _attributes(active, "ifActive", issues)
     idle_attributes = _attributes(idle, "ifIdle", issues)
-    options: dict[str, Any] = {}
+    options: JSONObject = {}
     with collecting_issues(issues):
         options = parse_stream_options(idle.get("streamOptions"), query_contexts)
     if issues:
@@ -94,7 +95,7 @@ def parse_signal(value: Any, path: str) -> Signal:
     return signal
 
 
-def _name_issues(value: Mapping[str, Any], path: str) -> Iterator[Issue]:
+def _name_issues(value: JSONMapping, path: str) -> Iterator[Issue]:
     for name in ("id", "type", "tagName"):
         text = value.get(name)
         is_text = isinstance(text, str) and len(text) <= MAX_NAME_LENGTH
@@ -120,14 +121,14 @@ def parse_contents(value: Any, path: str, issues: list[Issue]) -> str:
     return "\n".join(texts)
 
 
-def parse_stream_options(value: Any, query_contexts: Sequence[str]) -> dict[str, Any]:
+def parse_stream_options(value: Any, query_contexts: Sequence[str]) -> JSONObject:
     """Return the options of a run that a signal wakes. The thread and the resource in them change nothing."""
     options = {} if value is None else value
     path = "ifIdle.streamOptions"
     if not isinstance(options, dict):
         raise ConfigError([Issue(path, NOT_AN_OBJECT_MESSAGE)])
     issues = [Issue(name, f"{text} Omit this.") for name, text in UNSUPPORTED_MESSAGES.items() if options.get(name)]
-    parsed: dict[str, Any] = {}
+    parsed: JSONObject = {}
     with collecting_issues(issues):
         parsed["options"] = parse_call_options(options)
     with collecting_issues(issues):
@@ -139,7 +140,7 @@ def parse_stream_options(value: Any, query_contexts: Sequence[str]) -> dict[str,
     return parsed
 
 
-def _member(body: Mapping[str, Any], name: str, issues: list[Issue]) -> dict[str, Any]:
+def _member(body: JSONMapping, name: str, issues: list[Issue]) -> JSONObject:
     value = body.get(name)
     if value is None or isinstance(value, dict):
         return value or {}
@@ -147,7 +148,7 @@ def _member(body: Mapping[str, Any], name: str, issues: list[Issue]) -> dict[str
     return {}
 
 
-def _attributes(value: Mapping[str, Any], path: str, issues: list[Issue]) -> dict[str, Any]:
+def _attributes(value: JSONMapping, path: str, issues: list[Issue]) -> JSONObject:
     attributes = value.get("attributes")
     if attributes is None:
         return {}
@@ -159,7 +160,7 @@ def _attributes(value: Mapping[str, Any], path: str, issues: list[Issue]) -> dic
     return attributes
 
 
-def _behavior(value: Mapping[str, Any], path: str, kind: type[Behavior], default: Behavior) -> Behavior:
+def _behavior(value: JSONMapping, path: str, kind: type[Behavior], default: Behavior) -> Behavior:
     behavior = value.get("behavior")
     names = [item.value for item in kind if item.value != "queue"]
     if behavior is None:

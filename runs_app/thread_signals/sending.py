@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -16,6 +16,7 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, Conflict
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from memory_app.history.messages import Author
 from memory_app.history.signal_markup import AttributeValue, Signal, validate_signal
 from memory_app.history.signals import QUEUED, WAKES, append_signal, waiting_signals
@@ -81,7 +82,7 @@ def send_signal(
     if_idle: IfIdle = IfIdle.WAKE,
     active_attributes: Mapping[str, AttributeValue] | None = None,
     idle_attributes: Mapping[str, AttributeValue] | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: JSONMapping | None = None,
 ) -> SentSignal:
     """Append a signal to a thread, and start a run of the agent if none is active.
 
@@ -110,7 +111,7 @@ class Sending:
     if_idle: IfIdle
     active_attributes: Mapping[str, AttributeValue]
     idle_attributes: Mapping[str, AttributeValue]
-    options: Mapping[str, Any]
+    options: JSONMapping
     is_idle: bool = False  # the thread, when the signal was stored
 
     def send(self, thread: Thread) -> SentSignal:
@@ -147,7 +148,7 @@ class Sending:
         """Return True if the stored signal starts a run at once."""
         return self.is_idle and bool((message.delivery or {})[WAKES])
 
-    def delivery(self, active_id: UUID | None) -> dict[str, Any]:
+    def delivery(self, active_id: UUID | None) -> JSONObject:
         """Return how the signal reaches the agent, as its row stores it."""
         is_queued = self.if_active == IfActive.QUEUE
         wakes = (self.if_idle if active_id is None else self.if_active) != "persist"

@@ -5,19 +5,19 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from pydantic_ai import ModelRequest, UserPromptPart
 from pydantic_ai.messages import ModelMessage
 
+from agentcms.wire.json_types import JSONMapping
 from memory_app.history.messages_for_model import PAYLOAD
 from memory_app.history.signal_markup import signal_text
 from memory_app.history.signal_payloads import signal_of_payload
 from memory_app.history.turns import AUTHOR_ATTRIBUTES, Turn
 
-SignalPayload = Mapping[str, Any]  # as `take_signals` returns it
+SignalPayload = JSONMapping  # as `take_signals` returns it
 
 
 def signal_message(payload: SignalPayload) -> ModelRequest:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, transaction
 
 from access_app.permissions import require_role
 from access_app.role import Role, RoleRequired
+from agentcms.db.column_values import ColumnValues
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
@@ -59,7 +61,7 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     run_input = build_input(messages, options, delivery.get("clientTools") or [], delivery.get("requestContext") or {})
     run_input |= {SIGNALS: [signal.key for signal in signals], **context_input(agent, facts)}
     run_input, warnings = fill_input(agent, run_input, [])
-    columns: dict[str, Any] = {"thread": thread, "resource_id": thread.resource_id, "warnings": warnings}
+    columns: ColumnValues = {"thread": thread, "resource_id": thread.resource_id, "warnings": warnings}
     run_id = delivery.get("runId")
     # The sender knows the run by this ID, unless an earlier delivery of the signal has taken it.
     if run_id and not AgentRun.objects.filter(pk=run_id).exists():
@@ -69,7 +71,7 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     return run
 
 
-def resolve_agent(delivery: dict[str, Any], user: User | None) -> ResolvedAgent:
+def resolve_agent(delivery: JSONObject, user: User | None) -> ResolvedAgent:
     """Return the agent that a signal wakes, at the version that its sender named."""
     version_id = delivery.get("versionId")
     agent = stored_agents.get(

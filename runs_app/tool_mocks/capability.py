@@ -5,7 +5,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -15,6 +15,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.acp_agents import find_acp_entry
 from agents_app.configuration.background_tasks import FOREGROUND, OVERRIDE
 from agents_app.configuration.references import find_code_entry
@@ -38,7 +39,7 @@ class ExperimentTools(AbstractCapability[RunDeps]):
     tool works outside of the run. A call that would wait for a person is declined.
     """
 
-    mocks: list[Mapping[str, Any]]
+    mocks: list[JSONMapping]
     policy: str = "allow"
 
     async def wrap_tool_execute(
@@ -65,7 +66,7 @@ class ExperimentTools(AbstractCapability[RunDeps]):
 
 
 async def use_mock(
-    deps: RunDeps, name: str, arguments: Mapping[str, Any], call_id: str, matching: Sequence[int]
+    deps: RunDeps, name: str, arguments: JSONMapping, call_id: str, matching: Sequence[int]
 ) -> int | None:
     """Return the number of the first of these mocks that has not answered yet, or None.
 
@@ -113,7 +114,7 @@ def works_outside(ctx: RunContext[RunDeps], tool: ToolDefinition) -> bool:
     return rules is not None and rules.disposition != FOREGROUND
 
 
-def experiment_tools(run_input: Mapping[str, Any]) -> list[ExperimentTools]:
+def experiment_tools(run_input: JSONMapping) -> list[ExperimentTools]:
     """Return the capability of a run of an experiment, or none for other runs."""
     options = run_input.get("experiment")
     if options is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONMapping
 from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 
 NO_PERSON_MESSAGE = "No person is there in an experiment."
@@ -30,12 +30,12 @@ class MockFailure(NamedTuple):
     tool: str
 
 
-def mock_matches(mock: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+def mock_matches(mock: JSONMapping, arguments: JSONMapping) -> bool:
     """Return whether a mock is for a call with these arguments."""
     return mock.get("matchArgs") == "ignore" or json_equal(mock["args"], arguments)
 
 
-def names_of_mock(mock: Mapping[str, Any]) -> set[str]:
+def names_of_mock(mock: JSONMapping) -> set[str]:
     """Return the names of tools, as models see them, that a mock may mean: it may have a key instead."""
     key = str(mock["toolName"])
     return {key, *(tool_name(f"{prefix}{key}") for prefix in TOOL_PREFIXES.values())}

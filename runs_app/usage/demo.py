@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from agentcms.db.column_values import ColumnValues
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from runs_app.models import AgentRun, RunEvent, Score
 from versions_app.models import AgentVersion
@@ -82,18 +83,18 @@ def create_past_run(agent: Agent, version: AgentVersion, user: User, at: datetim
         Score.objects.create(run=run, scorer="tone", score=round(random.uniform(0.7, 1.0), 2), created_at=at)
 
 
-def failed_columns() -> dict[str, Any]:
+def failed_columns() -> ColumnValues:
     return {"status": AgentRun.Status.FAILED, "error": DEMO_ERROR, "finish_reason": "error"}
 
 
-def usage_columns(input_tokens: int, output_tokens: int) -> dict[str, Any]:
+def usage_columns(input_tokens: int, output_tokens: int) -> ColumnValues:
     total = input_tokens + output_tokens
     usage = {"inputTokens": input_tokens, "outputTokens": output_tokens, "totalTokens": total}
     return {"usage": usage, "cost": total * TOKEN_PRICE}
 
 
 def add_answer(run: AgentRun, answer: str, at: datetime) -> None:
-    chunks: list[dict[str, Any]] = [
+    chunks: list[JSONObject] = [
         {"type": "text-start", "payload": {"id": "1-0"}},
         {"type": "text-delta", "payload": {"id": "1-0", "text": answer}},
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from access_app.caller import Caller
+from agentcms.web.template_context import TemplateContext
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.display.answer import RunView
 from runs_app.display.approvals import PendingCallView, build_approval_views
@@ -18,7 +18,7 @@ RUN_PLACE = "run"  # a page that shows the run too
 
 def build_card(
     view: PendingCallView, place: str = "", mode: str = "", form: DecisionForm | None = None, json_view: str = ""
-) -> dict[str, Any]:
+) -> TemplateContext:
     """Return the context of a card.
 
     Args:

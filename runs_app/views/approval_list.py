@@ -12,6 +12,7 @@ from django.utils.functional import SimpleLazyObject
 
 from access_app.caller import Caller
 from agentcms.web.list_state import Chip, ListState
+from agentcms.web.template_context import TemplateContext
 from runs_app.display.approvals import PendingCallView, build_approval_views
 from runs_app.models import PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
@@ -38,7 +39,7 @@ def count_decidable(user: Caller) -> int:
     return PendingCall.objects.decidable_by(user).order_by()[: MAX_COUNT + 1].count()
 
 
-def waiting_approvals(request: HttpRequest) -> dict[str, Any]:
+def waiting_approvals(request: HttpRequest) -> TemplateContext:
     """Return the number in the header of each page as a context variable. Fragments do not query it."""
     return {"approval_count": SimpleLazyObject(partial(count_decidable, request.user))}
 

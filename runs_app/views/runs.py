@@ -18,6 +18,7 @@ from access_app.permissions import has_role, require_role
 from access_app.role import Role
 from agentcms.tracing.spans import trace_url
 from agentcms.web.list_state import parse_whole_number
+from agentcms.web.template_context import TemplateContext
 from agentcms.wire.canonical import text_or_json
 from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.display import config_sections
@@ -160,7 +161,7 @@ def replaced_model(version: AgentVersion | None, run_view: RunView) -> str:
     return model_name(model)
 
 
-def input_context(run: AgentRun, *, shows_configuration: bool) -> dict[str, Any]:
+def input_context(run: AgentRun, *, shows_configuration: bool) -> TemplateContext:
     """Return the context of the input: messages, options, and variables with the instructions that they filled."""
     facts = run.facts if shows_configuration else {}
     return {
@@ -173,7 +174,7 @@ def input_context(run: AgentRun, *, shows_configuration: bool) -> dict[str, Any]
     }
 
 
-def details_context(request: HttpRequest, run_view: RunView) -> dict[str, Any]:
+def details_context(request: HttpRequest, run_view: RunView) -> TemplateContext:
     """Return cost, trace, scores, and the recalled messages with links to their conversations.
 
     Readers who may only see the question and the answer get nothing.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from access_app.role import Role
+from agentcms.web.template_context import TemplateContext
 from agents_app.views.access import get_agent, has_role_for, role_requirement
 from agents_app.views.header import AgentTab, header_context
 from runs_app.display.usage_charts import PLOT_HEIGHT, PLOT_WIDTH, build_moves, build_series, build_usage_charts
@@ -40,7 +39,7 @@ def usage(request: HttpRequest, agent_id: str) -> HttpResponse:
     return render(request, "runs/usage.html", context)
 
 
-def report_context(report: UsageReport) -> dict[str, Any]:
+def report_context(report: UsageReport) -> TemplateContext:
     """Return the template context with the charts and the tables of a report."""
     series = build_series(report)
     return {

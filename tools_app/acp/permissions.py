@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONObject
 from runs_app.approvals.suspending import stored_call_id
 from runs_app.events.stream_chunks import truncate_value
 from runs_app.models import AgentRun, PendingCall
@@ -48,7 +49,7 @@ class PermissionRequest:
         return sha256_hex(canonical([self.kind, self.title, sorted(self.paths), self.change]))
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JSONObject:
         """The request as people read it."""
         return {
             "title": self.title,
@@ -59,12 +60,12 @@ class PermissionRequest:
             "mark": self.mark,
         }
 
-    def payload(self, agent: str) -> dict[str, Any]:
+    def payload(self, agent: str) -> JSONObject:
         """Return the payload of the call that waits. `agent` is the key of the ACP agent."""
         return {PERMISSION: {**self.body, "agent": agent}}
 
     @property
-    def resume_schema(self) -> dict[str, Any]:
+    def resume_schema(self) -> JSONObject:
         """The JSON Schema of the answer."""
         option = {"enum": [item.id for item in self.options], "title": "Option"}
         return {

@@ -5,11 +5,11 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic_ai import RunContext
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Entry
 from runs_app import calling
 from runs_app.building.tools import AgentTool, outside_tool
@@ -23,7 +23,7 @@ from tools_app.acp.turn import Update
 def acp_tool(key: str, entry: Entry) -> AgentTool:
     """Build the tool of an ACP agent, which is started when the tool is called."""
 
-    async def call(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+    async def call(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         return await give_task(entry.target, str(arguments["task"]), context.deps)
 
     tool = outside_tool(entry, call, at_most_once=True, origin={"server": entry.target})

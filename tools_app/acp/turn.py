@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentcms.wire.json_types import JSONObject
 from tools_app.acp.permissions import Decisions, PermissionRequest
 
 MAX_ANSWER_LENGTH = 1024 * 1024  # characters of the answer to one prompt
@@ -19,7 +20,7 @@ class Update:
 
     kind: str  # "text", "thought", or the type of an event, such as "acp-tool-call"
     text: str = ""
-    payload: dict[str, Any] = field(default_factory=dict)
+    payload: JSONObject = field(default_factory=dict)
 
 
 @dataclass
@@ -31,7 +32,7 @@ class PromptTurn:
     request: PermissionRequest | None = None  # for which a person must be asked
     is_over: bool = False
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)
-    tool_calls: dict[str, dict[str, Any]] = field(default_factory=dict)  # what the agent said of each, by ID
+    tool_calls: dict[str, JSONObject] = field(default_factory=dict)  # what the agent said of each, by ID
     approved_writes: set[tuple[str, str]] = field(default_factory=set)  # paths and contents
     text_length: int = 0
     activity_count: int = 0

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.schema import ConfigError, validate_fields
 from tools_app.acp.limits import Limits
@@ -101,7 +102,7 @@ class AcpAgentForm(forms.ModelForm):
             environment[name.strip()] = value.strip()
         return environment
 
-    def _clean_environment(self, values: dict[str, Any]) -> None:
+    def _clean_environment(self, values: JSONObject) -> None:
         environment = values.get("environment") or {}
         is_moved = "command_key" in self.changed_data and self.instance.encrypted_environment
         if is_moved and not environment and not values.get("delete_environment"):
@@ -116,7 +117,7 @@ class AcpAgentForm(forms.ModelForm):
             if environment:
                 self.instance.environment_names = sorted(environment)
 
-    def _clean_limits(self, values: dict[str, Any]) -> dict[str, int]:
+    def _clean_limits(self, values: JSONObject) -> dict[str, int]:
         wire = Limits.model_construct(**{name: values.get(name) for name in LIMIT_FIELDS}).model_dump(
             by_alias=True, warnings=False
         )

@@ -11,6 +11,7 @@ from access_app.permissions import SHARED_OWNER
 from access_app.role import Role
 from access_app.teams import team_choices
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from tools_app.mcp.headers import validate_headers
 from tools_app.models import McpServer
@@ -102,7 +103,7 @@ class McpServerForm(forms.ModelForm):
         validate_headers(headers)
         return headers
 
-    def _clean_stored_headers(self, values: dict[str, Any]) -> None:
+    def _clean_stored_headers(self, values: JSONObject) -> None:
         is_moved = {"url", "transport", "command_key"} & {*self.changed_data}
         is_given = values.get("headers") or values.get("delete_headers")
         if self.instance.encrypted_headers and is_moved and not is_given:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from access_app.caller import Caller
+from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from tools_app.mcp.accepted_definitions import Definition, DefinitionDifference, find_differences
 from tools_app.mcp.usage import find_users
@@ -55,7 +56,7 @@ def server_version_rows(row: McpServer) -> list[ServerVersionRow]:
     ]
 
 
-def usage_context(user: Caller, row: McpServer) -> dict[str, Any]:
+def usage_context(user: Caller, row: McpServer) -> TemplateContext:
     """Return the agents that use a server and that the user may see, and the number of the others."""
     users = find_users(row)
     visible: list[Agent] = [*users.for_user(user).order_by("name", "pk")[:MAX_USERS]]

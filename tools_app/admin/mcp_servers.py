@@ -20,6 +20,7 @@ from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
+from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import server_tool_rows, server_version_rows, usage_context
@@ -100,7 +101,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         row = self.get_object(request, unquote(object_id))
-        context: dict[str, Any] = {}
+        context: TemplateContext = {}
         if row is not None:
             context = {
                 "tools": server_tool_rows(row),

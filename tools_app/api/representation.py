@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from agentcms.wire.json_types import JSONObject
 from tools_app.mcp.accepted_definitions import Definition, find_differences
 from tools_app.mcp.table import definitions_of
 from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVersion
@@ -15,7 +14,7 @@ def record_etag(row: McpServer | AcpAgent) -> str:
     return f'"{row.pk}.{row.updated_at:%Y%m%d%H%M%S%f}"'
 
 
-def client_body(row: McpServer) -> dict[str, Any]:
+def client_body(row: McpServer) -> JSONObject:
     """Return a stored MCP client: the configuration of a server, without the values of its headers."""
     definitions = definitions_of(row)
     return {
@@ -37,7 +36,7 @@ def client_body(row: McpServer) -> dict[str, Any]:
     }
 
 
-def server_body(row: McpServer) -> dict[str, Any]:
+def server_body(row: McpServer) -> JSONObject:
     is_program = row.transport == McpServer.Transport.STDIO
     return {
         "type": row.transport,
@@ -48,7 +47,7 @@ def server_body(row: McpServer) -> dict[str, Any]:
     }
 
 
-def version_body(version: McpServerVersion | AcpAgentVersion) -> dict[str, Any]:
+def version_body(version: McpServerVersion | AcpAgentVersion) -> JSONObject:
     return {
         "versionNumber": version.version_number,
         "snapshot": version.snapshot,
@@ -58,7 +57,7 @@ def version_body(version: McpServerVersion | AcpAgentVersion) -> dict[str, Any]:
     }
 
 
-def directory_entry(row: McpServer) -> dict[str, Any]:
+def directory_entry(row: McpServer) -> JSONObject:
     """Return a server as the registry protocol of MCP lists it."""
     return {
         "id": row.key,
@@ -72,7 +71,7 @@ def directory_entry(row: McpServer) -> dict[str, Any]:
     }
 
 
-def tool_body(row: McpServer, definition: Definition) -> dict[str, Any]:
+def tool_body(row: McpServer, definition: Definition) -> JSONObject:
     """Return a tool with its schema, and the difference from the accepted definition."""
     accepted = row.accepted_definitions.get(definition.name)
     differences = find_differences(accepted, definition) if accepted else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
@@ -11,12 +11,13 @@ from rest_framework.request import Request
 
 from agentcms.api.parsers import json_object_body
 from agentcms.errors import BadRequest, Unprocessable
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import printable_key
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agents_app.api.unknown_keys import checking_names, known_keys
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name, OwnerId
-from agents_app.configuration.schema import WIRE_CONFIG, Issue, JSONObject, as_partial, validate_fields
+from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial, validate_fields
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import MAX_TIMEOUT
 
@@ -127,7 +128,7 @@ def apply_client(row: McpServer, fields: JSONObject) -> None:
         raise BadRequest("request body", issues)
 
 
-def apply_server(row: McpServer, server: dict[str, Any]) -> list[Issue]:
+def apply_server(row: McpServer, server: JSONObject) -> list[Issue]:
     """Set how a server is reached. Return what is wrong with its headers."""
     before = row.address
     row.transport, row.url = server["type"], server.get("url") or ""

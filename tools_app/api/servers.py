@@ -15,6 +15,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import warning_payloads
 from jobs_app.api.representation import job_response
 from runs_app.engine.start.concurrency_limits import reject_limit_of_user
@@ -45,7 +46,7 @@ class ServersView(JSONView):
         rows = McpServer.objects.for_user(request.user).without_definitions().filter(is_enabled=True)
         count = rows.count()
         end = offset + limit
-        body: dict[str, Any] = {
+        body: JSONObject = {
             "servers": [directory_entry(row) for row in rows[offset:end]],
             "total_count": count,
             "next": f"/api/mcp/v0/servers?limit={limit}&offset={end}" if end < count else None,
@@ -107,7 +108,7 @@ def reject_call(row: McpServer, definition: Definition) -> None:
         raise Conflict("This tool needs approval. Call it in a run of an agent.", "approval_required")
 
 
-def execute(server: Server, name: str, arguments: dict[str, Any], caller: CallerNames) -> object:
+def execute(server: Server, name: str, arguments: JSONObject, caller: CallerNames) -> object:
     """Call a tool. Raise ApiError if the server failed, or if its result is too large."""
     from tools_app.mcp.calls import call_mcp_tool  # imports pydantic-ai, which is heavy
     from tools_app.mcp.sessions import session_pool

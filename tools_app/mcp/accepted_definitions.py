@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical, json_equal, sha256_hex
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.validation import find_json_faults
 from tools_app.reported_text import printable
 
@@ -29,15 +30,15 @@ class Definition:
 
     name: str
     description: str = ""
-    schema: Mapping[str, Any] = field(default_factory=dict)
+    schema: JSONMapping = field(default_factory=dict)
     title: str = ""
     annotations: Mapping[str, bool] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, name: str, value: Mapping[str, Any]) -> Definition:
+    def from_json(cls, name: str, value: JSONMapping) -> Definition:
         return cls(name, value["description"], value["schema"], value["title"], value["annotations"])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JSONObject:
         return {
             "description": self.description,
             "schema": dict(self.schema),
@@ -106,7 +107,7 @@ class Listing(NamedTuple):
     left_out: list[str]
 
 
-def parse_listing(tools: Iterable[Mapping[str, Any]]) -> Listing:
+def parse_listing(tools: Iterable[JSONMapping]) -> Listing:
     """Return the definitions of listed tools, which have wire names. Those that no agent could use are left out."""
     definitions: dict[str, Definition] = {}
     reasons: dict[int, str] = {}  # by the position, because a name may be listed twice
@@ -155,7 +156,7 @@ def without_surplus(listing: Listing, accepted: Mapping[str, Definition]) -> Lis
     return Listing(definitions, [*listing.left_out, *shortened(reasons)])
 
 
-def _find_reason(name: str, tool: Mapping[str, Any], known: Mapping[str, Definition]) -> str:
+def _find_reason(name: str, tool: JSONMapping, known: Mapping[str, Definition]) -> str:
     """Return why a tool cannot be used, or a blank text."""
     if not name or len(name) > MAX_MCP_TOOL_NAME_LENGTH or not name.isprintable() or "/" in name:
         return f"a name has 1 to {MAX_MCP_TOOL_NAME_LENGTH} printable characters other than a slash."
@@ -173,7 +174,7 @@ def _find_reason(name: str, tool: Mapping[str, Any], known: Mapping[str, Definit
     return ""
 
 
-def _parse_tool(name: str, tool: Mapping[str, Any]) -> Definition:
+def _parse_tool(name: str, tool: JSONMapping) -> Definition:
     annotations = tool.get("annotations") or {}
     hints = {hint: annotations[hint] for hint in HINTS if isinstance(annotations.get(hint), bool)}
     title = str(tool.get("title") or annotations.get("title") or "")[:200]

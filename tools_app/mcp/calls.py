@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import httpx2
 from django.core.exceptions import ValidationError
@@ -21,6 +20,7 @@ from pydantic_ai.messages import BinaryContent
 
 from agentcms.outbound.addresses import AddressRefused
 from agentcms.tracing.propagation import trace_context_for
+from agentcms.wire.json_types import JSONMapping
 from tools_app.mcp.accepted_definitions import Listing, parse_listing
 from tools_app.mcp.call_signal import mcp_called
 from tools_app.mcp.connection import Toolset, build_toolset, is_lost_connection, reject_unavailable, watch_refusals
@@ -63,7 +63,7 @@ LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 
 
-async def call_mcp_tool(server: Server, name: str, arguments: Mapping[str, Any], caller: CallerNames) -> object:
+async def call_mcp_tool(server: Server, name: str, arguments: JSONMapping, caller: CallerNames) -> object:
     """Call a tool and return its result as JSON values. Raise McpError, whose message is for users and models."""
     reject_unavailable(server)
     started, outcome, refusal = time.monotonic(), "failed", watch_refusals()
@@ -91,7 +91,7 @@ async def call_mcp_tool(server: Server, name: str, arguments: Mapping[str, Any],
         mcp_called.send(sender=McpServer, server=server.key, outcome=outcome, seconds=seconds)
 
 
-async def send_call(server: Server, toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> object:
+async def send_call(server: Server, toolset: Toolset, name: str, arguments: JSONMapping) -> object:
     with trace_context_for(server.url):  # the client sends it with each call
         if reads_resources(server.tools.get(name)):
             return await read_mcp_resource(toolset, arguments)

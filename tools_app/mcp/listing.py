@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from django.core.cache import cache
 from django.db import transaction
@@ -11,6 +10,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.errors import NotFound, Unprocessable
+from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, enqueue_unless_queued, job_handler
 from jobs_app.slots import JobSlots
@@ -38,14 +38,14 @@ def run_listing(job: Job) -> object:
     return listing_slots.run(job, list_tools_of_job, server.values_list("owner_id", flat=True).first() or "")
 
 
-def list_tools_of_job(job: Job) -> dict[str, Any]:
+def list_tools_of_job(job: Job) -> JSONObject:
     key = job.parameters.get("server")
     if key is not None:
         row = McpServer.objects.filter(key=key).first()
         if row is None:
             raise NotFound(f"The MCP server '{key}' was deleted.")
         return list_and_store(row)
-    reports: list[dict[str, Any]] = []
+    reports: list[JSONObject] = []
     rows = list(McpServer.objects.filter(is_enabled=True).order_by("pk"))
     for done, row in enumerate(rows, 1):
         try:
@@ -66,7 +66,7 @@ def enqueue_listing_soon(key: str) -> None:
         enqueue(LIST_TOOLS, {"server": key})
 
 
-def list_and_store(row: McpServer) -> dict[str, Any]:
+def list_and_store(row: McpServer) -> JSONObject:
     """List the tools of a server and store them. Raise ListingFailed after storing the reason."""
     from tools_app.mcp.calls import list_tools  # imports pydantic-ai, which is heavy
 
@@ -79,7 +79,7 @@ def list_and_store(row: McpServer) -> dict[str, Any]:
     return store_listing(row.pk, listing)
 
 
-def store_listing(server_id: int, listing: Listing) -> dict[str, Any]:
+def store_listing(server_id: int, listing: Listing) -> JSONObject:
     """Store listed tools. The first definition of a tool is accepted; a changed one waits until it is accepted.
 
     Raise NotFound if the server was deleted meanwhile.

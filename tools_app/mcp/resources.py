@@ -5,11 +5,9 @@ Imports pydantic-ai, which is heavy. Import this module only where a server is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pydantic_ai.mcp import MCPError, MCPToolset
 
+from agentcms.wire.json_types import JSONMapping
 from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Listing
 from tools_app.mcp.errors import McpError
 
@@ -35,7 +33,7 @@ def reads_resources(definition: Definition | None) -> bool:
     return definition is not None and definition.hash == RESOURCE_TOOL.hash
 
 
-async def read_mcp_resource(toolset: MCPToolset[None], arguments: Mapping[str, Any]) -> object:
+async def read_mcp_resource(toolset: MCPToolset[None], arguments: JSONMapping) -> object:
     """Return a resource, or the list of all without a URI. Raise McpError."""
     uri = arguments.get("uri")
     if not uri:

@@ -5,11 +5,11 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic_ai import RunContext
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Entry
 from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
@@ -26,7 +26,7 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
     server_key, name, hints = entry.target
     definition_hash = entry.definition_hash
 
-    async def call(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+    async def call(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         # Not the server that the agent was built with: it may be switched off, or have other headers by now.
         server = await run_db(server_table.find, server_key)
         if server is None or server.owner_id != entry.owner_id:  # another team may have taken the key since

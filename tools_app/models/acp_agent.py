@@ -11,6 +11,7 @@ from django.db import models
 from pydantic import ValidationError as PydanticValidationError
 
 from agentcms.db.encryption import decrypt, encrypt
+from agentcms.wire.json_types import JSONObject
 from tools_app.acp.limits import Limits
 from tools_app.acp.workspaces.names import validate_workspace_name
 from tools_app.models.versioned import VersionedConfiguration
@@ -135,7 +136,7 @@ class AcpAgent(VersionedConfiguration):
         self.environment_names = sorted(environment)
 
     @property
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> JSONObject:
         """The configuration under wire names, without the values of the environment."""
         return {
             "title": self.title,

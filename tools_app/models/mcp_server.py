@@ -17,6 +17,7 @@ from access_app.permissions import SHARED_OWNER, has_role
 from access_app.role import Role
 from agentcms.db.encryption import decrypt, encrypt
 from agentcms.outbound.addresses import AddressRefused, validate_url
+from agentcms.wire.json_types import JSONObject
 from tools_app.mcp.accepted_definitions import Definition, changed_names
 from tools_app.mcp.headers import validate_headers
 from tools_app.models.versioned import VersionedConfiguration
@@ -182,7 +183,7 @@ class McpServer(VersionedConfiguration):
         return changed_names(self.definitions, self.accepted_definitions)
 
     @property
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> JSONObject:
         """The configuration under wire names, without the values of the headers."""
         return {
             "name": self.title,

@@ -8,6 +8,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import Source, current_change
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class VersionedConfiguration(models.Model):
             self._record_version()
 
     @property
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> JSONObject:
         """The configuration under wire names, without secrets."""
         raise NotImplementedError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -17,6 +16,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Conflict, NotFound
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import agent_not_found, lock_matching_agent
@@ -48,7 +48,7 @@ class ActivationsView(JSONView):
         return json_response(payload | warning_payloads(unknown))
 
 
-def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> dict[str, Any]:
+def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> JSONObject:
     """Return the version that was live at a time, even if it was deleted since. Raises NotFound."""
     # Times on the wire are truncated to milliseconds, so include the whole millisecond.
     end = at.replace(microsecond=at.microsecond // 1000 * 1000 + 999)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
@@ -18,6 +17,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Forbidden, NotFound, UnsupportedMediaType
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent, run_idempotently
 from agents_app.api.required_role import note_required_role
@@ -54,7 +54,7 @@ class ImportView(JSONView):
 
     def post(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
-            options: dict[str, Any] = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
+            options: JSONObject = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
             if len(options["name"]) > MAX_FILE_NAME_LENGTH:
                 query.add_fault("name", f"Use at most {MAX_FILE_NAME_LENGTH} characters.")
@@ -72,7 +72,7 @@ class ImportView(JSONView):
     def start(
         self,
         request: Request,
-        options: dict[str, Any],
+        options: JSONObject,
         upload: StoredUpload,
         digest: str,
         unknown: Sequence[UnknownName],

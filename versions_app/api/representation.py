@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.models import Agent
 from versions_app.compare.diff import FieldDiff, diff_paths, diff_snapshots, line_counts
@@ -102,7 +103,7 @@ def comparison_json(before: VersionRow, after: VersionRow) -> str:
     return _encode(body)
 
 
-def path_details(diff: FieldDiff) -> Iterator[dict[str, Any]]:
+def path_details(diff: FieldDiff) -> Iterator[JSONObject]:
     """Yield each differing path inside a JSON field. A text field has none."""
     if isinstance(diff.before, dict | list) and isinstance(diff.after, dict | list):
         for path in diff_paths(diff.before, diff.after, diff.field):
@@ -129,7 +130,7 @@ def _joined_words(words: list[str]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def activation_payload(activation: Activation) -> dict[str, Any]:
+def activation_payload(activation: Activation) -> JSONObject:
     """Return an entry of the live history as a wire dict."""
     return {
         "id": activation.pk,

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.schemas import ChangeMessage, validate_schemas
 from agents_app.configuration.fields.types import AgentId
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
 
 VersionName = Annotated[str, Field(max_length=100)]
 READ_ONLY_VERSION_FIELDS = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -17,6 +15,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Conflict, NotFound
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import agent_response
@@ -97,7 +96,7 @@ def get_deleted_agent(visible: DeletedAgentQuerySet, deleted_id: str) -> Deleted
     return deleted
 
 
-def deleted_agent_payload(deleted: DeletedAgent) -> dict[str, Any]:
+def deleted_agent_payload(deleted: DeletedAgent) -> JSONObject:
     return {
         "id": deleted.pk,
         "agentId": deleted.agent_key,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rapidfuzz.distance import LCSseq
 
 from agentcms.wire.canonical import json_equal as same_json
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.schema import WIRE_NAMES
 
 # The comparison needs one bit of memory per pair of items. Above the limit, the changed middle counts as replaced.
@@ -96,19 +97,19 @@ def values_equal(before: object, after: object) -> bool:
     return before is after or (before == after and same_json(before, after))
 
 
-def diff_snapshots(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:
+def diff_snapshots(before: JSONMapping, after: JSONMapping) -> list[FieldDiff]:
     """Return the fields that differ, in the order of the agent's fields."""
     pairs = ((wire, before.get(wire), after.get(wire)) for wire in WIRE_NAMES.values())
     return [FieldDiff(*pair) for pair in pairs if not values_equal(pair[1], pair[2])]
 
 
-def visible_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:
+def visible_differences(before: JSONMapping, after: JSONMapping) -> list[FieldDiff]:
     """Return the fields that differ for a reader: a field that is absent equals one that is empty."""
     diffs = diff_snapshots(before, after)
     return [diff for diff in diffs if not (diff.before in UNSET and diff.after in UNSET)]
 
 
-def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def changed_fields(before: JSONMapping, after: JSONMapping) -> list[str]:
     """Return the wire names of the fields that differ."""
     return [diff.field for diff in diff_snapshots(before, after)]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.schema import WIRE_NAMES
 from versions_app.compare.diff import diff_items, replaced_blocks, values_equal
@@ -16,7 +17,7 @@ MISSING = object()  # the value of a key that an object does not have
 class Merge(NamedTuple):
     """A merged configuration in wire names. If changes touch, `touching` has their paths, and the rest is merged."""
 
-    snapshot: dict[str, Any]
+    snapshot: JSONObject
     touching: list[str]
 
     @property
@@ -48,7 +49,7 @@ class Hunk(NamedTuple):
     last: int
 
 
-def merge_snapshots(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> Merge:
+def merge_snapshots(base: JSONMapping, mine: JSONMapping, theirs: JSONMapping) -> Merge:
     """Merge two snapshots that were both made from `base`. Where changes touch, the value of `mine` is used."""
     merged, touching = {**theirs}, []
     for field in WIRE_NAMES.values():
@@ -113,14 +114,14 @@ def merge_objects(base: Any, mine: Any, theirs: Any, path: str = "") -> Any:
     return dict(_merge_members(base, mine, theirs, path, merge_objects))
 
 
-def merge_scorers(base: Any, mine: Any, theirs: Any) -> dict[str, Any]:
+def merge_scorers(base: Any, mine: Any, theirs: Any) -> JSONObject:
     """Merge scorers by key. The settings of one scorer depend on each other, so they are one value."""
     return dict(_merge_members(base or {}, mine or {}, theirs or {}, "", _reject_both))
 
 
-def merge_models(base: Any, mine: Any, theirs: Any) -> dict[str, Any]:
+def merge_models(base: Any, mine: Any, theirs: Any) -> JSONObject:
     """Merge the settings of a model. Its provider and name depend on each other, so they are one value."""
-    merged: dict[str, Any] = merge_objects(base or {}, mine or {}, theirs or {})
+    merged: JSONObject = merge_objects(base or {}, mine or {}, theirs or {})
     choices = [{key: side.get(key) for key in ("provider", "name")} for side in (merged, mine or {}, theirs or {})]
     if choices[0] not in choices[1:]:
         raise ChangesTouch("name")
@@ -128,9 +129,9 @@ def merge_models(base: Any, mine: Any, theirs: Any) -> dict[str, Any]:
 
 
 def _merge_members(
-    base: Mapping[str, Any],
-    mine: Mapping[str, Any],
-    theirs: Mapping[str, Any],
+    base: JSONMapping,
+    mine: JSONMapping,
+    theirs: JSONMapping,
     path: str,
     merge_both: Callable[[Any, Any, Any, str], Any],
 ) -> Iterator[tuple[str, Any]]:

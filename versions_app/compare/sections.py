@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from itertools import count, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.display import FIELD_LABELS
 from versions_app.compare.diff import (
     FieldDiff,
@@ -54,8 +55,8 @@ class Section:
 
 
 def build_sections(
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
+    before: JSONMapping,
+    after: JSONMapping,
     *,
     side_by_side: bool = True,
     unfolded: Collection[str] = (),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.display import FIELD_LABELS, variant_facts
 from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, line_counts, values_equal, visible_differences
 
@@ -25,7 +26,7 @@ class FieldSummary(NamedTuple):
         return " ".join(filter(None, self))
 
 
-def summarize_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldSummary]:
+def summarize_changes(before: JSONMapping, after: JSONMapping) -> list[FieldSummary]:
     """Return a summary of each field that differs, in the order of the agent's fields."""
     return [summarize_field(diff) for diff in visible_differences(before, after)]
 
@@ -74,7 +75,7 @@ def _summarize_processors(label: str, before: Any, after: Any) -> FieldSummary:
     return FieldSummary(label, text="changed")
 
 
-def _processor_key(processor: Mapping[str, Any]) -> str:
+def _processor_key(processor: JSONMapping) -> str:
     return str(processor.get("key", processor.get("id", "unnamed")))
 
 

@@ -9,7 +9,8 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from agentcms.wire.json_types import JSONObject
 
 AGENTS_FOLDER = Path(__file__).parent / "agents"
 
@@ -29,7 +30,7 @@ class DemoStep:
     author: str
     days_ago: float = 0
     message: str = ""
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: JSONObject = field(default_factory=dict)
     replace: tuple[str, str] = ("", "")  # text of the instructions and its replacement
     add: str = ""  # paragraph appended to the instructions
     number: int = 0  # of the version to activate, restore or name
@@ -45,7 +46,7 @@ class DemoAgent:
     owner_id: str
     author: str
     days_ago: float
-    fields: dict[str, Any]
+    fields: JSONObject
     steps: list[DemoStep]
 
 

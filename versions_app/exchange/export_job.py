@@ -15,6 +15,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
 from access_app.role import Role, RoleRequired
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent, AgentQuerySet
 from jobs_app import limits
 from jobs_app.files import file_storage, save_file, temporary_file
@@ -49,7 +50,7 @@ def start_agent_export(user: Caller, agent_ids: Iterable[str] | None = None) -> 
     Return the last export instead if nothing changed since, or if it has not started. Raises TooManyJobs and
     FileQuotaExceeded.
     """
-    parameters: dict[str, Any] = {"role": max_role(user)}
+    parameters: JSONObject = {"role": max_role(user)}
     if agent_ids is not None:
         parameters["agents"] = sorted(set(agent_ids))
     has_exports = JobFile.objects.filter(job__requested_by=user.pk, job__kind=EXPORT).exists()
@@ -63,7 +64,7 @@ def start_agent_export(user: Caller, agent_ids: Iterable[str] | None = None) -> 
         return limits.enqueue_for_user(EXPORT, parameters, user)
 
 
-def find_equal_export(user: Caller, parameters: dict[str, Any], fingerprint: str) -> Job | None:
+def find_equal_export(user: Caller, parameters: JSONObject, fingerprint: str) -> Job | None:
     """Return an export of the user with the same content, or one that waits and will have it. Keep its file longer."""
     exports = Job.objects.filter(requested_by=user.pk, kind=EXPORT)
     if waiting := exports.filter(state=Job.State.QUEUED, parameters=parameters).first():
@@ -76,7 +77,7 @@ def find_equal_export(user: Caller, parameters: dict[str, Any], fingerprint: str
     return finished
 
 
-def exportable_agents(user: Caller, parameters: dict[str, Any]) -> AgentQuerySet:
+def exportable_agents(user: Caller, parameters: JSONObject) -> AgentQuerySet:
     """Return the agents of an export with these parameters, in the order of the file."""
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False).order_by("pk")
     agent_ids: Sequence[str] | None = parameters.get("agents")
@@ -101,7 +102,7 @@ def fingerprint_part(key: Sequence[Any]) -> bytes:
 
 
 @job_handler(EXPORT, "Export of agents")
-def export_agents(job: Job) -> dict[str, Any]:
+def export_agents(job: Job) -> JSONObject:
     """Write the agents that the user may see, or a selection of them. The same agents always give the same file."""
     user = requesting_user(job)
     agents = exportable_agents(user, job.parameters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
-from typing import IO, Any
+from typing import IO
 
 from django.core.files.base import File
 from django.db import transaction
@@ -13,6 +13,7 @@ from django.db import transaction
 from access_app.caller import Caller
 from access_app.permissions import max_role
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONObject
 from jobs_app import limits
 from jobs_app.files import file_storage, save_file
 from jobs_app.models import Job, JobFile
@@ -46,7 +47,7 @@ class StoredUpload:
 # --- Starting
 
 
-def start_import(user: Caller, options: dict[str, Any], upload: StoredUpload) -> Job:
+def start_import(user: Caller, options: JSONObject, upload: StoredUpload) -> Job:
     """Start the import of a stored file. Raises TooManyJobs and FileQuotaExceeded.
 
     The caller sets `upload.is_taken` after the commit.
@@ -57,7 +58,7 @@ def start_import(user: Caller, options: dict[str, Any], upload: StoredUpload) ->
     return job
 
 
-def start_checked_import(user: Caller, checked: Job, options: dict[str, Any]) -> Job | None:
+def start_checked_import(user: Caller, checked: Job, options: JSONObject) -> Job | None:
     """Start the import of a file that a dry run checked. Return None if the file was imported or deleted.
 
     Raises TooManyJobs.
@@ -83,12 +84,12 @@ def delete_checked_files(user: Caller) -> None:
 
 
 @job_handler(IMPORT, "Import of agents")
-def import_agents(job: Job) -> dict[str, Any]:
+def import_agents(job: Job) -> JSONObject:
     """Import the records of a file, each in one transaction with its progress.
 
     If a worker dies, the next one continues with the next record.
     """
-    result: dict[str, Any] | None = job.result
+    result: JSONObject | None = job.result
     if result is None:  # not None if an earlier worker died while it deleted the file
         with open_upload(job) as file:
             result = import_records(job, file)
@@ -104,10 +105,10 @@ def open_upload(job: Job) -> File[bytes]:
     return file.open() if file is not None else file_storage().open(f"{job.pk}.upload")
 
 
-def import_records(job: Job, file: IO[bytes]) -> dict[str, Any]:
+def import_records(job: Job, file: IO[bytes]) -> JSONObject:
     """Import the records that no earlier worker imported. Return the number of records of each action."""
     user = requesting_user(job)
-    cursor: dict[str, Any] = job.cursor or {"line": 0, "counts": {}}
+    cursor: JSONObject = job.cursor or {"line": 0, "counts": {}}
     counts, ids = Counter[str](cursor["counts"]), set[int]()
     if OUTCOME_LOG in cursor:
         with file_storage().open(f"{job.pk}.{OUTCOME_LOG}") as log:

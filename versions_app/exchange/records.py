@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from django.conf import settings
@@ -13,6 +13,7 @@ from access_app.permissions import SHARED_OWNER, has_role, owner_ids_for
 from access_app.role import Role
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import MAX_JSON_DEPTH
@@ -98,7 +99,7 @@ def hash_id(agent_id: str) -> int:
     return int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
 
 
-def import_record(record: Record, user: User, options: dict[str, Any], file_ids: Container[int] = ()) -> RecordOutcome:
+def import_record(record: Record, user: User, options: JSONObject, file_ids: Container[int] = ()) -> RecordOutcome:
     """Import a record. In strict mode, `file_ids` has the hashes of all IDs of the file."""
     agent_id = record.id
     if record.error:
@@ -129,7 +130,7 @@ def describe_issues(error: ConfigError) -> str:
     return " ".join(f"{field}: {message}" if field else message for field, message in error.issues[:10])
 
 
-def check_record_names(record: Mapping[str, Any], *, strict: bool) -> list[UnknownName]:
+def check_record_names(record: JSONMapping, *, strict: bool) -> list[UnknownName]:
     """Return the keys of a record that nothing reads, with their paths. Raises ConfigError in strict mode."""
     unknown = find_unknown_names(record, RECORD_KEYS)
     for path in ("agent", "draft"):
@@ -141,7 +142,7 @@ def check_record_names(record: Mapping[str, Any], *, strict: bool) -> list[Unkno
     return unknown
 
 
-def parse_record(record: object) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:
+def parse_record(record: object) -> tuple[JSONObject, JSONObject | None, str | None]:
     """Return the live configuration, the draft and the owner of a record.
 
     Raises RecordRejected and ConfigError.
@@ -154,7 +155,7 @@ def parse_record(record: object) -> tuple[dict[str, Any], dict[str, Any] | None,
         raise RecordRejected("archived: This must be true or false.")
     issues: list[Issue] = []
     draft_issues: list[Issue] = []
-    live: dict[str, Any] = {}
+    live: JSONObject = {}
     draft = None
     with collecting_issues(issues):
         live = validate_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
@@ -173,8 +174,8 @@ def prefix_with_draft(issues: Iterable[Issue]) -> list[Issue]:
 
 def apply_record(
     agent_id: str,
-    live: dict[str, Any],
-    draft: dict[str, Any] | None,
+    live: JSONObject,
+    draft: JSONObject | None,
     owner_id: str | None,
     user: User,
     publish: bool,
@@ -196,7 +197,7 @@ def apply_record(
     return update_agent(agent, live, draft, publish), agent.owner_id
 
 
-def update_agent(agent: Agent, live: dict[str, Any], draft: dict[str, Any] | None, publish: bool) -> str:
+def update_agent(agent: Agent, live: JSONObject, draft: JSONObject | None, publish: bool) -> str:
     """Edit a locked agent where it differs from the record. Return the action."""
     versions = []
     # Unpublished, it would be a draft that the draft of the record replaces at once.
@@ -209,7 +210,7 @@ def update_agent(agent: Agent, live: dict[str, Any], draft: dict[str, Any] | Non
     return "update" if any(versions) else "same"
 
 
-def create_agent(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str) -> None:
+def create_agent(agent_id: str, live: JSONObject, draft: JSONObject | None, owner_id: str) -> None:
     agent = Agent(id=agent_id, owner_id=owner_id, **live)
     agent.insert()
     if draft is not None:
@@ -235,7 +236,7 @@ def missing_publisher_message(owner_id: str) -> str:
     return f"Publishing needs the Publisher role in {owner_id or 'Shared'}."
 
 
-def equals_version(fields: dict[str, Any], version: AgentVersion | None) -> bool:
+def equals_version(fields: JSONObject, version: AgentVersion | None) -> bool:
     return version is not None and canonical(to_snapshot(fields)) == version.snapshot_text
 
 
@@ -243,7 +244,7 @@ def equals_version(fields: dict[str, Any], version: AgentVersion | None) -> bool
 
 
 def reject_missing_references(
-    live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str, file_ids: Container[int]
+    live: JSONObject, draft: JSONObject | None, owner_id: str, file_ids: Container[int]
 ) -> None:
     """Raise ConfigError with the path of each reference to something that does not exist."""
     issues = find_reference_issues(live, owner_id, file_ids)
@@ -253,7 +254,7 @@ def reject_missing_references(
         raise ConfigError(issues)
 
 
-def find_reference_issues(state: dict[str, Any], owner_id: str, file_ids: Container[int]) -> list[Issue]:
+def find_reference_issues(state: JSONObject, owner_id: str, file_ids: Container[int]) -> list[Issue]:
     """Return an issue for each missing reference. A sub-agent may be stored, or in the same file."""
     body = to_wire_dict(state)
     keys_by_field = referenced_keys(body)
@@ -267,9 +268,7 @@ def find_reference_issues(state: dict[str, Any], owner_id: str, file_ids: Contai
     ]
 
 
-def missing_reference_warnings(
-    live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str
-) -> list[dict[str, str]]:
+def missing_reference_warnings(live: JSONObject, draft: JSONObject | None, owner_id: str) -> list[dict[str, str]]:
     """Return warnings about what an owner's agent lacks, including all stored sub-agents: these are checked later."""
     states = [referenced_keys(to_wire_dict(fields)) for fields in (live, draft) if fields is not None]
     keys = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import F, QuerySet
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import AgentQuerySet
 from jobs_app.models import Job, JobFile, JobQuerySet, ReportRow
 from versions_app.exchange.export_job import EXPORT
@@ -46,9 +47,7 @@ class ReportLine(NamedTuple):
 class JobReport:
     """Display values of an export or import job. Its parameters and its result are small; its records are rows."""
 
-    def __init__(
-        self, job: Job, parameters: dict[str, Any] | None = None, result: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, job: Job, parameters: JSONObject | None = None, result: JSONObject | None = None) -> None:
         """Use these parameters and this result, by default those of the job."""
         parameters = job.parameters if parameters is None else parameters
         self.job = job
@@ -58,7 +57,7 @@ class JobReport:
         self.is_dry = bool(parameters.get("dryRun"))
         self.publishes = bool(parameters.get("publish"))
         self.file_name = str(parameters.get("name") or "a file")
-        self.result: dict[str, Any] = (job.result if result is None else result) or {}
+        self.result: JSONObject = (job.result if result is None else result) or {}
 
     @property
     def title(self) -> str:
@@ -148,7 +147,7 @@ def warning_text(warning: Mapping[str, str]) -> str:
     return message if warning.get("key", "") in message else f"{warning['field']}: {message}"
 
 
-def record_payload(row: ReportRow) -> dict[str, Any]:
+def record_payload(row: ReportRow) -> JSONObject:
     """Return a row of the report in the API."""
     content = {name: value for name, value in row.content.items() if name != "ownerId"}
     return {"line": row.number, "action": row.action, **content}

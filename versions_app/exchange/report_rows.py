@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from access_app.permissions import SHARED_OWNER
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.references import missing_reference_message
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
@@ -47,13 +48,13 @@ def adopt_outcome_log(job: Job, log: IO[bytes], size: int) -> None:
     ReportRow.objects.bulk_create(rows, ROW_BATCH_SIZE, ignore_conflicts=True)
 
 
-def row_content(outcome: RecordOutcome) -> dict[str, Any]:
+def row_content(outcome: RecordOutcome) -> JSONObject:
     """Return what a row stores, without what is blank. Texts that quote a file are truncated."""
     warnings = [
         {name: truncate(text, MAX_REPORTED_ID_LENGTH) for name, text in warning.items()}
         for warning in outcome.warnings
     ]
-    values: dict[str, Any] = {
+    values: JSONObject = {
         "id": truncate(outcome.id, MAX_REPORTED_ID_LENGTH),
         "reason": truncate(outcome.reason, MAX_REPORTED_TEXT_LENGTH),
         "code": outcome.code,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.utils import timezone
 
@@ -45,25 +45,38 @@ class Curve(NamedTuple):
     last: str
 
 
-def build_history_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> dict[str, Any]:
-    """Return the template context of all charts."""
+class HistoryCharts(NamedTuple):
+    """The charts of a history, as its template shows them."""
+
+    spans: list[Bar]  # in which a version was live
+    has_short_periods: bool
+    stored_numbers: set[int]
+    since: str
+    omits_periods: bool
+    sizes: Curve | None
+    weeks: list[Bar]
+    most: int  # versions of a week
+    width: int = CHART_WIDTH
+    weeks_count: int = WEEK_COUNT
+
+
+def build_history_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> HistoryCharts:
+    """Return all charts of a history."""
     now = timezone.now()
     moves = [*agent.activations.values_list("to_version_number", "created_at")[: MAX_PERIODS + 1]][::-1]
     omits_periods = len(moves) > MAX_PERIODS
     moves = moves[-MAX_PERIODS:]
     weeks, spans = weekly_bars(summaries, now), live_bars(moves, now)
-    return {
-        "width": CHART_WIDTH,
-        "spans": spans,
-        "has_short_periods": not all(bar.label for bar in spans),
-        "stored_numbers": {summary.number for summary in summaries},
-        "since": format_day(moves[0][1], now) if moves else "",
-        "omits_periods": omits_periods,
-        "sizes": instructions_curve(instruction_sizes(agent, sample_hashes(summaries))),
-        "weeks": weeks,
-        "most": max(int(bar.label) for bar in weeks),
-        "weeks_count": WEEK_COUNT,
-    }
+    return HistoryCharts(
+        spans=spans,
+        has_short_periods=not all(bar.label for bar in spans),
+        stored_numbers={summary.number for summary in summaries},
+        since=format_day(moves[0][1], now) if moves else "",
+        omits_periods=omits_periods,
+        sizes=instructions_curve(instruction_sizes(agent, sample_hashes(summaries))),
+        weeks=weeks,
+        most=max(int(bar.label) for bar in weeks),
+    )
 
 
 def live_bars(moves: Sequence[tuple[int, datetime]], now: datetime) -> list[Bar]:

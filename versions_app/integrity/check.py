@@ -17,7 +17,9 @@ from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from agentcms.db import write_batch
+from agentcms.db.column_values import ColumnValues
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, search_index
 from agents_app.search import database
@@ -55,10 +57,10 @@ class Fault:
     repaired: bool = False
 
 
-def run_check(job: Job) -> dict[str, Any]:
+def run_check(job: Job) -> JSONObject:
     """Check every agent and version in batches. With `repair`, repair the faults that can be repaired."""
     repair = bool(job.parameters.get("repair"))
-    state: dict[str, Any] = job.cursor or {"after": "", "versions": 0, "counts": {}, "repaired": 0, "faults": []}
+    state: JSONObject = job.cursor or {"after": "", "versions": 0, "counts": {}, "repaired": 0, "faults": []}
     if job.cursor is None:
         record_faults(state, [*check_trigger(repair), *check_search_triggers(repair)])
         job.report_progress(done=0, total=Agent.objects.count(), cursor=state)
@@ -74,8 +76,8 @@ def run_check(job: Job) -> dict[str, Any]:
     return {"agents": job.done, "found": fault_count, **{key: state[key] for key in RESULT_KEYS}}
 
 
-def record_faults(state: dict[str, Any], faults: list[Fault]) -> None:
-    counts = Counter(state["counts"])
+def record_faults(state: JSONObject, faults: list[Fault]) -> None:
+    counts: Counter[str] = Counter(state["counts"])
     for fault in faults:
         counts[fault.kind] += 1
         state["repaired"] += fault.repaired
@@ -185,7 +187,7 @@ def repair_row(row: CheckedAgent) -> None:
     """Repair an agent without losing data. The caller holds the lock of the row."""
     newest = row.versions.order_by("-version_number").first()
     number = max(row.last_version_number, newest.version_number if newest else 0)
-    values: dict[str, Any] = {"last_version_number": number, "revision": row.revision + 1}
+    values: ColumnValues = {"last_version_number": number, "revision": row.revision + 1}
     if not owns_version(row, row.head_version):
         values["head_version"] = newest
     if not owns_version(row, row.active_version):
@@ -204,7 +206,7 @@ def owns_version(row: Agent, version: AgentVersion | None) -> bool:
     return version is not None and version.agent_id == row.pk
 
 
-def check_versions(agents: Sequence[Agent], state: dict[str, Any]) -> int:
+def check_versions(agents: Sequence[Agent], state: JSONObject) -> int:
     """Record the faults of the versions of these agents. Return the number of versions."""
     versions = AgentVersion.objects.filter(agent__in=[agent.pk for agent in agents]).order_by()
     fields = ("agent_id", "version_number", "based_on", "snapshot_text", "snapshot_hash")

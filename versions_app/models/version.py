@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from agentcms.ids import uuid7
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import Source, change, current_change
@@ -82,9 +83,9 @@ class AgentVersion(models.Model):
         super().save(**options)
 
     @cached_property
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> JSONObject:
         """The configuration under its wire names."""
-        snapshot: dict[str, Any] = json.loads(self.snapshot_text)
+        snapshot: JSONObject = json.loads(self.snapshot_text)
         return snapshot
 
     @property
@@ -144,7 +145,7 @@ class AgentVersion(models.Model):
         move_pointers(row, head=before)
         return before
 
-    def amend_locked(self, row: Agent, fields: dict[str, Any]) -> AgentVersion | None:
+    def amend_locked(self, row: Agent, fields: JSONObject) -> AgentVersion | None:
         """Publish a copy of this version with validated fields changed. The head stays. Return it, if it differs."""
         text = canonical(schema.to_snapshot(fields, self.snapshot))
         if sha256_hex(text) == self.snapshot_hash:

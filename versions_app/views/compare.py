@@ -14,6 +14,8 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods
 
 from agentcms.web.list_state import parse_whole_number
+from agentcms.web.template_context import TemplateContext
+from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent
@@ -32,7 +34,7 @@ class CompareSide(NamedTuple):
 
     label: str  # a number, `live`, `head` or UNSAVED
     title: str
-    snapshot: Mapping[str, Any]
+    snapshot: JSONMapping
     version: AgentVersion | None = None
     is_live: bool = False
     is_draft: bool = False
@@ -118,7 +120,7 @@ def chosen_layout(request: HttpRequest, params: QueryDict) -> str:
     return "unified" if request.headers.get("Sec-CH-UA-Mobile") == "?1" else "sides"
 
 
-def action_context(agent: Agent, permissions: Mapping[str, Any], pair: Sequence[AgentVersion]) -> dict[str, Any]:
+def action_context(agent: Agent, permissions: Mapping[str, Any], pair: Sequence[AgentVersion]) -> TemplateContext:
     """Return which of the versions the user may restore and publish. Restoring the head would change nothing."""
     versions = dict.fromkeys(pair)
     return {
@@ -127,7 +129,7 @@ def action_context(agent: Agent, permissions: Mapping[str, Any], pair: Sequence[
     }
 
 
-def link_context(request: HttpRequest, sides: Sequence[CompareSide], layout: str) -> dict[str, Any]:
+def link_context(request: HttpRequest, sides: Sequence[CompareSide], layout: str) -> TemplateContext:
     """Return the parameters of links to this comparison, or the fields to post again for unsaved text."""
     labels = [side.label for side in sides]
     pair, swapped = ({"from": labels[first], "to": labels[1 - first]} for first in (0, 1))

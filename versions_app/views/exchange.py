@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -20,6 +19,7 @@ from django_htmx.http import trigger_client_event
 from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.web.template_context import TemplateContext
 from agentcms.web.uploads import accepts_upload
 from agents_app.editing.bulk import MAX_SELECTED_AGENTS
 from agents_app.views.access import visible_agents
@@ -211,7 +211,7 @@ def render_job(request: HttpRequest, job: Job, status: int = 200) -> HttpRespons
     return render(request, "exchange/job.html", job_context(request, job), status=status)
 
 
-def job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
+def job_context(request: HttpRequest, job: Job) -> TemplateContext:
     """Return the template context of the page of a job."""
     report, show = JobReport(job), request.GET.get("show", "")
     page = Paginator(report.rows(show), RECORDS_PER_PAGE).get_page(request.GET.get("page"))

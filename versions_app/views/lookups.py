@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib import messages
 from django.forms import Form
@@ -15,6 +14,7 @@ from django_htmx.http import trigger_client_event
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_whole_number
+from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from agents_app.views.access import archived_message, missing_role_message, visible_agents
 from versions_app.models import AgentVersion
@@ -50,7 +50,7 @@ def pointer_numbers(agent: Agent) -> tuple[int, int]:
 
 def confirmation_context(
     request: HttpRequest, agent: Agent, version: AgentVersion | None, form: Form | None, notice: str, role: Role
-) -> dict[str, Any]:
+) -> TemplateContext:
     """Return the context of every confirmation dialog, with the reason if the user lacks the role."""
     return {
         "agent": agent,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,6 +11,7 @@ from django_htmx.http import reswap, retarget
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
+from agentcms.web.template_context import TemplateContext
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.views.access import get_agent, has_role_for, role_requirement
@@ -45,7 +44,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     return response
 
 
-def review_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> dict[str, Any]:
+def review_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> TemplateContext:
     """Return the template context of the comparison, and of what saves it."""
     has_changes = bool(form.changed_fields())
     against = request.POST.get("against") or ("head" if has_changes or not agent.has_draft else "live")
@@ -69,7 +68,7 @@ def review_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm) 
     }
 
 
-def render_review(request: HttpRequest, agent: Agent, context: dict[str, Any]) -> HttpResponse:
+def render_review(request: HttpRequest, agent: Agent, context: TemplateContext) -> HttpResponse:
     if is_htmx(request):
         return render(request, "versions/_review_dialog.html", context)
     fields = {"posted_form": "agent-form", "posted_fields": posted_fields(request, FIELDS_OF_THE_REVIEW)}
@@ -77,7 +76,7 @@ def render_review(request: HttpRequest, agent: Agent, context: dict[str, Any]) -
     return render(request, "versions/review.html", {**header, **context, **fields})
 
 
-def save_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm, merge: Merge | None) -> dict[str, Any]:
+def save_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm, merge: Merge | None) -> TemplateContext:
     """Return the template context of the fields and buttons by which a review saves."""
     has_changes = bool(form.changed_fields())
     draft = find_draft_versions(agent)

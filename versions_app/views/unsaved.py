@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
@@ -18,6 +17,6 @@ def parse_editor_form(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
     return form
 
 
-def unsaved_snapshot(head: AgentVersion, form: ExistingAgentForm) -> dict[str, Any]:
+def unsaved_snapshot(head: AgentVersion, form: ExistingAgentForm) -> JSONObject:
     """Return the snapshot that saving the form would create: the head with the changed fields."""
     return schema.to_snapshot(form.changed_fields(), head.snapshot)

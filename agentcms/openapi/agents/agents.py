@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     STRING,
     UUID_STRING,
     array_of,
@@ -18,6 +17,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.operations import AGENT, DELETED_AGENT, PAGING, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from versions_app.api.schemas import RestoreOptions
@@ -144,11 +144,11 @@ AGENT_DESCRIPTIONS: dict[str, str] = {
     "getAgentSchema": "For editors and generators of agents.",
     "getSchema": "This document, for generators of clients.",
 }
-AGENT_PARAMETERS: dict[str, dict[str, JSON]] = {
+AGENT_PARAMETERS: dict[str, dict[str, JSONObject]] = {
     "listAgents": {"orderBy": {"default": {"field": "createdAt", "direction": "DESC"}}},
     "listDeletedAgents": {"agentId": {"description": "Only agents that had this ID."}},
 }
-AGENT_EXAMPLES: dict[str, JSON] = {
+AGENT_EXAMPLES: dict[str, JSONObject] = {
     "createAgent": {
         "id": "greeter",
         "name": "Greeter",
@@ -161,7 +161,7 @@ AGENT_EXAMPLES: dict[str, JSON] = {
 }
 
 
-def agent_schemas() -> dict[str, JSON]:
+def agent_schemas() -> dict[str, JSONObject]:
     cursor_page = object_of(
         agents=array_of(ref("Agent")), perPage=INTEGER, hasMore=BOOLEAN, nextCursor=nullable(STRING)
     )
@@ -179,7 +179,7 @@ def agent_schemas() -> dict[str, JSON]:
     }
 
 
-def error_schema() -> JSON:
+def error_schema() -> JSONObject:
     error = object_of(error=STRING, code=STRING)
     error["properties"] |= {
         "issues": array_of(object_of(field=STRING, message=STRING)),
@@ -189,7 +189,7 @@ def error_schema() -> JSON:
     return error
 
 
-def agent_schema(configuration: JSON) -> JSON:
+def agent_schema(configuration: JSONObject) -> JSONObject:
     fields = {
         name: {key: value for key, value in schema.items() if key != "default"}
         for name, schema in configuration["properties"].items()
@@ -214,7 +214,7 @@ def agent_schema(configuration: JSON) -> JSON:
     return {**schema, "required": [name for name in schema["required"] if name not in added]}
 
 
-def deleted_agent_schema() -> JSON:
+def deleted_agent_schema() -> JSONObject:
     return object_of(
         id=UUID_STRING,
         agentId=STRING,

@@ -6,7 +6,6 @@ from agentcms.openapi.json_schema import (
     ANY,
     DATE_TIME,
     INTEGER,
-    JSON,
     STRING,
     UUID_STRING,
     array_of,
@@ -17,6 +16,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.operations import JOB, PAGING, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from versions_app.exchange.records import ACTIONS
 
 EXCHANGE_OPERATIONS = (
@@ -67,7 +67,7 @@ LINES_EXAMPLE = (
 )
 
 
-def exchange_schemas() -> dict[str, JSON]:
+def exchange_schemas() -> dict[str, JSONObject]:
     return {
         "Lines": {"type": "string", "description": "One JSON object on each line."},
         "Job": job_schema(),
@@ -78,7 +78,7 @@ def exchange_schemas() -> dict[str, JSON]:
     }
 
 
-def job_schema() -> JSON:
+def job_schema() -> JSONObject:
     return object_of(
         id=UUID_STRING,
         kind=STRING,
@@ -93,12 +93,12 @@ def job_schema() -> JSON:
     )
 
 
-def listed_job_schema() -> JSON:
+def listed_job_schema() -> JSONObject:
     fields = {name: field for name, field in job_schema()["properties"].items() if name not in ("result", "error")}
     return object_of(**fields, fileBytes=INTEGER, reportBytes=INTEGER)
 
 
-def record_schema() -> JSON:
+def record_schema() -> JSONObject:
     """Return the schema of the outcome of a record of an import."""
     schema = object_of(line=INTEGER, action={"enum": [*ACTIONS]})
     schema["properties"] |= {"id": STRING, "reason": STRING, "code": STRING, "warnings": array_of(ref("Warning"))}

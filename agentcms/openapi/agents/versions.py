@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     STRING,
     UUID_STRING,
     array_of,
@@ -19,6 +18,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.operations import AGENT, PAGING, VERSION, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.schemas import ChangeOptions
 from versions_app.api.schemas import Description, Undo
 
@@ -126,10 +126,10 @@ VERSION_DESCRIPTIONS: dict[str, str] = {
     "restoreVersion": "Publishes the new version, which needs the publisher role. With autoPublish false it is a "
     "draft, which needs the editor role.",
 }
-VERSION_PARAMETERS: dict[str, dict[str, JSON]] = {
+VERSION_PARAMETERS: dict[str, dict[str, JSONObject]] = {
     "listVersions": {"orderBy": {"default": {"field": "versionNumber", "direction": "DESC"}}},
 }
-VERSION_EXAMPLES: dict[str, JSON] = {
+VERSION_EXAMPLES: dict[str, JSONObject] = {
     "undoActivation": {"changeMessage": "The new version answers too slowly"},
     "createVersion": {"name": "Before the trade fair", "pinned": True},
     "updateVersion": {"name": "Summer season"},
@@ -138,7 +138,7 @@ VERSION_EXAMPLES: dict[str, JSON] = {
 }
 
 
-def version_schemas() -> dict[str, JSON]:
+def version_schemas() -> dict[str, JSONObject]:
     live_at_time = object_of(
         at=DATE_TIME, versionId=UUID_STRING, versionNumber=INTEGER, kept=BOOLEAN, activation=ref("Activation")
     )
@@ -152,7 +152,7 @@ def version_schemas() -> dict[str, JSON]:
     }
 
 
-def version_schema() -> JSON:
+def version_schema() -> JSONObject:
     version = object_of(
         id=UUID_STRING,
         agentId=STRING,
@@ -172,7 +172,7 @@ def version_schema() -> JSON:
     return with_optional_warnings(version)
 
 
-def comparison_schema() -> JSON:
+def comparison_schema() -> JSONObject:
     kind = {"enum": ["added", "removed", "changed"]}
     return object_of(
         diffs=array_of(object_of(field=STRING, previousValue=ANY, currentValue=ANY)),
@@ -183,7 +183,7 @@ def comparison_schema() -> JSON:
     )
 
 
-def activation_schema() -> JSON:
+def activation_schema() -> JSONObject:
     return object_of(
         id=INTEGER,
         fromVersionId=nullable(UUID_STRING),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentcms.openapi.evaluations.datasets import DATASET
-from agentcms.openapi.json_schema import JSON
 from agentcms.openapi.operations import Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from evals_app.api.exchange.runs import RunItemBody
 from evals_app.exchange.formats import FileFormat
 
@@ -66,7 +66,7 @@ FILE_DESCRIPTIONS: dict[str, str] = {
     "clusterFailures": "Always answers 501. List the failed results of an experiment.",
 }
 
-FILE_PARAMETERS: dict[str, JSON] = {
+FILE_PARAMETERS: dict[str, JSONObject] = {
     "datasetId": {"description": "The ID of the dataset.", "example": "support-questions"},
     "runId": {"description": "The ID of the run.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a10"},
     "version": {"description": "The number of a version of the dataset."},
@@ -79,7 +79,7 @@ FILE_PARAMETERS: dict[str, JSON] = {
 }
 
 
-def file_schemas() -> dict[str, JSON]:
+def file_schemas() -> dict[str, JSONObject]:
     text = "One item on each line. CSV and a JSON array are also supported."
     return {"ItemLines": {"type": "string", "description": text}}
 

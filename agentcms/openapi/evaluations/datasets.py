@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     OBJECT,
     STRING,
     UUID_STRING,
@@ -20,6 +19,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import as_partial
 from agents_app.editing.change_context import Source
 from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
@@ -105,7 +105,7 @@ DATASET_DESCRIPTIONS: dict[str, str] = {
     "purgeDatasetItem": "Needs the publisher role. Creates no version. The log of the admin records it.",
 }
 
-DATASET_PARAMETERS: dict[str, JSON] = {
+DATASET_PARAMETERS: dict[str, JSONObject] = {
     "datasetId": {"description": "The ID of the dataset.", "example": "support-questions"},
     "itemId": {"description": "The ID of the item.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
     "number": {"description": "The number of a version of the dataset.", "example": "3"},
@@ -115,14 +115,14 @@ DATASET_PARAMETERS: dict[str, JSON] = {
     "archived": {"description": "Archived datasets instead of the others."},
     "search": {"description": "A part of the texts of the input or the ground truth."},
 }
-DATASET_QUERY: dict[str, JSON] = {
+DATASET_QUERY: dict[str, JSONObject] = {
     "datasetOrder": order_query("createdAt", "updatedAt", "name"),
     "itemOrder": order_query("createdAt", "updatedAt"),
     "datasetVersion": {"name": "version", "schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}},
     "targetIds": {"schema": array_of(STRING)},
     "archived": {"schema": {**BOOLEAN, "default": False}},
 }
-DATASET_EXAMPLES: dict[str, JSON] = {
+DATASET_EXAMPLES: dict[str, JSONObject] = {
     "createDataset": {"name": "Support questions", "targetType": "agent", "targetIds": ["concierge"]},
     "updateDataset": {"scorerIds": ["exact"]},
     "addDatasetItem": {"input": "When do you open?", "groundTruth": "At nine."},
@@ -167,7 +167,7 @@ DATASET_FIELDS: dict[str, str] = {
 }
 
 
-def dataset_schemas() -> dict[str, JSON]:
+def dataset_schemas() -> dict[str, JSONObject]:
     item = item_schema()
     history = object_of(**item["properties"], validTo=nullable(INTEGER), isDeleted=BOOLEAN)
     return {
@@ -185,7 +185,7 @@ def dataset_schemas() -> dict[str, JSON]:
     }
 
 
-def dataset_version_schema() -> JSON:
+def dataset_version_schema() -> JSONObject:
     return object_of(
         id=UUID_STRING,
         datasetId=STRING,
@@ -199,7 +199,7 @@ def dataset_version_schema() -> JSON:
     )
 
 
-def dataset_schema() -> JSON:
+def dataset_schema() -> JSONObject:
     schema = object_of(
         id=STRING,
         name=STRING,
@@ -220,7 +220,7 @@ def dataset_schema() -> JSON:
     return schema
 
 
-def item_schema() -> JSON:
+def item_schema() -> JSONObject:
     return object_of(
         id=UUID_STRING,
         datasetId=STRING,

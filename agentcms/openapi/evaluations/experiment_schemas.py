@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     OBJECT,
     PAGINATION,
     STRING,
@@ -19,11 +18,12 @@ from agentcms.openapi.json_schema import (
     paged_schema,
     ref,
 )
+from agentcms.wire.json_types import JSONObject
 
-SCORE: JSON = {"type": "number"}
+SCORE: JSONObject = {"type": "number"}
 
 
-def experiment_schemas() -> dict[str, JSON]:
+def experiment_schemas() -> dict[str, JSONObject]:
     experiment = experiment_schema()
     counts = object_of(
         experimentId=UUID_STRING, total=INTEGER, needsReview=INTEGER, reviewed=INTEGER, complete=INTEGER
@@ -49,7 +49,7 @@ def experiment_schemas() -> dict[str, JSON]:
     }
 
 
-def experiment_schema() -> JSON:
+def experiment_schema() -> JSONObject:
     texts = dict.fromkeys(("targetType", "targetId", "experimentSetId", "comparisonId", "variantId"), nullable(STRING))
     counts = ("totalItems", "succeededCount", "failedCount", "skippedCount", "concurrency", "repeats")
     return object_of(
@@ -74,7 +74,7 @@ def experiment_schema() -> JSON:
     )
 
 
-def score_schema() -> JSON:
+def score_schema() -> JSONObject:
     required = {
         "scorerId": STRING,
         "scorerName": STRING,
@@ -93,7 +93,7 @@ def score_schema() -> JSON:
     )
 
 
-def result_schema() -> JSON:
+def result_schema() -> JSONObject:
     return object_of(
         **dict.fromkeys(("id", "experimentId", "itemId"), UUID_STRING),
         itemDatasetVersion=INTEGER,
@@ -118,7 +118,7 @@ def result_schema() -> JSON:
     )
 
 
-def gate_schema() -> JSON:
+def gate_schema() -> JSONObject:
     return object_of(
         id=UUID_STRING,
         agentId=nullable(STRING),
@@ -132,7 +132,7 @@ def gate_schema() -> JSON:
     )
 
 
-def gate_state_schema() -> JSON:
+def gate_state_schema() -> JSONObject:
     return object_of(
         **gate_schema()["properties"],
         met=BOOLEAN,

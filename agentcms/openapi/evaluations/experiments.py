@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from agentcms.openapi.evaluations.datasets import DATASET
 from agentcms.openapi.evaluations.experiment_schemas import experiment_schemas
-from agentcms.openapi.json_schema import JSON, STRING, array_of, order_query
+from agentcms.openapi.json_schema import STRING, array_of, order_query
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import as_partial
 from evals_app.api.comparisons import CompareBody
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, ItemRun, ResultChange, SubmittedResult
@@ -135,7 +136,7 @@ EXPERIMENT_DESCRIPTIONS: dict[str, str] = {
     "deleteAnyExperiment": "Needs the publisher role. Stops it first.",
     "cancelExperiment": "No new item starts, open runs are stopped, and results stay.",
 }
-EXPERIMENT_PARAMETERS: dict[str, JSON] = {
+EXPERIMENT_PARAMETERS: dict[str, JSONObject] = {
     "datasetId": {"description": "The ID of the dataset.", "example": "support-questions"},
     "experimentId": {"description": "The ID of the experiment.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
     "gateId": {"description": "The ID of the gate.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a14"},
@@ -149,13 +150,13 @@ EXPERIMENT_PARAMETERS: dict[str, JSON] = {
     "trialIndex": {"description": "Only experiments of this trial."},
     "tags": {"description": "Only results that have all of these tags."},
 }
-EXPERIMENT_QUERY: dict[str, JSON] = {
+EXPERIMENT_QUERY: dict[str, JSONObject] = {
     "experimentOrder": order_query("createdAt", "status"),
     "resultOrder": order_query("startedAt", "createdAt"),
     "trialIndex": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}},
     "tags": {"schema": array_of(STRING)},
 }
-EXPERIMENT_EXAMPLES: dict[str, JSON] = {
+EXPERIMENT_EXAMPLES: dict[str, JSONObject] = {
     "createExperiment": {"targetType": "agent", "targetId": "concierge", "agentVersion": "draft", "maxConcurrency": 4},
     "updateExperiment": {"name": "Before the release"},
     "submitExperimentResult": {

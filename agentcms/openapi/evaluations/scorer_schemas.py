@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     OBJECT,
     PAGINATION,
     STRING,
@@ -19,11 +18,12 @@ from agentcms.openapi.json_schema import (
     ref,
     with_optional_warnings,
 )
+from agentcms.wire.json_types import JSONObject
 
-SCORE_NUMBER: JSON = {"type": "number"}
+SCORE_NUMBER: JSONObject = {"type": "number"}
 
 
-def scorer_schemas() -> dict[str, JSON]:
+def scorer_schemas() -> dict[str, JSONObject]:
     span = span_schema()
     score = stored_score_schema()
     return {
@@ -49,7 +49,7 @@ def scorer_schemas() -> dict[str, JSON]:
     }
 
 
-def scorer_schema() -> JSON:
+def scorer_schema() -> JSONObject:
     schema = object_of(
         id=STRING,
         ownerId=STRING,
@@ -67,7 +67,7 @@ def scorer_schema() -> JSON:
     return schema
 
 
-SCORER_CONFIGURATION: dict[str, JSON] = {
+SCORER_CONFIGURATION: dict[str, JSONObject] = {
     "description": nullable(STRING),
     "model": nullable(OBJECT),
     "instructions": nullable(STRING),
@@ -79,7 +79,7 @@ SCORER_CONFIGURATION: dict[str, JSON] = {
 }
 
 
-def scorer_version_schema() -> JSON:
+def scorer_version_schema() -> JSONObject:
     schema = object_of(
         id=UUID_STRING,
         scorerDefinitionId=STRING,
@@ -95,7 +95,7 @@ def scorer_version_schema() -> JSON:
     return schema
 
 
-def usable_scorer_schema() -> JSON:
+def usable_scorer_schema() -> JSONObject:
     return object_of(
         scorer=OBJECT,
         agentIds=array_of(STRING),
@@ -106,7 +106,7 @@ def usable_scorer_schema() -> JSON:
     )
 
 
-def stored_score_schema() -> JSON:
+def stored_score_schema() -> JSONObject:
     schema = object_of(
         **dict.fromkeys(("id", "scorerId", "entityId", "entityType"), STRING),
         **dict.fromkeys(("scorer", "entity"), OBJECT),
@@ -124,7 +124,7 @@ def stored_score_schema() -> JSON:
     return schema
 
 
-def span_schema() -> JSON:
+def span_schema() -> JSONObject:
     schema = object_of(
         traceId=STRING,
         spanId=STRING,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from agentcms.openapi.evaluations.scorer_schemas import scorer_schemas
-from agentcms.openapi.json_schema import JSON, STRING, order_query
+from agentcms.openapi.json_schema import STRING, order_query
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import as_partial
 from evals_app.api.scores.creation import ScoreBody
 from evals_app.api.scores.traces import TraceScoreBody
@@ -140,7 +141,7 @@ SCORER_DESCRIPTIONS: dict[str, str] = {
     "getSpan": "A run or a call of a tool.",
 }
 
-SCORER_PARAMETERS: dict[str, JSON] = {
+SCORER_PARAMETERS: dict[str, JSONObject] = {
     "scorerId": {"description": "The ID of the scorer.", "example": "polite"},
     "versionId": {"description": "The ID or the number of a version.", "example": "2"},
     "entityType": {"description": "The type of the entity: AGENT.", "example": "AGENT"},
@@ -152,7 +153,7 @@ SCORER_PARAMETERS: dict[str, JSON] = {
     "from": {"description": "The ID or the number of a version."},
     "to": {"description": "The ID or the number of a version."},
 }
-SCORER_QUERY: dict[str, JSON] = {
+SCORER_QUERY: dict[str, JSONObject] = {
     "scorerOrder": order_query("createdAt", "updatedAt"),
     "scorerStatus": {
         "name": "status",
@@ -160,7 +161,7 @@ SCORER_QUERY: dict[str, JSON] = {
     },
     "scoreSource": {"name": "source", "schema": STRING},
 }
-SCORER_EXAMPLES: dict[str, JSON] = {
+SCORER_EXAMPLES: dict[str, JSONObject] = {
     "createScorer": {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "please"}},
     "updateScorer": {"description": "Looks for a polite word."},
     "createScorerVersion": {"changeMessage": "Before the launch"},

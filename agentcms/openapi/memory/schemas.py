@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     OBJECT,
     STRING,
     array_of,
@@ -15,24 +14,25 @@ from agentcms.openapi.json_schema import (
     object_of,
     ref,
 )
+from agentcms.wire.json_types import JSONObject
 
 
-def optional(**fields: JSON) -> JSON:
+def optional(**fields: JSONObject) -> JSONObject:
     """Return the schema of an object whose members may be absent."""
     return {"type": "object", "properties": fields}
 
 
-def page(key: str, schema: str, **more: JSON) -> JSON:
+def page(key: str, schema: str, **more: JSONObject) -> JSONObject:
     fields = {key: array_of(ref(schema)), **more}
     return object_of(**fields, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
 
 
-def memory_schemas() -> dict[str, JSON]:
+def memory_schemas() -> dict[str, JSONObject]:
     """Return the schemas of the bodies and responses by name."""
     return thread_schemas() | working_memory_schemas() | message_schemas() | participant_schemas() | state_schemas()
 
 
-def thread_schemas() -> dict[str, JSON]:
+def thread_schemas() -> dict[str, JSONObject]:
     thread = object_of(
         id=STRING, resourceId=STRING, title=STRING, metadata=OBJECT, createdAt=DATE_TIME, updatedAt=DATE_TIME
     )
@@ -51,7 +51,7 @@ def thread_schemas() -> dict[str, JSON]:
     }
 
 
-def working_memory_schemas() -> dict[str, JSON]:
+def working_memory_schemas() -> dict[str, JSONObject]:
     change = optional(workingMemory=nullable(STRING), resourceId=STRING)
     return {
         "WorkingMemory": object_of(
@@ -65,7 +65,7 @@ def working_memory_schemas() -> dict[str, JSON]:
     }
 
 
-def message_schemas() -> dict[str, JSON]:
+def message_schemas() -> dict[str, JSONObject]:
     message = object_of(
         id=STRING,
         threadId=STRING,
@@ -85,7 +85,7 @@ def message_schemas() -> dict[str, JSON]:
     }
 
 
-def participant_schemas() -> dict[str, JSON]:
+def participant_schemas() -> dict[str, JSONObject]:
     return {
         "Participant": object_of(
             userId=INTEGER, username=STRING, name=STRING, functionalRole=nullable(STRING), createdAt=DATE_TIME
@@ -98,7 +98,7 @@ def participant_schemas() -> dict[str, JSON]:
     }
 
 
-def state_schemas() -> dict[str, JSON]:
+def state_schemas() -> dict[str, JSONObject]:
     return {
         "MemoryConfig": {**optional(memoryType=STRING, config=nullable(OBJECT)), "required": ["config"]},
         "MemoryStatus": object_of(result=BOOLEAN, memoryType=STRING, observationalMemory=OBJECT),

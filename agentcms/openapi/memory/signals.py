@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import ANY, BOOLEAN, JSON, OBJECT, STRING, body_of, nullable, object_of
+from agentcms.openapi.json_schema import ANY, BOOLEAN, OBJECT, STRING, body_of, nullable, object_of
 from agentcms.openapi.operations import RUNNABLE_AGENT, VERSION_SELECTION, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 
 
 def sending(path: str, name: str, summary: str, body: str) -> Operation:
@@ -38,7 +39,7 @@ SIGNAL_DESCRIPTIONS: dict[str, str] = {
     "seconds keeps the connection open. The thread must exist.",
     "abortThread": "With expectedRunId, only that run is stopped.",
 }
-SIGNAL_EXAMPLES: dict[str, JSON] = {
+SIGNAL_EXAMPLES: dict[str, JSONObject] = {
     "sendSignal": {
         "threadId": "trip",
         "resourceId": "alice",
@@ -66,7 +67,7 @@ SIGNAL_FIELDS: dict[str, str] = {
 }
 
 
-def signal_schemas() -> dict[str, JSON]:
+def signal_schemas() -> dict[str, JSONObject]:
     """Return the schemas of the bodies and responses by name."""
     target = {"threadId": STRING, "resourceId": STRING, "runId": STRING, "ifActive": OBJECT, "ifIdle": OBJECT}
     return {

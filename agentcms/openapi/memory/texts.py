@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import JSON
+from agentcms.wire.json_types import JSONObject
 
 OWN_REALM_TEXT = "The conversations of the user, or those of the end users of the team that the API key serves."
 MEMORY_DESCRIPTIONS: dict[str, str] = {
@@ -46,7 +46,7 @@ MEMORY_DESCRIPTIONS: dict[str, str] = {
         "The same route under its older name, with networkId for agentId.",
     ),
 }
-MEMORY_EXAMPLES: dict[str, JSON] = {
+MEMORY_EXAMPLES: dict[str, JSONObject] = {
     "createThread": {"threadId": "trip", "resourceId": "alice", "title": "A trip to Lisbon"},
     "updateThread": {"title": "A trip to Porto"},
     "cloneThread": {"newThreadId": "trip-2", "options": {"messageLimit": 10}},

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import (
-    DATE_TIME,
-    JSON,
-    OBJECT,
-)
+from agentcms.openapi.json_schema import DATE_TIME, OBJECT
 from agentcms.openapi.memory.schemas import MEMORY_FIELDS, memory_schemas
 from agentcms.openapi.memory.texts import MEMORY_DESCRIPTIONS, MEMORY_EXAMPLES
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 
 THREADS_PATH = "/api/memory/threads"
 THREAD = f"{THREADS_PATH}/{{threadId}}"
@@ -232,7 +229,7 @@ MEMORY_OPERATIONS = (
 )
 
 
-THREAD_PARAMETERS: dict[str, JSON] = {
+THREAD_PARAMETERS: dict[str, JSONObject] = {
     "threadId": {"description": "The ID of the thread.", "example": "t1"},
     "resourceId": {
         "description": "Whose memory it is. The default depends on the credentials.",
@@ -256,11 +253,11 @@ THREAD_PARAMETERS: dict[str, JSON] = {
     },
 }
 
-ORDER: JSON = {
+ORDER: JSONObject = {
     "type": "object",
     "properties": {"field": {"enum": ["createdAt"]}, "direction": {"enum": ["ASC", "DESC"]}},
 }
-MEMORY_QUERY: dict[str, JSON] = {
+MEMORY_QUERY: dict[str, JSONObject] = {
     "threadMetadata": {"name": "metadata", "content": {"application/json": {"schema": OBJECT}}},
     "threadOrder": {
         "name": "orderBy",

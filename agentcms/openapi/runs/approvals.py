@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     ANY,
     BOOLEAN,
     DATE_TIME,
-    JSON,
     OBJECT,
     STRING,
     UUID_STRING,
@@ -19,6 +18,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.operations import APPROVAL, EXAMPLE_UUID, PAGING, RUNNABLE_AGENT, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from runs_app.approvals.decisions import Verdict
 from runs_app.models import PendingCall
 
@@ -104,10 +104,10 @@ APPROVAL_DESCRIPTIONS: dict[str, str] = {
     "decideApproval": "Needs the role of the call. The same decision by the same user again is a 200. A 409 names who "
     "was faster, or says that the arguments are not those of mark.",
 }
-APPROVAL_PARAMETERS: dict[str, dict[str, JSON]] = {
+APPROVAL_PARAMETERS: dict[str, dict[str, JSONObject]] = {
     "listApprovals": {"agentId": {"description": "Only calls of runs of this agent."}},
 }
-APPROVAL_EXAMPLES: dict[str, JSON] = {
+APPROVAL_EXAMPLES: dict[str, JSONObject] = {
     "approveToolCall": {"runId": EXAMPLE_UUID, "toolCallId": "call_1"},
     "declineToolCall": {"runId": EXAMPLE_UUID, "toolCallId": "call_1", "reason": "The amount is too high."},
     "approveToolCallGenerate": {"runId": EXAMPLE_UUID, "toolCallId": "call_1"},
@@ -122,7 +122,7 @@ APPROVAL_EXAMPLES: dict[str, JSON] = {
 }
 
 
-def approval_schemas() -> dict[str, JSON]:
+def approval_schemas() -> dict[str, JSONObject]:
     return {
         "Approval": approval_schema(),
         "ApprovalPage": page_of("approvals", "Approval"),
@@ -145,7 +145,7 @@ def approval_schemas() -> dict[str, JSON]:
     }
 
 
-def approval_schema() -> JSON:
+def approval_schema() -> JSONObject:
     return object_of(
         id=UUID_STRING,
         runId=nullable(UUID_STRING),
@@ -172,7 +172,7 @@ def approval_schema() -> JSON:
     )
 
 
-def suspended_run_schema() -> JSON:
+def suspended_run_schema() -> JSONObject:
     call = object_of(toolCallId=STRING, toolName=STRING, args=ANY, requiresApproval=BOOLEAN)
     call["properties"] |= {"suspendPayload": ANY}
     run = object_of(runId=UUID_STRING, status={"enum": ["suspended"]}, suspendedAt=DATE_TIME, toolCalls=array_of(call))

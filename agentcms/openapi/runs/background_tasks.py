@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import (
-    ANY,
-    DATE_TIME,
-    INTEGER,
-    JSON,
-    OBJECT,
-    STRING,
-    UUID_STRING,
-    object_of,
-    page_of,
-)
+from agentcms.openapi.json_schema import ANY, DATE_TIME, INTEGER, OBJECT, STRING, UUID_STRING, object_of, page_of
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from runs_app.api.background_tasks import DATES
 from runs_app.models import BackgroundTask
 
@@ -54,7 +45,7 @@ TASK_OPERATIONS = (
     Operation("post", f"{TASK}/cancel", "cancelBackgroundTask", "Cancel a background task", "BackgroundTask"),
 )
 
-TASK_QUERY: dict[str, JSON] = {
+TASK_QUERY: dict[str, JSONObject] = {
     "taskStatus": {"name": "status", "schema": {"enum": ["all", *BackgroundTask.Status.values], "default": "all"}},
     "toolName": {"schema": STRING, "description": "The name of the tool, as the model sees it."},
     "toolCallId": {"schema": STRING, "description": "The ID of the tool call that became the task."},
@@ -85,11 +76,11 @@ TASK_FIELDS = {
 }
 
 
-def task_schemas() -> dict[str, JSON]:
+def task_schemas() -> dict[str, JSONObject]:
     return {"BackgroundTask": task_schema(), "BackgroundTaskPage": page_of("tasks", "BackgroundTask")}
 
 
-def task_schema() -> JSON:
+def task_schema() -> JSONObject:
     task = object_of(
         id=UUID_STRING,
         status={"enum": BackgroundTask.Status.values},

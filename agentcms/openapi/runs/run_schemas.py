@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     OBJECT,
     STRING,
     UUID_STRING,
@@ -17,18 +16,19 @@ from agentcms.openapi.json_schema import (
     page_of,
     ref,
 )
+from agentcms.wire.json_types import JSONObject
 from runs_app.models import AgentRun, RunEvent, RunStep
 from runs_app.requests.request_context import MAX_CONTEXT_KB
 
-NUMBER: JSON = {"type": "number"}
+NUMBER: JSONObject = {"type": "number"}
 RUN_STATUSES = AgentRun.Status.values
-MESSAGES_SCHEMA: JSON = {
+MESSAGES_SCHEMA: JSONObject = {
     "description": "A text, a message, or a list of both. The agent answers the last one.",
     "anyOf": [STRING, OBJECT, {"type": "array", "minItems": 1, "items": {"anyOf": [STRING, OBJECT]}}],
 }
 
 
-def run_schemas() -> dict[str, JSON]:
+def run_schemas() -> dict[str, JSONObject]:
     return {
         "Runnable": runnable_schema(),
         "Runnables": {"type": "object", "additionalProperties": ref("Runnable")},
@@ -55,13 +55,13 @@ def run_schemas() -> dict[str, JSON]:
     }
 
 
-def events_schema() -> JSON:
+def events_schema() -> JSONObject:
     """Return the schema of a server-sent event."""
     data = {**STRING, "description": "A chunk as JSON, with runId next to its type; [DONE] at the end."}
     return {"type": "object", "properties": {"id": STRING, "data": data}}
 
 
-def call_schema() -> JSON:
+def call_schema() -> JSONObject:
     """Return the schema of a call: messages and options. Unknown options are ignored or rejected, by their effect."""
     new_thread = {"type": "object", "properties": {"id": STRING, "title": STRING, "metadata": OBJECT}}
     thread = {"anyOf": [STRING, new_thread]}
@@ -89,8 +89,8 @@ def call_schema() -> JSON:
     }
 
 
-def runnable_schema() -> JSON:
-    by_key: JSON = {"type": "object", "additionalProperties": OBJECT}
+def runnable_schema() -> JSONObject:
+    by_key: JSONObject = {"type": "object", "additionalProperties": OBJECT}
     items = array_of({"type": "object", "properties": {"id": STRING, "name": STRING}})
     return object_of(
         id=STRING,
@@ -114,14 +114,14 @@ def runnable_schema() -> JSON:
     )
 
 
-def provider_schema() -> JSON:
+def provider_schema() -> JSONObject:
     missing = {**STRING, "description": "The name of the setting that is missing."}
     return object_of(
         id=STRING, name=STRING, envVar=missing, connected=BOOLEAN, reason=nullable(STRING), models=array_of(STRING)
     )
 
 
-def generated_schema() -> JSON:
+def generated_schema() -> JSONObject:
     return object_of(
         runId=UUID_STRING,
         text=STRING,
@@ -141,7 +141,7 @@ def generated_schema() -> JSON:
     )
 
 
-def summary_schema() -> JSON:
+def summary_schema() -> JSONObject:
     return object_of(
         id=UUID_STRING,
         agentId=STRING,
@@ -165,7 +165,7 @@ def summary_schema() -> JSON:
     )
 
 
-def run_schema() -> JSON:
+def run_schema() -> JSONObject:
     details = object_of(
         threadId=nullable(STRING),
         messages=array_of(OBJECT),
@@ -181,7 +181,7 @@ def run_schema() -> JSON:
     return {"allOf": [ref("RunSummary"), details]}
 
 
-def step_schema() -> JSON:
+def step_schema() -> JSONObject:
     return object_of(
         key=STRING,
         kind={"enum": RunStep.Kind.values},

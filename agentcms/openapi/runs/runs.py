@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import JSON
 from agentcms.openapi.operations import EXAMPLE_UUID, PAGING, RUN, RUNNABLE_AGENT, VERSION_SELECTION, Operation
 from agentcms.openapi.runs.run_schemas import run_schemas
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from runs_app.requests.options import CallOptions
 
 RUN_OPERATIONS = (
@@ -127,13 +127,13 @@ RUN_DESCRIPTIONS: dict[str, str] = {
     "followRun": "Returns the events so far, then new ones as they occur, until the run ends.",
     "cancelRun": "Stops the run, in whichever process it is.",
 }
-RUN_PARAMETERS: dict[str, dict[str, JSON]] = {
+RUN_PARAMETERS: dict[str, dict[str, JSONObject]] = {
     "listRuns": {
         "agentId": {"description": "Only runs of this agent."},
         "status": {"description": "Only runs in this state."},
     },
 }
-RUN_EXAMPLES: dict[str, JSON] = {
+RUN_EXAMPLES: dict[str, JSONObject] = {
     "generate": {"messages": "What is there to see?"},
     "stream": {"messages": [{"role": "user", "content": "What is there to see?"}], "temperature": 0.2},
     "observe": {"runId": EXAMPLE_UUID, "offset": 0},

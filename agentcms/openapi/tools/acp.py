@@ -6,7 +6,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     OBJECT,
     STRING,
     nullable,
@@ -17,6 +16,7 @@ from agentcms.openapi.json_schema import (
 )
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import as_partial
 from tools_app.api.acp_schemas import AcpAgentBody
 from tools_app.models import AcpAgent
@@ -65,7 +65,7 @@ ACP_DESCRIPTIONS = {
     "deleteAcpAgent": "For superusers. Agents that use it run without it.",
     "listAcpAgentVersions": "For superusers. Newest first, without the values of the environment.",
 }
-ACP_EXAMPLES: dict[str, JSON] = {
+ACP_EXAMPLES: dict[str, JSONObject] = {
     "createAcpAgent": {
         "id": "coder",
         "title": "Coder",
@@ -100,7 +100,7 @@ ACP_FIELDS = {
 }
 
 
-def acp_schemas() -> dict[str, JSON]:
+def acp_schemas() -> dict[str, JSONObject]:
     limits = object_of(memoryMb=INTEGER, processes=INTEGER, cpuSeconds=INTEGER, promptSeconds=INTEGER)
     return {
         "AcpAgent": with_optional_warnings(acp_agent_schema()),
@@ -109,7 +109,7 @@ def acp_schemas() -> dict[str, JSON]:
     }
 
 
-def acp_agent_schema() -> JSON:
+def acp_agent_schema() -> JSONObject:
     return object_of(
         id=STRING,
         title=STRING,

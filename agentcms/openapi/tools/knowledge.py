@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import JSON
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
 from agentcms.openapi.tools.knowledge_schemas import knowledge_schemas
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import as_partial
 from knowledge_app.api.schemas import (
     CreateIndexBody,
@@ -157,7 +157,7 @@ KNOWLEDGE_DESCRIPTIONS = {
     "queryVectors": "Answers with a list, the best first.",
 }
 
-KNOWLEDGE_PARAMETERS: dict[str, JSON] = {
+KNOWLEDGE_PARAMETERS: dict[str, JSONObject] = {
     "baseId": {"description": "The ID of the knowledge base.", "example": "handbook"},
     "documentId": {
         "description": "The ID of the document.",
@@ -171,7 +171,7 @@ KNOWLEDGE_PARAMETERS: dict[str, JSON] = {
     },
 }
 
-KNOWLEDGE_EXAMPLES: dict[str, JSON] = {
+KNOWLEDGE_EXAMPLES: dict[str, JSONObject] = {
     "createKnowledgeBase": {"id": "handbook", "name": "Handbook", "filterable": ["product"]},
     "updateKnowledgeBase": {"name": "Manual"},
     "searchKnowledgeBase": {"query": "How do I reset the router?", "topK": 3, "filter": {"product": "router"}},

@@ -6,7 +6,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     OBJECT,
     STRING,
     UUID_STRING,
@@ -18,10 +17,11 @@ from agentcms.openapi.json_schema import (
     with_optional_warnings,
 )
 from agentcms.openapi.runs.run_schemas import NUMBER
+from agentcms.wire.json_types import JSONObject
 from knowledge_app.models import Document
 
 
-def knowledge_schemas() -> dict[str, JSON]:
+def knowledge_schemas() -> dict[str, JSONObject]:
     document = with_optional_warnings(document_schema())
     return {
         "KnowledgeBase": with_optional_warnings(base_schema()),
@@ -46,7 +46,7 @@ def knowledge_schemas() -> dict[str, JSON]:
     }
 
 
-def vector_schemas() -> dict[str, JSON]:
+def vector_schemas() -> dict[str, JSONObject]:
     return {
         "VectorStores": object_of(
             vectors=array_of(object_of(id=STRING, name=STRING, type=STRING, description=STRING))
@@ -64,7 +64,7 @@ def vector_schemas() -> dict[str, JSON]:
     }
 
 
-def base_schema() -> JSON:
+def base_schema() -> JSONObject:
     return object_of(
         id=STRING,
         name=STRING,
@@ -83,7 +83,7 @@ def base_schema() -> JSON:
     )
 
 
-def document_schema() -> JSON:
+def document_schema() -> JSONObject:
     return object_of(
         id=UUID_STRING,
         name=STRING,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import JSON
 from agentcms.openapi.operations import MCP_CLIENT, MCP_SERVER, MCP_TOOL, PAGING, Operation
 from agentcms.openapi.section import ApiSection
 from agentcms.openapi.tools.mcp_schemas import MCP_FIELDS, mcp_schemas
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import as_partial
 from tools_app.api.schemas import McpClientBody
 
@@ -142,13 +142,13 @@ MCP_DESCRIPTIONS: dict[str, str] = {
     "listMcpResources": "Resources of MCP servers are not supported.",
     "readMcpResource": "Resources of MCP servers are not supported.",
 }
-VERSION_NUMBER: JSON = {"number": {"description": "The number of a version of the server.", "example": "1"}}
-MCP_PARAMETERS: dict[str, dict[str, JSON]] = {
+VERSION_NUMBER: JSONObject = {"number": {"description": "The number of a version of the server.", "example": "1"}}
+MCP_PARAMETERS: dict[str, dict[str, JSONObject]] = {
     "getMcpClientVersion": VERSION_NUMBER,
     "restoreMcpClientVersion": VERSION_NUMBER,
     "getMcpServer": {"version": {"description": "Answers with 404 if another version is in use.", "example": "1"}},
 }
-MCP_EXAMPLES: dict[str, JSON] = {
+MCP_EXAMPLES: dict[str, JSONObject] = {
     "createMcpClient": {
         "name": "Office",
         "ownerId": "",

@@ -7,7 +7,6 @@ from agentcms.openapi.json_schema import (
     BOOLEAN,
     DATE_TIME,
     INTEGER,
-    JSON,
     OBJECT,
     STRING,
     array_of,
@@ -17,6 +16,7 @@ from agentcms.openapi.json_schema import (
     ref,
     with_optional_warnings,
 )
+from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import Source
 from tools_app.models import McpServer
 
@@ -74,7 +74,7 @@ MCP_FIELDS: dict[str, str] = {
 }
 
 
-def mcp_schemas() -> dict[str, JSON]:
+def mcp_schemas() -> dict[str, JSONObject]:
     return {
         "McpClient": with_optional_warnings(client_schema()),
         "McpClientPage": page_of("mcpClients", "McpClient"),
@@ -98,7 +98,7 @@ def mcp_schemas() -> dict[str, JSON]:
     }
 
 
-def client_schema() -> JSON:
+def client_schema() -> JSONObject:
     return object_of(
         id=STRING,
         name=STRING,
@@ -118,12 +118,12 @@ def client_schema() -> JSON:
     )
 
 
-def server_schema() -> JSON:
+def server_schema() -> JSONObject:
     detail = object_of(version=STRING, release_date=DATE_TIME, is_latest=BOOLEAN)
     return object_of(id=STRING, name=STRING, description=STRING, version_detail=detail)
 
 
-def tool_object_schema() -> JSON:
+def tool_object_schema() -> JSONObject:
     return object_of(
         id=STRING,
         name=STRING,

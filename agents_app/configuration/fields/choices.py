@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import FilterError, parse_filter
 from agents_app.configuration.conditional import MAX_VARIANTS, Variant
 from agents_app.configuration.fields.programs import reject_program_of_server
 from agents_app.configuration.fields.types import (
     MAX_REFERENCES,
-    JSONObject,
     Key,
     Keys,
     LimitKeys,

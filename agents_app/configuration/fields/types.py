@@ -8,8 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from agentcms.ids import describe_ambiguity
-
-JSONObject = dict[str, Any]
+from agentcms.wire.json_types import JSONObject
 
 MAX_REFERENCES = 1000  # of one kind in one agent; a body could hold millions, and each costs validation time
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.memory.options import LOCAL_EMBEDDERS, parse_memory_options
 
 
@@ -13,7 +14,7 @@ def model_paths(memory: object) -> Iterator[tuple[str, str]]:
     options = parse_memory_options(memory)
     if options is None:
         return
-    choices: dict[str, Any] = {"embedder": options.embedder}
+    choices: JSONObject = {"embedder": options.embedder}
     if options.title:
         choices["options.generateTitle.model"] = options.title.model
     if observational := options.observational:
@@ -33,7 +34,7 @@ def provider_of(choice: object) -> str:
     return choice.partition("/")[0] if isinstance(choice, str) and "/" in choice else ""
 
 
-def model_choice(choice: Any, fallback: Mapping[str, Any]) -> Mapping[str, Any]:
+def model_choice(choice: Any, fallback: JSONMapping) -> JSONMapping:
     """Return a model as an object with provider and name. Without a choice, the fallback."""
     if isinstance(choice, str):
         provider, _, name = choice.partition("/")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, Tag, WithJsonSchema
 
 from agentcms.wire.json_schema import reject_invalid_schema
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.fields.types import validation_error
 
 MAX_LAST_MESSAGES = 1000
@@ -82,7 +83,7 @@ _MODEL_SCHEMA = {
     "default": None,
 }
 _COUNT_OR_FALSE = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_LAST_MESSAGES}, {"const": False}]}
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": MAX_MESSAGE_RANGE}
+_COUNT: JSONObject = {"type": "integer", "minimum": 0, "maximum": MAX_MESSAGE_RANGE}
 _RANGE_SCHEMA = {"anyOf": [_COUNT, {"type": "object", "properties": {"before": _COUNT, "after": _COUNT}}]}
 _OBJECT_SCHEMA = {"anyOf": [{"type": "object"}, {"type": "null"}], "default": None}
 _BUFFER_SCHEMA = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": False}]}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from agentcms.wire.json_types import JSONObject
 from agents_app.forms.memory.inputs import ALL_INPUTS, GROUPS, INPUT_PREFIX, texts_of, value_at
 from agents_app.forms.objects.members import InputError
 
-MemoryObject = dict[str, Any]
+MemoryObject = JSONObject
 
 
 def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str = INPUT_PREFIX) -> MemoryObject:

@@ -11,13 +11,14 @@ The names of the inputs, for a field `metadata`:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.forms.fields import StrictJSONField
 from agents_app.forms.objects.members import (
     InputError,
@@ -75,7 +76,7 @@ class ObjectInputs:
     errors: list[InputError] = field(default_factory=list, compare=False)
 
     @classmethod
-    def describe(cls, members: Sequence[Member], value: Mapping[str, Any]) -> ObjectInputs | None:
+    def describe(cls, members: Sequence[Member], value: JSONMapping) -> ObjectInputs | None:
         """Return the inputs that give an object back unchanged, or None if some name cannot be shown in an input."""
         texts = {
             member.name: text
@@ -99,12 +100,12 @@ class ObjectInputs:
         ]
         return cls(members, {name: text for name, text in texts.items() if text.strip()}, rows, prefix)
 
-    def compose(self) -> dict[str, Any]:
+    def compose(self) -> JSONObject:
         """Return the object.
 
         Raises ValidationError, and sets the errors, with the name of the member in each message.
         """
-        value: dict[str, Any] = {}
+        value: JSONObject = {}
         self.errors = []
         for entry in self._entries():
             if entry.name in value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.forms.objects.members import Member, format_json, is_plain_name
 
 MAX_MEMBERS = 50
@@ -12,7 +13,7 @@ MAX_SCHEMA_CHOICES = 100
 WHOLE_VALUE = "value"  # the name of the input for data that is not an object
 YES_OR_NO = (("true", "Yes"), ("false", "No"))
 
-JSONSchema = Mapping[str, Any]
+JSONSchema = JSONMapping
 
 
 class SchemaMembers(NamedTuple):
@@ -113,5 +114,5 @@ def find_reference(described: JSONSchema, schema: JSONSchema) -> JSONSchema | No
     return definition if isinstance(definition, Mapping) else None
 
 
-def without(described: JSONSchema, name: str) -> dict[str, Any]:
+def without(described: JSONSchema, name: str) -> JSONObject:
     return {key: value for key, value in described.items() if key != name}

@@ -12,12 +12,13 @@ The names of the inputs:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import InputError, texts_at
@@ -70,7 +71,7 @@ def background_tool_rows(
     """
     sent = {key: sent_row(data, key, errors) for key in get_submitted_list(data, "background-key")}
     tools = value.get("tools") if isinstance(value, dict) else None
-    choices: Mapping[str, Any] = tools if isinstance(tools, dict) else {}
+    choices: JSONMapping = tools if isinstance(tools, dict) else {}
     return [sent.get(key) or task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
 
 
@@ -97,11 +98,11 @@ def task_tool_row(key: str, choice: Any) -> TaskToolRow:
     return TaskToolRow(key, {True: DEFERRED, False: "never"}.get(choice, ""), "", "")
 
 
-def compose_background(data: Any, base: Any) -> tuple[dict[str, Any] | None, list[InputError]]:
+def compose_background(data: Any, base: Any) -> tuple[JSONObject | None, list[InputError]]:
     """Return the value that a page sent, with the stored members that have no input, and the errors."""
-    stored: dict[str, Any] = base if isinstance(base, dict) else {}
+    stored: JSONObject = base if isinstance(base, dict) else {}
     tools = stored.get("tools")
-    choices: dict[str, Any] = dict(tools) if isinstance(tools, dict) else {}
+    choices: JSONObject = dict(tools) if isinstance(tools, dict) else {}
     errors: list[InputError] = []
     for key in get_submitted_list(data, "background-key"):
         choice = compose_use(data, key, choices.get(key), errors)
@@ -150,7 +151,7 @@ def compose_use(data: object, key: str, before: object, errors: list[InputError]
 
 
 def add_number(
-    choice: dict[str, Any], member: str, text: str, factor: int, error: InputError, errors: list[InputError]
+    choice: JSONObject, member: str, text: str, factor: int, error: InputError, errors: list[InputError]
 ) -> None:
     """Add a typed number to a choice, or the error to the errors if it is none."""
     pattern = WHOLE_NUMBER if factor == 1 else DECIMAL_NUMBER

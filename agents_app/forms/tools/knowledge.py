@@ -13,10 +13,11 @@ The names of the inputs:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.registry import Entry, Kind, registry
@@ -108,14 +109,14 @@ def parse_input(text: str) -> object:
     return text if isinstance(value, dict | list) else value
 
 
-def compose_knowledge(data: object, base: object) -> dict[str, Any] | None:
+def compose_knowledge(data: object, base: object) -> JSONObject | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = base if isinstance(base, dict) else {}
     keys = dict.fromkeys(get_submitted_list(data, "knowledge-base"))
     return {key: compose_choice(data, key, stored.get(key) or {}) for key in keys} or None
 
 
-def compose_choice(data: Any, key: str, before: Mapping[str, Any]) -> dict[str, Any]:
+def compose_choice(data: Any, key: str, before: JSONMapping) -> JSONObject:
     choice = {name: value for name, value in before.items() if name not in ("filter", "topK")}
     if text := str(data.get(f"knowledge-top-{key}", "")).strip():
         choice["topK"] = int(text) if text.isdecimal() and len(text) < 10 else text
@@ -133,9 +134,9 @@ def posted_conditions(data: object, key: str) -> Iterator[Condition]:
             yield Condition(*condition)
 
 
-def compose_filter(conditions: list[Condition]) -> dict[str, Any]:
+def compose_filter(conditions: list[Condition]) -> JSONObject:
     """Return the filter of some conditions. Two of the same key and operator are joined by `$and`."""
-    result: dict[str, Any] = {}
+    result: JSONObject = {}
     for condition in conditions:
         operand = {condition.operator: parse_input(condition.value)}
         if condition.key in result and condition.operator in result[condition.key]:

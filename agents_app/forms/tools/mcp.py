@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_problem, find_same_names, selected_tools
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.tools.definition_difference import PartDifference, part_differences
@@ -112,11 +112,11 @@ def tool_row(key: str, entry: Entry | None, selected: SelectedTool | None, owner
     return SelectableTool(key, key.partition("_")[2], entry, selected is not None, asks, problem)
 
 
-def compose_selection(data: Any, base: Any) -> dict[str, Any] | None:
+def compose_selection(data: Any, base: Any) -> JSONObject | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = {tool.key: tool for tool in selected_tools(base)}
     approved, accepted = {*get_submitted_list(data, "mcp-approval")}, {*get_submitted_list(data, "mcp-accept")}
-    value: dict[str, Any] = {}
+    value: JSONObject = {}
     for key in dict.fromkeys(get_submitted_list(data, "mcp-tool")):
         server, _, name = key.partition("_")
         known = base.get(server, {}) if isinstance(base, dict) else {}
@@ -130,7 +130,7 @@ def compose_selection(data: Any, base: Any) -> dict[str, Any] | None:
     return value or None
 
 
-def compose_options(before: Mapping[str, Any], sent_hash: str, *, needs_approval: bool) -> dict[str, Any]:
+def compose_options(before: JSONMapping, sent_hash: str, *, needs_approval: bool) -> JSONObject:
     """Return the options of a tool. A hash that the page showed replaces the stored one."""
     options = dict(before)
     if needs_approval:

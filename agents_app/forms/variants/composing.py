@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.forms.memory.composing import compose_memory_options
 from agents_app.forms.objects.field import ObjectInputs, get_submitted_list
 from agents_app.forms.objects.members import (
@@ -78,22 +79,22 @@ def compose_variants(rows: Sequence[VariantRow], stored: Any) -> tuple[Any, list
     return value or (None if stored else stored), errors
 
 
-def merge_variant(stored: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
+def merge_variant(stored: JSONMapping, variant: JSONMapping) -> JSONObject:
     """Return a variant with the stored members that have no input. The same tools stay in their order."""
     before, after = stored.get("value"), variant["value"]
     is_same_list = isinstance(before, list) and isinstance(after, list) and sorted(before) == sorted(after)
     return {**stored, **variant, **({"value": before} if is_same_list else {})}
 
 
-def stored_variant(stored: Mapping[str, Any], row: VariantRow) -> dict[str, Any]:
+def stored_variant(stored: JSONMapping, row: VariantRow) -> JSONObject:
     variants = stored.get(row.field) or []
     index = int(row.row) if row.row.isascii() and row.row.isdigit() and len(row.row) < 4 else len(variants)
     return dict(variants[index]) if index < len(variants) else {}
 
 
-def compose_variant(row: VariantRow) -> dict[str, Any]:
+def compose_variant(row: VariantRow) -> JSONObject:
     """Return a variant. Raise ValidationError with all that is wrong."""
-    variant: dict[str, Any] = {}
+    variant: JSONObject = {}
     errors: list[ValidationError] = []
     for name, compose_member in (("value", compose_value), ("rules", compose_rules)):
         try:
@@ -129,7 +130,7 @@ def compose_memory(row: VariantRow) -> object:
     return row.texts["key"]
 
 
-def compose_model(row: VariantRow) -> dict[str, Any]:
+def compose_model(row: VariantRow) -> JSONObject:
     provider, name = (normalize_line(row.texts.get(part, "")).strip() for part in ("provider", "name"))
     if not (provider and name):
         raise row.input_error("name" if provider else "provider", "Enter the provider and the model.")
@@ -145,9 +146,9 @@ def compose_model(row: VariantRow) -> dict[str, Any]:
     return {**model, **rest}
 
 
-def compose_settings(row: VariantRow) -> dict[str, Any]:
+def compose_settings(row: VariantRow) -> JSONObject:
     """Return the usual settings of a model. Raise ValidationError with an error for each text that is no number."""
-    settings: dict[str, Any] = {}
+    settings: JSONObject = {}
     errors: list[ValidationError] = []
     for name, label, text, _ in row.setting_inputs:
         try:
@@ -159,9 +160,9 @@ def compose_settings(row: VariantRow) -> dict[str, Any]:
     return settings
 
 
-def compose_rules(row: VariantRow) -> dict[str, Any]:
+def compose_rules(row: VariantRow) -> JSONObject:
     if row.rules:
-        rules: dict[str, Any] = parse_at(row, "rules", "Conditions", row.rules)
+        rules: JSONObject = parse_at(row, "rules", "Conditions", row.rules)
         return rules
     if not row.conditions.items:
         raise row.input_error("field", "Add a condition, so that the variant holds for some callers.")

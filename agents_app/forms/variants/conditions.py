@@ -11,11 +11,12 @@ The names of the inputs of a group, which begin with its prefix:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any, NamedTuple
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.conditional import JOINS, MAX_RULE_DEPTH, RULE_OPERATORS
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import normalize_line, parse_tags
@@ -61,8 +62,8 @@ class ConditionTexts(NamedTuple):
         text = "" if operator in VALUELESS_OPERATORS else text
         return cls(normalize_line(str(condition.get("field"))).strip(), operator, normalize_line(text).strip())
 
-    def compose(self) -> dict[str, Any]:
-        condition: dict[str, Any] = {"field": self.field, "operator": self.operator}
+    def compose(self) -> JSONObject:
+        condition: JSONObject = {"field": self.field, "operator": self.operator}
         if self.operator in VALUELESS_OPERATORS:
             return condition
         is_list = self.operator in LIST_OPERATORS
@@ -81,7 +82,7 @@ class ConditionGroup:
     depth: int = 1
 
     @classmethod
-    def describe(cls, rules: Mapping[str, Any], prefix: str, name: str = "", depth: int = 1) -> ConditionGroup:
+    def describe(cls, rules: JSONMapping, prefix: str, name: str = "", depth: int = 1) -> ConditionGroup:
         """Return the inputs of stored rules."""
         group = cls(prefix, name, str(rules.get("operator", "AND")), depth=depth)
         for index, item in enumerate(rules.get("conditions", ())):
@@ -107,7 +108,7 @@ class ConditionGroup:
                 group.items += [inner_group] if inner_group.items else []
         return group
 
-    def compose(self) -> dict[str, Any]:
+    def compose(self) -> JSONObject:
         operator = self.join if self.join in JOINS else "AND"
         return {"operator": operator, "conditions": [item.compose() for item in self.items]}
 

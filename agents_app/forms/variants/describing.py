@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
+from agentcms.wire.json_types import JSONMapping
 from agents_app.forms.memory.inputs import texts_of
 from agents_app.forms.objects.field import ObjectInputs
 from agents_app.forms.objects.members import format_json, is_number, normalize_line
@@ -26,7 +26,7 @@ def describe_variants(value: Any) -> list[VariantRow]:
     ]
 
 
-def describe_variant(name: str, row: str, variant: Mapping[str, Any]) -> VariantRow:
+def describe_variant(name: str, row: str, variant: JSONMapping) -> VariantRow:
     value, rules = variant.get("value"), variant.get("rules") or NO_RULES
     described = VariantRow(name, row, stored=value)
     describe_value(described, value)
@@ -51,7 +51,7 @@ def describe_value(row: VariantRow, value: object) -> None:
         row.json = format_json(value)
 
 
-def describe_model(row: VariantRow, value: Mapping[str, Any]) -> None:
+def describe_model(row: VariantRow, value: JSONMapping) -> None:
     settings = {name: value[name] for name in SETTING_LABELS if is_number(value.get(name))}
     row.texts = {name: str(value.get(name) or "") for name in ("provider", "name")}
     row.texts |= {name: json.dumps(number) for name, number in settings.items()}

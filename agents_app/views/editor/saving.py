@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.contrib import messages
 from django.db import transaction
@@ -17,6 +17,8 @@ from django_htmx.http import reswap, retarget, trigger_client_event
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
+from agentcms.web.template_context import TemplateContext
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.configuration.version_checks import GateNotMet, MoveRefused
@@ -99,7 +101,7 @@ def save_form(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> Sa
 def render_edit_conflict(request: HttpRequest, agent: Agent, form: ExistingAgentForm, conflict: str) -> HttpResponse:
     """Render the form with what another user saved ("head") or published ("live") since it was opened."""
     agent = get_agent(request, agent.pk)
-    context: dict[str, Any] = {
+    context: TemplateContext = {
         "publishes": form.publishes,
         "my_changes": changes_as_text(form.changed_fields()),
     }
@@ -112,7 +114,7 @@ def render_edit_conflict(request: HttpRequest, agent: Agent, form: ExistingAgent
 
 def conflict_sides(
     agent: Agent, form: ExistingAgentForm, conflict: str, unfolded: Sequence[str] = (), unfold_url: str = ""
-) -> dict[str, Any]:
+) -> TemplateContext:
     """Return the template context of both differences: since the form was opened, and to what saving it would make.
 
     `conflict` is "head" or "live", the version that changed. Without `unfold_url`, folds stay closed.
@@ -183,7 +185,7 @@ def render_saved(request: HttpRequest, agent: Agent, version: Version | None, fo
     response = render_editor(
         request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id}
     )
-    detail: dict[str, Any] = {"target": "body", "base": get_head_version(agent).version_number}
+    detail: JSONObject = {"target": "body", "base": get_head_version(agent).version_number}
     if form.merges:  # the fields do not show what was saved, so the page is loaded again
         messages.success(request, message, extra_tags=undo)
         detail |= {"reload": True}
@@ -206,7 +208,7 @@ def save_message(agent: Agent, version: Version | None) -> str:
     return f"Draft v{version.version_number} saved. v{get_live_version(agent).version_number} is still live."
 
 
-def changes_as_text(fields: dict[str, Any]) -> str:
+def changes_as_text(fields: JSONObject) -> str:
     """Return the changed fields as text for the clipboard: the instructions as typed, the rest as JSON."""
     texts = [f"{fields[name]}\n" for name in ("instructions",) if name in fields]
     rest = {name: value for name, value in schema.to_wire_dict(fields).items() if name != "instructions"}

@@ -9,7 +9,8 @@ from rest_framework.request import Request
 
 from access_app.permissions import require_role
 from access_app.role import Role
-from agents_app.configuration.schema import WIRE_CONFIG, JSONObject, validate_fields
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from evals_app.scorers.results import ScoreValue
 from runs_app.api.lookups import get_readable_run
 from runs_app.models import Score

@@ -11,9 +11,10 @@ from rest_framework.request import Request
 from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
-from agents_app.configuration.schema import WIRE_CONFIG, JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG
 from evals_app.api.scores.creation import create_score
 from evals_app.api.scores.lists import list_scores, readable_scores
 from evals_app.scorers.results import ScoreValue

@@ -18,7 +18,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from agentcms.errors import ApiError
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import stop_reason
 from evals_app.experiments.items import require_runnable, save_failure

@@ -15,7 +15,8 @@ from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agentcms.tracing import spans
 from agentcms.wire.canonical import canonical, sha256_hex
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, JSONObject, validate_fields
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, validate_fields
 from agents_app.registry import Entry, Kind, is_task, registry
 from evals_app.datasets.schema import Key
 from evals_app.experiments.scoring import find_scorer

@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from uuid import UUID
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.results import fill_from_run, store_result, store_scored
 from evals_app.experiments.scoring import MAX_SCORERS, compute_scores, scorer_keys, set_scores
 from evals_app.experiments.spending import Spent, total

@@ -19,6 +19,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from evals_app.experiments.creation import save_experiment
 from evals_app.experiments.jobs import is_outage
@@ -105,7 +106,7 @@ class Command(BaseCommand):
         if code != ExitCode.PASSED:
             sys.exit(code)
 
-    def compare(self, experiment: Experiment, baseline: Experiment, options: dict[str, Any]) -> list[str]:
+    def compare(self, experiment: Experiment, baseline: Experiment, options: JSONObject) -> list[str]:
         """Return a sentence for each scorer that is worse than the baseline. Say if the baseline has no scores."""
         if baseline.status == Experiment.Status.COMPLETED:
             return worse_scorers(experiment, baseline, options["margin"])
@@ -113,7 +114,7 @@ class Command(BaseCommand):
         self.stderr.write(BASELINE_MESSAGE.format(version=options["not_worse_than"], reason=reason))
         return []
 
-    def run(self, options: dict[str, Any], version: str, bars: dict[str, float] | None = None) -> Experiment:
+    def run(self, options: JSONObject, version: str, bars: dict[str, float] | None = None) -> Experiment:
         """Run an experiment to its end. Raise CommandError, which exits with 2, for what is unknown."""
         dataset = Dataset.objects.filter(pk=options["dataset"]).first()
         if dataset is None:
@@ -135,7 +136,7 @@ class Command(BaseCommand):
         experiment.refresh_from_db()
         return experiment
 
-    def report(self, experiment: Experiment, missed: list[str], options: dict[str, Any]) -> None:
+    def report(self, experiment: Experiment, missed: list[str], options: JSONObject) -> None:
         """Print the scores, and write the files that were asked for."""
         counts = f"{experiment.succeeded_count} answered, {experiment.failed_count} failed."
         self.stdout.write(f"{experiment.title}: {counts}")
@@ -165,11 +166,11 @@ def interrupted_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def request_body(options: dict[str, Any], version: str) -> dict[str, Any]:
+def request_body(options: JSONObject, version: str) -> JSONObject:
     """Return the body of a request that creates the same experiment."""
     kind = next(kind for kind in TARGETS if options[kind] is not None)
     keys = [key for key in (options["scorers"] or "").split(",") if key]
-    body: dict[str, Any] = {
+    body: JSONObject = {
         "targetType": kind,
         "targetId": options[kind],
         "agentVersion": version,
@@ -188,7 +189,7 @@ def describe_error(error: Exception) -> str:
     return " ".join(f"{OPTIONS.get(issue.field, issue.field)}: {issue.message}" for issue in error.issues)
 
 
-def reject_unusable(options: dict[str, Any]) -> None:
+def reject_unusable(options: JSONObject) -> None:
     """Raise CommandError for NaN, which no score is below, and for reports that could not be written at the end."""
     for name in ("margin", "max_cost"):
         if options[name] is not None and not math.isfinite(options[name]):

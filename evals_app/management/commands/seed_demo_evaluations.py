@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils import timezone
 
-from agents_app.configuration.schema import JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from evals_app.datasets.changes import add_items

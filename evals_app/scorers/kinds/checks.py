@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from rapidfuzz import fuzz
 
 from agentcms.plural import pluralize
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.patterns import compile_pattern
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 
 # Characters of one text times those of the other: a comparison takes 0.1 s, in which nothing else runs.
 MAX_CHARACTER_PAIRS = 4_000_000_000
 
-Config = dict[str, Any]
+Config = JSONObject
 Check = Callable[[Config, Answer], tuple[float, str]]
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from agentcms.wire.json_types import JSONObject
 from evals_app.scorers.results import ScorerError
 from runs_app.exceptions import AgentBuildError
 
@@ -22,7 +23,7 @@ def escape_sections(value: Any) -> str:
     return SECTIONS.sub("&lt;", text[:MAX_SECTION_LENGTH])
 
 
-def build_judge_model(config: dict[str, Any]) -> Model:
+def build_judge_model(config: JSONObject) -> Model:
     """Return the model of a judge. Raise ScorerError if it is not available."""
     from runs_app.providers.models import build_model  # heavy
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from agentcms.wire.json_types import JSONObject
 from evals_app.scorers.kinds.checks import Config
 from evals_app.scorers.kinds.evaluators import evaluator_context
 from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sections
@@ -32,7 +33,7 @@ def judged_context_of(answer: Answer) -> list[Any]:
 
 def judged_input(answer: Answer, needs: tuple[str, ...]) -> Any:
     """Return what a judge reads as input. Raise NotScorable if something that it needs is missing."""
-    parts: dict[str, Any] = {"question": answer.input}
+    parts: JSONObject = {"question": answer.input}
     if "context" in needs:
         parts["context"] = judged_context_of(answer)
     if "calls" in needs:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
+from agentcms.wire.json_types import JSONObject
 from evals_app.scorers.kinds.judges import label_of, score_range
 from evals_app.scorers.results import Answer, ScorerError, ScoreResult
 
@@ -41,10 +42,10 @@ def pipeline_step(key: str) -> Callable[[PipelineStep], PipelineStep]:
     return register
 
 
-async def score_by_pipeline(config: dict[str, Any], answer: Answer) -> ScoreResult:
+async def score_by_pipeline(config: JSONObject, answer: Answer) -> ScoreResult:
     """Score an answer by a pipeline. Raise NotScorable and ScorerError."""
     answer = replace(answer, **{name: DROPPABLE[name] for name in (config.get("prepareRun") or {}).get("drop") or []})
-    results: dict[str, Any] = {}
+    results: JSONObject = {}
     usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
     cost: float | None = None
     for name in PIPELINE_STEPS:
@@ -63,7 +64,7 @@ async def score_by_pipeline(config: dict[str, Any], answer: Answer) -> ScoreResu
     )
 
 
-async def run_step(config: dict[str, Any], name: str, answer: Answer, results: dict[str, Any]) -> tuple[Any, Any]:
+async def run_step(config: JSONObject, name: str, answer: Answer, results: JSONObject) -> tuple[Any, Any]:
     """Return the result of a step, and the model that was asked for it or None."""
     step = config[name]
     if "function" in step:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
+from agentcms.wire.json_types import JSONObject
 from evals_app.scorers.kinds.judge_models import CountingModel
 from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sections
 from evals_app.scorers.results import ScorerError
@@ -18,8 +19,8 @@ SYSTEM = (
 
 
 async def ask_judge(
-    config: dict[str, Any], prompt: str, data: dict[str, Any], schema: dict[str, Any]
-) -> tuple[dict[str, Any], CountingModel]:
+    config: JSONObject, prompt: str, data: JSONObject, schema: JSONObject
+) -> tuple[JSONObject, CountingModel]:
     """Return the object with which the model of a scorer answers, without tools or memory. Raise ScorerError.
 
     A model whose answer does not fit the schema is asked once more.
@@ -34,7 +35,7 @@ async def ask_judge(
     return dict(result.output), model
 
 
-def require_fitting(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+def require_fitting(schema: JSONObject, value: JSONObject) -> JSONObject:
     """Return an answer that fits its schema. Otherwise ask the model again, and raise ScorerError for the schema."""
     from pydantic_ai import ModelRetry
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_types import JSONObject
 from evals_app.scorers.expectations import ARGUMENT_NAMES, RESULT_NAMES
 from evals_app.scorers.kinds.trajectory_limits import limit_faults, limits_of
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
@@ -59,7 +60,7 @@ def expected_steps(value: Any) -> list[Any]:
     return steps
 
 
-def comparison_mode(config: dict[str, Any], expectation: Any) -> str:
+def comparison_mode(config: JSONObject, expectation: Any) -> str:
     """Return how calls are compared: as the scorer says, else as the expected trajectory does, else strictly."""
     ordering = expectation.get("ordering") if isinstance(expectation, dict) else None
     return str(config.get("mode") or MODE_BY_ORDERING.get(str(ordering), "strict"))
@@ -99,7 +100,7 @@ def reject_many_pairs(expected: int, made: int) -> None:
         raise NotScorable(f"{expected:,} expected steps and {made:,} calls are too many to compare.")
 
 
-def value_under(step: dict[str, Any], names: Sequence[str]) -> str:
+def value_under(step: JSONObject, names: Sequence[str]) -> str:
     """Return the value that a step has under one of these names, as comparable text, or ANY."""
     value = next((step[name] for name in names if step.get(name) is not None), None)
     return ANY if value is None else canonical(value)
@@ -130,14 +131,14 @@ def made_step(call: ToolUse, has_result: bool, below: Sequence[ToolUse] = ()) ->
 # --- Comparison
 
 
-def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
+def score_trajectory(config: JSONObject, answer: Answer) -> ScoreResult:
     """Score the calls of an answer. Raise NotScorable without expected steps, unless there are limits."""
     with_values = config.get("arguments", "ignore") == "compare"
     names = [call.name for call in answer.calls]
     expectation = config.get("expected", answer.expected_trajectory)
     limits = limits_of(config, expectation)
     faults = limit_faults(limits, answer)
-    difference: dict[str, Any] = {}
+    difference: JSONObject = {}
     part = 1.0
     if not limits or has_steps(expectation):
         expected = [*parse_steps(expected_steps(expectation), with_values)]

@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_types import JSONObject
 from evals_app.scorers.results import Answer, NotScorable, ToolUse
 
 
@@ -27,7 +28,7 @@ class TrajectoryLimits(NamedTuple):
         return self != TrajectoryLimits()
 
 
-def limits_of(config: dict[str, Any], expectation: Any) -> TrajectoryLimits:
+def limits_of(config: JSONObject, expectation: Any) -> TrajectoryLimits:
     """Return the limits of a scorer and those of an expected trajectory, which hold both."""
     own = expectation if isinstance(expectation, dict) else {}
     most = [value for value in (config.get("maxSteps"), own.get("maxSteps")) if isinstance(value, int)]

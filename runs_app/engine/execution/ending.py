@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import F
 from pydantic_ai.run import AgentRunResult
 
+from agentcms.wire.json_types import JSONObject
 from runs_app import scoring
 from runs_app.approvals.deferred_requests import waits_for_calls
 from runs_app.approvals.segments import dump_conversation, pending_calls
@@ -60,7 +61,7 @@ async def record_suspension(
 
 def conversation_so_far(
     execution: RunExecution, prepared: PreparedRun, calls: Iterable[PendingCall], result: AgentRunResult[Any]
-) -> dict[str, Any]:
+) -> JSONObject:
     """Return what the next segment of a run continues with."""
     return dump_conversation(
         result.all_messages(),

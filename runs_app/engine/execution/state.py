@@ -12,6 +12,8 @@ from uuid import UUID
 
 from pydantic_ai.run import AgentRun as ModelRun
 
+from agentcms.db.column_values import ColumnValues
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.references import MissingReference
 from runs_app.approvals.segments import Segment
 from runs_app.engine.context import RunDeps
@@ -43,7 +45,7 @@ class RunExecution:
     is_durable: bool = False
     model: str = "The model"
     model_run: ModelRun[RunDeps, Any] | None = None
-    columns: dict[str, Any] = field(default_factory=dict)
+    columns: ColumnValues = field(default_factory=dict)
     segment: Segment = field(default_factory=Segment)
     prepared: PreparedRun | None = None
     journal: Journal | None = None  # of a durable run
@@ -80,12 +82,12 @@ class RunExecution:
         return int((time.monotonic() - self.started) * 1000)
 
     @property
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> JSONObject:
         """The tokens used so far, under wire names."""
         return usage_payload(self.model_run.usage) if self.model_run else {}
 
     @property
-    def memory_columns(self) -> dict[str, Any]:
+    def memory_columns(self) -> ColumnValues:
         """The memory that the model was given, and the warnings of its capabilities."""
         if self.prepared is None:
             return {}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from django.conf import settings
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.schema import ConfigError, Issue
 from memory_app.history.messages import known_message_keys
 from memory_app.models import Thread
@@ -19,7 +18,7 @@ from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
 
 TAKEN_TOOL_NAME_MESSAGE = "The agent already has a tool with this name. Rename your tool."
-RunInput = dict[str, Any]  # the messages, options and client tools of a run, as stored in its row
+RunInput = JSONObject  # the messages, options and client tools of a run, as stored in its row
 
 
 def fill_input(
@@ -39,10 +38,10 @@ def fill_input(
 
 def build_input(
     messages: object,
-    options: Mapping[str, Any],
-    client_tools: list[dict[str, Any]],
-    request_context: Mapping[str, Any],
-    memory_options: Mapping[str, Any] = MappingProxyType({}),
+    options: JSONMapping,
+    client_tools: list[JSONObject],
+    request_context: JSONMapping,
+    memory_options: JSONMapping = MappingProxyType({}),
 ) -> RunInput:
     """Return the input of a run as its row stores it. Raise ConfigError if it is invalid or too large."""
     run_input: RunInput = {"messages": parse_messages(messages), "options": dict(options)}
@@ -59,7 +58,7 @@ def build_input(
     return run_input
 
 
-def reject_taken_tool_names(agent: ResolvedAgent, client_tools: list[dict[str, Any]]) -> None:
+def reject_taken_tool_names(agent: ResolvedAgent, client_tools: list[JSONObject]) -> None:
     """Raise ConfigError if a client tool has the name of a tool of the agent. A model could not distinguish them."""
     taken = {*tool_names(agent.configuration, agent.owner_id)} if client_tools else set()
     names = [tool["name"] for tool in client_tools if tool["name"] in taken]

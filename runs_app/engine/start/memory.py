@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
+from agentcms.db.column_values import ColumnValues
 from agentcms.errors import ApiError, Conflict
+from agentcms.wire.json_types import JSONObject
 from memory_app.history.messages import reject_full_thread
 from memory_app.history.threads import get_or_create_resource, open_child_thread, open_thread
 from memory_app.models import Thread
@@ -34,7 +36,7 @@ class ThreadName(NamedTuple):
     key: str
     resource: str
     title: str = ""
-    metadata: dict[str, Any] | None = None
+    metadata: JSONObject | None = None
     has_default: bool = True
 
     @classmethod
@@ -60,7 +62,7 @@ def reject_missing_thread(agent: ResolvedAgent, run_input: RunInput, thread: Thr
         raise ApiError(400, THREAD_REQUIRED_MESSAGE, THREAD_REQUIRED)
 
 
-def memory_columns(agent: ResolvedAgent, user: User | None, name: ThreadName) -> dict[str, Any]:
+def memory_columns(agent: ResolvedAgent, user: User | None, name: ThreadName) -> ColumnValues:
     """Return the thread and the resource of a run as columns, without a user or memory none.
 
     A run that names neither has the resource of its caller. Keys for many resources have none, so neither has the run.
@@ -86,14 +88,14 @@ def memory_columns(agent: ResolvedAgent, user: User | None, name: ThreadName) ->
     return {"thread": thread, "resource_id": thread.resource_id}
 
 
-def resource_columns(caller: MemoryCaller, resource: str) -> dict[str, Any]:
+def resource_columns(caller: MemoryCaller, resource: str) -> ColumnValues:
     """Return the resource of a run without a thread as a column, or none if neither call nor credentials name one."""
     if not (resource or caller.default_resource):
         return {}
     return {"resource": get_or_create_resource(caller, caller.resource_to_write(resource))}
 
 
-def find_child_memory(agent: ResolvedAgent, parent: AgentRun) -> dict[str, Any]:
+def find_child_memory(agent: ResolvedAgent, parent: AgentRun) -> ColumnValues:
     """Return the thread and the resource of a sub-agent's run as columns. Without memory it has no thread.
 
     The thread is one of the sub-agent below that of its parent, or of the nearest run above that has one.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
+from agentcms.db.column_values import ColumnValues
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.engine.durability import find_durability
@@ -30,7 +32,7 @@ class ExperimentItem(NamedTuple):
     """An item of an experiment that starts a run. `options` are its `toolMocks` and `unmockedToolPolicy`."""
 
     experiment_id: UUID
-    options: Mapping[str, Any]
+    options: JSONMapping
 
 
 def start_run(
@@ -38,16 +40,16 @@ def start_run(
     *,
     user: Caller | None,
     messages: object,
-    options: Mapping[str, Any] | None = None,
-    client_tools: list[dict[str, Any]] | None = None,
+    options: JSONMapping | None = None,
+    client_tools: list[JSONObject] | None = None,
     thread: str = "",
     resource: str = "",
     memory: MemoryCall = MemoryCall(),  # noqa: B008  it cannot be changed
     key: str = "",
-    request_context: Mapping[str, Any] | None = None,
+    request_context: JSONMapping | None = None,
     warnings: Sequence[UnknownName] = (),
     experiment: ExperimentItem | None = None,
-    facts: Mapping[str, Any] = MappingProxyType({}),
+    facts: JSONMapping = MappingProxyType({}),
     stop_when: str = "",
     ends_only: bool = False,
 ) -> AgentRun:
@@ -88,9 +90,7 @@ def stop_options(name: str) -> dict[str, str]:
     return {STOP_WHEN: name} if name else {}
 
 
-def run_columns(
-    is_durable: bool, warnings: Sequence[UnknownName], experiment: ExperimentItem | None
-) -> dict[str, Any]:
+def run_columns(is_durable: bool, warnings: Sequence[UnknownName], experiment: ExperimentItem | None) -> ColumnValues:
     """Return the columns of a new run that come from its call."""
     columns = {"warnings": [warning._asdict() for warning in warnings], "is_durable": is_durable}
     return columns if experiment is None else {**columns, "experiment_id": experiment.experiment_id}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from agentcms.wire.json_types import JSONMapping
 from runs_app.engine import leases
 from runs_app.engine.engine import get_engine
 from runs_app.engine.start.input import build_input, fill_input
@@ -17,7 +17,7 @@ from runs_app.resolution import ResolvedAgent
 
 
 def start_child(
-    agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str, options: Mapping[str, Any]
+    agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str, options: JSONMapping
 ) -> AgentRun:
     """Create a child run. The process that executes the parent executes it."""
     columns = leases.start_columns(get_engine().holder)
@@ -32,16 +32,14 @@ def start_durable_child(
     parent: AgentRun,
     prompt: str,
     call_id: str,
-    options: Mapping[str, Any],
+    options: JSONMapping,
 ) -> AgentRun:
     """Create a child run of a durable run, which belongs to the process of its parent."""
     columns = {"pk": child_id, "parent_call_id": call_id[:128], **leases.claim_columns(holder)}
     return save_child(agent, parent, prompt, options, **columns)
 
 
-def save_child(
-    agent: ResolvedAgent, parent: AgentRun, prompt: str, options: Mapping[str, Any], **columns: Any
-) -> AgentRun:
+def save_child(agent: ResolvedAgent, parent: AgentRun, prompt: str, options: JSONMapping, **columns: Any) -> AgentRun:
     agent = with_variants(agent, parent.facts, parent.request_context)
     narrowing = parent.input.get("memory") or {}
     run_input = build_input(prompt, options, [], parent.request_context, narrowing)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from urllib.parse import urlencode
 
 from django.http import QueryDict
@@ -13,6 +12,7 @@ from django.http import QueryDict
 from access_app.caller import Caller
 from agentcms.ids import parse_uuid
 from agentcms.web.list_state import parse_whole_number
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.references import find_entry
@@ -228,7 +228,7 @@ def resolve_choice(agent: Agent, user: Caller, choice: str, params: TryPageParam
     return stored_agents.get(agent.pk, user=user, version_number=parse_version_choice(choice))
 
 
-def unsaved_configuration(agent: Agent, user: Caller, params: TryPageParams) -> dict[str, Any]:
+def unsaved_configuration(agent: Agent, user: Caller, params: TryPageParams) -> JSONObject:
     """Return the configuration that saving the unsaved text would create."""
     if not params.unsaved:
         raise config_error(NO_UNSAVED_TEXT_MESSAGE)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from django.http import HttpRequest, QueryDict
 
 from access_app.role import Role
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.conditional import CONDITIONAL, CONTEXT_KEYS
 from agents_app.configuration.display import FIELD_LABELS, variant_title
 from agents_app.forms.tools.knowledge import parse_input
@@ -61,7 +62,7 @@ def may_try_facts(request: HttpRequest, agent: Agent) -> bool:
     return has_role_for(request, agent, Role.PUBLISHER)
 
 
-def fact_values(texts: FactTexts) -> dict[str, Any]:
+def fact_values(texts: FactTexts) -> JSONObject:
     """Return the facts of these texts. A JSON value stands for itself, such as 3 or ["editor"]."""
     return {name: parse_tried_fact(text) for name, text in texts.items()}
 
@@ -76,7 +77,7 @@ def parse_tried_fact(text: str) -> object:
     return parse_input(text)
 
 
-def fact_fields(configurations: Sequence[Mapping[str, Any]], texts: FactTexts) -> list[FactField]:
+def fact_fields(configurations: Sequence[JSONMapping], texts: FactTexts) -> list[FactField]:
     """Return an input for each fact on which a variant of any column depends."""
     values: dict[str, dict[str, None]] = {}
     for configuration in configurations:
@@ -91,7 +92,7 @@ def fact_fields(configurations: Sequence[Mapping[str, Any]], texts: FactTexts) -
     ]
 
 
-def all_conditions(rules: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def all_conditions(rules: JSONMapping) -> Iterator[JSONMapping]:
     """Yield the conditions of a group and of the groups in it."""
     for item in rules["conditions"]:
         if "conditions" in item:
@@ -100,7 +101,7 @@ def all_conditions(rules: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield item
 
 
-def expected_texts(condition: Mapping[str, Any]) -> list[str]:
+def expected_texts(condition: JSONMapping) -> list[str]:
     value = condition.get("value")
     items = value if isinstance(value, list) else [value]
     return [item if isinstance(item, str) else json.dumps(item) for item in items if item not in (None, "")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -18,6 +17,7 @@ from agentcms.errors import ApiError
 from agentcms.ids import uuid7
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_whole_number
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
@@ -114,7 +114,7 @@ def redirect_with_errors(
 
 
 def start_column(
-    request: HttpRequest, column: TryColumn, text: str, variables: Mapping[str, str], facts: Mapping[str, Any]
+    request: HttpRequest, column: TryColumn, text: str, variables: Mapping[str, str], facts: JSONMapping
 ) -> AgentRun | None:
     """Start the run of a column. If that fails, set `start_error` of the column and return None.
 
@@ -141,7 +141,7 @@ def start_column(
     return None
 
 
-def run_options(request: HttpRequest, column: TryColumn, variables: Mapping[str, str]) -> dict[str, Any]:
+def run_options(request: HttpRequest, column: TryColumn, variables: Mapping[str, str]) -> JSONObject:
     """Return the conversation and the values of the variables. Raise ConfigError if they are too long."""
     new_thread = f"try-{uuid7()}" if column.has_memory else ""
     is_own = column.thread is not None and column.thread.realm == user_realm(request.user.pk or 0)
@@ -163,7 +163,7 @@ def find_saved_input(request: HttpRequest, agent: Agent) -> SavedInput | None:
     return SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).first() if input_id else None
 
 
-def initial_variable_values(columns: Sequence[TryColumn]) -> Mapping[str, Any]:
+def initial_variable_values(columns: Sequence[TryColumn]) -> JSONMapping:
     """Return the values of the variables in the last run of the first column that has one."""
     return next((column.run.request_context for column in columns if column.run), {})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
@@ -11,6 +10,7 @@ from django.urls import reverse
 
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
+from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for, role_requirement
 from agents_app.views.header import AgentTab, header_context
@@ -79,7 +79,7 @@ def render_playground(
     return response
 
 
-def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> dict[str, Any]:
+def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> TemplateContext:
     has_memory = any(column.has_memory for column in columns)
     questions = {
         column.thread.pk: column.answers[0].question for column in columns if column.thread and column.answers

@@ -11,6 +11,7 @@ from django.http import QueryDict
 
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.variables import Variable, declared_variables, variables_of
 from agents_app.forms.fields import RawTextField
 
@@ -41,7 +42,7 @@ class VariablesForm(forms.Form):
 def build_variable_field(variable: Variable) -> forms.Field:
     """Return the form field of a variable: a text, or a choice of the allowed values."""
     default = "" if variable.default is None else text_or_json(variable.default)
-    options: dict[str, Any] = {
+    options: JSONObject = {
         "label": variable.name,
         "required": variable.is_required and variable.default is None,
         "help_text": variable.description,
@@ -68,12 +69,12 @@ def submitted_texts(query: QueryDict) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-def texts_of_values(values: Mapping[str, Any] | None) -> dict[str, str]:
+def texts_of_values(values: JSONMapping | None) -> dict[str, str]:
     """Return the texts for the fields of the values of a run or of a saved input."""
     return {name: text_or_json(value) for name, value in (values or {}).items() if value is not None}
 
 
-def variables_of_all(configurations: Iterable[Mapping[str, Any]]) -> list[Variable]:
+def variables_of_all(configurations: Iterable[JSONMapping]) -> list[Variable]:
     """Return the variables of several configurations by name. One that any of them requires is required, and first."""
     variables: dict[str, Variable] = {}
     for configuration in configurations:
@@ -84,7 +85,7 @@ def variables_of_all(configurations: Iterable[Mapping[str, Any]]) -> list[Variab
     return sorted(variables.values(), key=lambda variable: not variable.is_required)
 
 
-def typed_values(texts: Mapping[str, str], configuration: Mapping[str, Any]) -> dict[str, Any]:
+def typed_values(texts: Mapping[str, str], configuration: JSONMapping) -> JSONObject:
     """Return the values of these texts for a run: of the types that its configuration declares."""
     declared = {variable.name: variable for variable in declared_variables(configuration)}
     return {name: parse_text(text, declared[name]) if name in declared else text for name, text in texts.items()}

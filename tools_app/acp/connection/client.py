@@ -20,6 +20,7 @@ from acp.schema import (
 )
 from pydantic import BaseModel
 
+from agentcms.wire.json_types import JSONObject
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.stream_chunks import truncate_text, truncate_value
 from tools_app.acp.permissions import (
@@ -134,7 +135,7 @@ class WorkspaceClient:
         turn.add_activity("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)
         return option_id
 
-    def build_request(self, known: dict[str, Any], options: tuple[PermissionAnswer, ...]) -> PermissionRequest:
+    def build_request(self, known: JSONObject, options: tuple[PermissionAnswer, ...]) -> PermissionRequest:
         title = truncate_text(printable(str(known.get("title") or "Permission")), MAX_CALL_TITLE_LENGTH)
         content, raw_input = known.get("content") or [], known.get("rawInput")
         diffs = {item["path"]: item.get("newText") for item in content if item.get("type") == "diff"}
@@ -153,7 +154,7 @@ class WorkspaceClient:
         except PathRefused:
             return path
 
-    def announced_writes(self, known: dict[str, Any]) -> set[tuple[str, str]]:
+    def announced_writes(self, known: JSONObject) -> set[tuple[str, str]]:
         """Return the files that an allowed request says it will write."""
         diffs = [item for item in known.get("content") or [] if item.get("type") == "diff"]
         return {(self.shown_path(item["path"]), item.get("newText", "")) for item in diffs}
@@ -179,7 +180,7 @@ class WorkspaceClient:
             case "usage_update":
                 turn.add_activity("acp-usage", **dump(update))
 
-    def merge_tool_call(self, turn: PromptTurn, update: Any) -> dict[str, Any]:
+    def merge_tool_call(self, turn: PromptTurn, update: Any) -> JSONObject:
         """Return all that the agent has said of a tool call, under wire names."""
         values = dump(update)
         values.pop("sessionUpdate", None)
@@ -212,10 +213,10 @@ class WorkspaceClient:
     async def complete_elicitation(self, *args: Any, **kwargs: Any) -> None:
         return None
 
-    async def ext_method(self, method: str, params: dict[str, Any]) -> NoReturn:
+    async def ext_method(self, method: str, params: JSONObject) -> NoReturn:
         raise RequestError.method_not_found(method)
 
-    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+    async def ext_notification(self, method: str, params: JSONObject) -> None:
         return None
 
     def on_connect(self, conn: Any) -> None:
@@ -228,7 +229,7 @@ def text_of_block(content: Any) -> str:
     return text if isinstance(text, str) else f"({getattr(content, 'type', 'content')} not shown)"
 
 
-def dump(value: BaseModel) -> dict[str, Any]:
+def dump(value: BaseModel) -> JSONObject:
     """Return a value of the protocol as JSON."""
     plain = json.loads(value.model_dump_json(by_alias=True, exclude_none=True))
     plain.pop("_meta", None)

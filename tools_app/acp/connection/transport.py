@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from agentcms.wire.json_types import JSONObject
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ class LineTransport:
         self.lines_left = self.MAX_LINES
         self.open_requests = asyncio.Semaphore(self.MAX_OPEN_REQUESTS)
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: JSONObject) -> None:
         try:
             async with self.sending:
                 self.writer.write(json.dumps(message).encode() + b"\n")
@@ -37,7 +39,7 @@ class LineTransport:
             if "method" not in message:
                 self.open_requests.release()
 
-    async def receive(self) -> dict[str, Any] | None:
+    async def receive(self) -> JSONObject | None:
         """Return the next message, or None at the end. Lines that are no messages are left out."""
         while (line := await self.read_line()) is not None:
             try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
 from versions_app.tasks import PRUNE
 
@@ -31,7 +30,7 @@ class Command(BaseCommand):
             raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
         self._report(job.result) if dry_run else self.stdout.write(f"Removed {job.result['removed']} versions.")
 
-    def _report(self, result: dict[str, Any]) -> None:
+    def _report(self, result: JSONObject) -> None:
         for version in result["versions"]:
             self.stdout.write(f"would remove: {version['agentId']} v{version['versionNumber']}")
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(result["kept"].items()))

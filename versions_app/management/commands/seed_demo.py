@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from access_app.models import Membership
 from access_app.role import Role
+from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
 from versions_app.demo.stories import DEMO_USERS, DemoAgent, DemoStep, load_demo_agents
@@ -91,7 +92,7 @@ def apply_step(step: DemoStep, agent: Agent) -> None:
         version.restore()
 
 
-def step_fields(step: DemoStep, agent: Agent) -> dict[str, Any]:
+def step_fields(step: DemoStep, agent: Agent) -> JSONObject:
     """Return the fields that the step changes. Raises ValueError if the text to replace is missing."""
     before, after = step.replace
     if before not in agent.instructions:
