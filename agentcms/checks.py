@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
+from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as CheckWarning
@@ -26,7 +26,7 @@ MIN_DISTINCT_CHARACTERS = 10
 is_origin = re.compile(r"https?://[^/\s]+").fullmatch
 
 # Variables that the server commands read and the settings do not.
-SERVER_VARIABLES: dict[str, Callable[[], Any]] = {
+SERVER_VARIABLES: dict[str, Callable[[], object]] = {
     "PORT": lambda: environment.read_int("PORT", 8000, minimum=1, maximum=65535),
     "WEB_WORKERS": lambda: environment.read_int("WEB_WORKERS", 2, minimum=1),
     "WEB_THREADS": lambda: environment.read_int("WEB_THREADS", 16, minimum=1),
@@ -36,7 +36,7 @@ SERVER_VARIABLES: dict[str, Callable[[], Any]] = {
 
 
 @register("environment")
-def check_server_variables(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_server_variables(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each invalid variable of the server commands."""
     errors: list[CheckMessage] = []
     for read in SERVER_VARIABLES.values():
@@ -48,7 +48,7 @@ def check_server_variables(app_configs: Sequence[Any] | None, **kwargs: object) 
 
 
 @register("environment")
-def check_hosts(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each host with a scheme or a port: it matches no request, so each gets a 400."""
     return [
         Error(
@@ -62,7 +62,7 @@ def check_hosts(app_configs: Sequence[Any] | None, **kwargs: object) -> list[Che
 
 
 @register("environment")
-def check_origins(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_origins(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each text that is not an origin: browsers send the scheme and no path."""
     return [
         Error(
@@ -76,7 +76,7 @@ def check_origins(app_configs: Sequence[Any] | None, **kwargs: object) -> list[C
 
 
 @register("environment")
-def check_data_folder(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_data_folder(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error if the data folder cannot be created or written to."""
     folder = settings.DATA_DIR
     while not folder.exists():
@@ -87,7 +87,7 @@ def check_data_folder(app_configs: Sequence[Any] | None, **kwargs: object) -> li
 
 
 @register("environment")
-def check_model_settings(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_model_settings(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each setting of models that staff cannot allow."""
     errors: list[CheckMessage] = []
     for text in settings.MODEL_ALLOWED_SETTINGS:
@@ -99,7 +99,7 @@ def check_model_settings(app_configs: Sequence[Any] | None, **kwargs: object) ->
 
 
 @register("environment")
-def check_embedder(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_embedder(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error if MEMORY_EMBEDDER names no embedder. Providers may be added while the server runs."""
     name = settings.MEMORY_EMBEDDER
     provider, _, model = name.partition("/")
@@ -111,7 +111,7 @@ def check_embedder(app_configs: Sequence[Any] | None, **kwargs: object) -> list[
 
 
 @register("environment")
-def check_model_urls(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_model_urls(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each base URL of a model provider that the HTTP client does not accept."""
     errors: list[CheckMessage] = []
     for provider, url in settings.MODEL_URLS.items():
@@ -125,7 +125,7 @@ def check_model_urls(app_configs: Sequence[Any] | None, **kwargs: object) -> lis
 
 
 @register("environment")
-def check_commands(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_commands(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each command of MCP servers and ACP agents that cannot be read."""
     return [
         Error(f"{name}: the command {key!r} {message}", id=error_id)
@@ -136,7 +136,7 @@ def check_commands(app_configs: Sequence[Any] | None, **kwargs: object) -> list[
 
 
 @register("environment")
-def check_traces(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_traces(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each setting of traces that cannot work.
 
     The operator sets the address of the collector, which may be private. It is not reached by redirects.
@@ -156,7 +156,7 @@ def check_traces(app_configs: Sequence[Any] | None, **kwargs: object) -> list[Ch
 
 
 @register("environment")
-def check_notices(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_notices(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each setting without which notices about approvals cannot be sent or trusted."""
     return list(notice_errors())
 
@@ -184,7 +184,7 @@ def notice_errors() -> Iterator[CheckMessage]:
 
 
 @register("environment", deploy=True)
-def check_production(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_production(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each setting with which anybody could read secrets or act as another user."""
     return list(production_errors())
 
@@ -219,7 +219,7 @@ def is_weak_secret(secret: str) -> bool:
 
 
 @register(Tags.database, deploy=True)
-def check_deployment(app_configs: Sequence[Any] | None, **kwargs: object) -> list[CheckMessage]:
+def check_deployment(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return warnings for settings that do not suit production."""
     return list(deployment_warnings())
 

@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import path
+from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -91,7 +91,7 @@ class JobAdmin(ReadOnlyAdmin):
             job.refresh_from_db(fields=[name for name in Job.LARGE_COLUMNS if name != "cursor"])
         return job
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         start = self.admin_site.admin_view(method_decorator(require_POST)(JobAdmin.start).__get__(self))
         return [path("start/<slug:name>/", start, name="jobs_app_job_start"), *super().get_urls()]
 

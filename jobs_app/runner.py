@@ -21,6 +21,7 @@ from celery import current_app
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
+from access_app.caller import Caller
 from agentcms.backends.circuit_breaker import CircuitBreaker
 from agentcms.errors import ApiError, Unavailable
 from agentcms.ids import uuid7
@@ -41,7 +42,7 @@ broker_circuit = CircuitBreaker(retry_after=10)
 CONTINUES = object()  # returned by a handler whose work goes on after it: that finishes the job itself
 
 JobHandler = Callable[[Job], Any]
-Starter = Callable[[Any], Job]  # of a user
+Starter = Callable[[Caller], Job]
 
 _handlers: dict[str, JobHandler] = {}
 
@@ -81,7 +82,7 @@ def enqueue(
     kind: str,
     parameters: JSONObject | None = None,
     *,
-    requested_by: Any = None,
+    requested_by: Caller | None = None,
     job_id: UUID | None = None,
 ) -> Job:
     """Create a job and send it to a worker after the commit. Without a broker it starts later."""
@@ -89,16 +90,17 @@ def enqueue(
         pk=job_id or uuid7(),
         kind=kind,
         parameters=parameters or {},
-        requested_by=requested_by,
+        requested_by_id=None if requested_by is None else requested_by.pk,
         traceparent=spans.traceparent_to_store(f"enqueue {kind}"),
     )
     transaction.on_commit(partial(send_job, job.pk), robust=True)
     return job
 
 
-def enqueue_unless_queued(kind: str, parameters: JSONObject, user: Any = None) -> Job:
+def enqueue_unless_queued(kind: str, parameters: JSONObject, user: Caller | None = None) -> Job:
     """Return the same job of the user that has not started yet. If there is none, create one and send it."""
-    queued = Job.objects.filter(kind=kind, state=Job.State.QUEUED, requested_by=user, parameters=parameters)
+    user_id = None if user is None else user.pk
+    queued = Job.objects.filter(kind=kind, state=Job.State.QUEUED, requested_by=user_id, parameters=parameters)
     return queued.order_by("created_at").first() or enqueue(kind, parameters, requested_by=user)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -130,6 +130,6 @@ def values_of_run(run: AgentRun) -> dict[str, Any]:
     return {"answer": run.output, "question": "\n".join(texts), "run": run}
 
 
-def scorer_arguments(target: Any, available: Mapping[str, Any]) -> dict[str, Any]:
+def scorer_arguments(target: Callable[..., object], available: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that are parameters of a scorer."""
     return {name: available[name] for name in inspect.signature(target).parameters if name in available}

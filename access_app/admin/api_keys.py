@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.db import models
-from django.db.models import QuerySet
+from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, confirmation_page
@@ -112,7 +112,7 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
         },
     }
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
         if not request.user.is_superuser:
             # A key acts as its user, so staff may create keys for themselves only.
             kwargs["queryset"] = User.objects.filter(username=request.user.get_username())

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db.models import Field, QuerySet
 from django.http import HttpRequest
 
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
@@ -25,7 +25,7 @@ class OwnerRuleAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
             return rules
         return rules.filter(owner_id__in=owner_ids_for(request.user, Role.MANAGER))
 
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+    def formfield_for_dbfield(self, db_field: Field, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer the teams of the user, and those that have a rule."""
         if db_field.name == "owner_id":
             with_rules = self.get_queryset(request).values_list("owner_id", flat=True)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import TTLCache
 from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, FloatField, Func, IntegerField
+from django.db.models.sql.compiler import SQLCompiler
 
 from agentcms.cache import SizeLimitedCache
 
@@ -99,7 +101,7 @@ class CosineDistance(Func):
         self.literals = [vector_literal(row) for row in queries]
         self.cast = f"halfvec({dimensions})" if dimensions else "halfvec"
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> object:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> object:
         """Return one distance, or the least of several."""
         alias = compiler.query.get_initial_alias()
         column = f"{connection.ops.quote_name(alias)}.halves::{self.cast}"

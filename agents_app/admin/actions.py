@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -14,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import path
+from django.urls import URLPattern, path
 
 from access_app.admin_access import confirmation_page
 from access_app.permissions import has_role
@@ -58,7 +57,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
 
     actions = ("publish_drafts", "export", "archive_agents", "unarchive_agents", "delete_agents")
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         action_urls = [
             path(
                 f"<path:object_id>/{name.replace('_', '-')}/", self.action_view(name), name=f"agents_app_agent_{name}"

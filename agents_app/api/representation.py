@@ -9,8 +9,10 @@ from functools import lru_cache
 from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple, Self
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Count, Func, QuerySet, TextField, Value
 from django.db.models.functions import Cast
+from django.db.models.sql.compiler import SQLCompiler
 
 from access_app.caller import Caller
 from access_app.caller_params import CallerParam
@@ -88,7 +90,7 @@ class UUIDText(Func):
     template = "(%(expressions)s)::text"
     arity = 1
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
         column, parameters = compiler.compile(self.source_expressions[0])
         groups = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
         text = " || '-' || ".join(f"substr({column}, {start}, {count})" for start, count in groups)

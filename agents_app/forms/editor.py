@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.http import QueryDict
 from pydantic import BaseModel
 
 from access_app.caller import Caller
@@ -94,7 +95,9 @@ class AgentEditForm(EditorSections):
 
     config_model: type[BaseModel] = schema.AgentConfig
 
-    def __init__(self, data: Any = None, *, base: JSONObject, user: Caller, agent: Agent, **options: Any) -> None:
+    def __init__(
+        self, data: QueryDict | None = None, *, base: JSONObject, user: Caller, agent: Agent, **options: Any
+    ) -> None:
         self.base, self.user, self.agent = base, user, agent
         super().__init__(data, initial=to_form_values(base), **options)
         memories = [(entry.key, entry.title) for entry in registry.entries(Kind.MEMORY)]

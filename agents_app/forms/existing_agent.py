@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.http import QueryDict
 from django.urls import reverse
 
 from access_app.caller import Caller
@@ -34,7 +35,7 @@ class ExistingAgentForm(AgentEditForm):
         return cls(base=head_configuration(agent), user=user, agent=agent)
 
     @classmethod
-    def from_request(cls, data: Any, agent: Agent, user: Caller) -> ExistingAgentForm:
+    def from_request(cls, data: QueryDict, agent: Agent, user: Caller) -> ExistingAgentForm:
         """Build the submitted form. If the version it was opened on was pruned, the head is used instead."""
         opened = find_version_by_id(agent, parse_uuid(data.get("head", "")))
         base = agent.resolved(opened) if opened else head_configuration(agent)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from django import forms
+from django.http import QueryDict
 
 from access_app.role import SHARED_LABEL
 from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import Issue
 from agents_app.forms.objects.field import StructuredValue
 from agents_app.forms.variables_field import VariablesField
 from agents_app.registry import Entry, Kind, registry
@@ -81,7 +82,9 @@ class ScorerForm(forms.Form):
     settings = SettingsField(label="Settings")
     change_message = forms.CharField(required=False, max_length=500, label="Describe this change")
 
-    def __init__(self, data: Any = None, *, row: Scorer | None = None, owners: list[str] | None = None) -> None:
+    def __init__(
+        self, data: QueryDict | None = None, *, row: Scorer | None = None, owners: list[str] | None = None
+    ) -> None:
         super().__init__(data, initial=scorer_initial_values(row))
         for name in ("lowest", "highest", "pass_threshold"):
             self.fields[name].widget.attrs["inputmode"] = "decimal"
@@ -125,7 +128,7 @@ class ScorerForm(forms.Form):
         }
         return {name: value for name, value in body.items() if value not in (None, "", {})}
 
-    def add_issues(self, issues: Any) -> None:
+    def add_issues(self, issues: Iterable[Issue]) -> None:
         """Show the faults of a configuration at their fields."""
         for issue in issues:
             wire, _, path = issue.field.partition(".")

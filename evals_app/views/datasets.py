@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -64,7 +63,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     items = items.at_version(int(version_text)) if is_old else items.current()
     if search := request.GET.get("q", ""):
         items = items.filter(text__contains=search.casefold())
-    page: Page[Any] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[ItemVersion] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "nav": "evals",
         "dataset": row,

@@ -18,7 +18,7 @@ ONLY_FAILED, ONLY_WORSE, ONLY_BETTER, ONLY_UNREVIEWED = "failed", "worse", "bett
 
 def page_of_results(
     row: Experiment, only: str, tag: str, baseline: Experiment | None, number: str | None
-) -> Page[Any]:
+) -> Page[ExperimentResult]:
     """Return a page of the results that the filters leave, in their order."""
     results = row.results.select_related("item_version").order_by("item_id", "attempt")
     if tag:
@@ -39,9 +39,9 @@ def page_of_results(
     return Paginator(results, ROWS_PER_PAGE).get_page(number)
 
 
-def page_in_order(results: ExperimentResultQuerySet, keys: list[UUID], number: str | None) -> Page[Any]:
+def page_in_order(results: ExperimentResultQuerySet, keys: list[UUID], number: str | None) -> Page[ExperimentResult]:
     """Return a page of the results with these keys, in their order. Only those of the page are loaded."""
-    page: Page[Any] = Paginator(keys, ROWS_PER_PAGE).get_page(number)
+    page: Page[Any] = Paginator(keys, ROWS_PER_PAGE).get_page(number)  # of keys, which become results
     rows = results.in_bulk([*page])
     page.object_list = [rows[key] for key in page if key in rows]
     return page

@@ -50,7 +50,7 @@ def get_page_scorer(request: HttpRequest, scorer_id: str, role: Role = Role.VIEW
 def scorer_list(request: HttpRequest) -> HttpResponse:
     """List the stored scorers, and those in code."""
     rows = Scorer.objects.for_user(request.user).select_related("live", "head")
-    page: Page[Any] = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Scorer] = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     entries: list[Entry] = [entry for entry in registry.selectable(Kind.SCORER) if entry.source == "code"]
     may_create = bool(selectable_owners(request.user, Role.EDITOR))
     return render(

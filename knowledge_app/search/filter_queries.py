@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, F, Func, Q
+from django.db.models.sql.compiler import SQLCompiler
 
 from agentcms.wire.metadata_filter import AllOf, AnyOf, Filter, KeyComparison, Not, Scalar
 
@@ -45,11 +48,11 @@ class MetadataComparison(Func):
         super().__init__(F("metadata"))
         self.comparison = comparison
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
         column, parameters = compiler.compile(self.source_expressions[0])
         return SQLiteComparison(column, parameters, self.comparison).query()
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Query:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Query:
         column, parameters = compiler.compile(self.source_expressions[0])
         return PostgresComparison(column, parameters, self.comparison).query()
 
@@ -57,7 +60,7 @@ class MetadataComparison(Func):
 class SQLiteComparison:
     """A comparison with the functions of SQLite."""
 
-    def __init__(self, column: str, parameters: Any, comparison: KeyComparison) -> None:
+    def __init__(self, column: str, parameters: Iterable[Any], comparison: KeyComparison) -> None:
         self.value = comparison.value
         self.operator = comparison.operator
         place = [*parameters, f'$."{comparison.key}"']
@@ -95,7 +98,7 @@ def sqlite_types(value: Scalar) -> str:
 class PostgresComparison:
     """A comparison with the operators of PostgreSQL. Texts are compared by code point, as everywhere else."""
 
-    def __init__(self, column: str, parameters: Any, comparison: KeyComparison) -> None:
+    def __init__(self, column: str, parameters: Iterable[Any], comparison: KeyComparison) -> None:
         self.value = comparison.value
         self.operator = comparison.operator
         self.parameters = [*parameters, comparison.key]

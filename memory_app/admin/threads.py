@@ -12,7 +12,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
@@ -60,7 +60,7 @@ class ThreadAdmin(ReadOnlyAdmin):
         fields = super().get_fields(request, obj)
         return fields if request.user.is_superuser else [field for field in fields if field != "transfer"]
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         texts, transfer = map(self.admin_site.admin_view, (self.texts_view, self.transfer_view))
         return [
             path("<path:object_id>/texts/", texts, name="memory_app_thread_texts"),

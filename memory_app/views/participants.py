@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -46,7 +46,7 @@ class ParticipantForm(forms.Form):
         help_text="Such as reviewer. The agent reads it with each message.",
     )
 
-    def __init__(self, members: QuerySet[User], data: Any = None) -> None:
+    def __init__(self, members: QuerySet[User], data: QueryDict | None = None) -> None:
         super().__init__(data)
         field: Any = self.fields["member"]
         field.queryset = members

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
@@ -44,7 +43,7 @@ def messages_context(request: HttpRequest, thread: Thread, page_number: str | in
     """Return the context of a page of messages. The newest page also has the runs that are not over."""
     state = page_state_of(thread)  # first: what comes meanwhile changes it, so that the page is fetched again
     numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
-    page: Page[Any] = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number)
+    page: Page[int] = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number)
     is_newest = page.number == 1
     return {
         "thread": thread,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -52,7 +51,7 @@ def thread_list(request: HttpRequest) -> HttpResponse:
     threads = threads.prefetch_related(Prefetch("agent", Agent.objects.only("name")), "user")
     heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
     newest = threads.order_by("-updated_at", "-pk")
-    page: Page[Any] = Paginator(newest, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page: Page[Thread] = Paginator(newest, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     counts = dict(
         Thread.objects.filter(pk__in=[thread.pk for thread in page]).annotate(n=heads).values_list("pk", "n")
     )

@@ -22,7 +22,7 @@ from agents_app.configuration.background_tasks import OVERRIDE
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id, child_run_id
 from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
 from runs_app.building.background_tools import without_override
-from runs_app.building.tools import to_tool_result
+from runs_app.building.tools import AgentTool, to_tool_result
 from runs_app.engine.sub_runs import RunResult, SubAgentError, child_output
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
@@ -130,7 +130,7 @@ def dump_conversation(
 
 
 def pending_calls(
-    run: AgentRun, requests: DeferredToolRequests, segment: Segment, tools: Mapping[str, Any]
+    run: AgentRun, requests: DeferredToolRequests, segment: Segment, tools: Mapping[str, AgentTool]
 ) -> list[PendingCall]:
     """Return the unsaved rows of the calls for which a run waits. `tools` are those of its agent by name."""
     return [
@@ -139,7 +139,9 @@ def pending_calls(
     ]
 
 
-def pending_call(run: AgentRun, part: ToolCallPart, metadata: JSONMapping, segment: Segment, tool: Any) -> PendingCall:
+def pending_call(
+    run: AgentRun, part: ToolCallPart, metadata: JSONMapping, segment: Segment, tool: AgentTool | None
+) -> PendingCall:
     arguments = to_storable_json(current_arguments(part, segment))
     if ((tool is not None and tool.metadata) or {}).get("background"):
         arguments.pop(OVERRIDE, None)  # not an argument of the tool

@@ -51,7 +51,7 @@ MAX_CALLS_PER_ANSWER = 10_000  # so that the numbers of two answers do not overl
 ToolFunction = Callable[..., Awaitable[Any]]
 
 
-def with_background(tool: AgentTool, config: Any, entry: Entry | None) -> AgentTool:
+def with_background(tool: AgentTool, config: object, entry: Entry | None) -> AgentTool:
     """Return a tool whose calls run in the background if the agent and the tool say so, or the tool itself.
 
     `config` is the field `backgroundTasks` of the agent. A tool that asks a person for data stays in the foreground.

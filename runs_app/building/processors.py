@@ -26,8 +26,15 @@ from pydantic_ai import (
 )
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponseStreamEvent
-from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestContext, StreamedResponse
+from pydantic_ai.models import (
+    CompletedStreamedResponse,
+    Model,
+    ModelRequestContext,
+    ModelRequestParameters,
+    StreamedResponse,
+)
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
 
 from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Entry
@@ -194,7 +201,11 @@ class ProcessedModel(WrapperModel):
 
     @asynccontextmanager
     async def request_stream(
-        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         arguments = (messages, model_settings, model_request_parameters, run_context)
         async with self.wrapped.request_stream(*arguments) as stream:

@@ -213,7 +213,7 @@ def find_obstacle(call: PendingCall, user: Caller) -> str:
     return str(RoleRequired(Role(call.role), call.owner_id))
 
 
-def load_runs(calls: Sequence[PendingCall], user: Caller) -> dict[UUID, Any]:
+def load_runs(calls: Sequence[PendingCall], user: Caller) -> dict[UUID, AgentRun]:
     """Return the runs of calls and those that people asked for, with the names of their agents."""
     ids = {run_id for call in calls for run_id in (call.run_id, call.root_id) if run_id}
     runs = AgentRun.objects.for_user(user).filter(pk__in=ids).defer("conversation", "output", "warnings").in_bulk()

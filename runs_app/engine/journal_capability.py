@@ -24,9 +24,10 @@ from pydantic_ai.durable_exec import (
     ResultCodec,
     RoleBasedOperationConfig,
 )
-from pydantic_ai.messages import AgentStreamEvent
-from pydantic_ai.models import Model, StreamedResponse
+from pydantic_ai.messages import AgentStreamEvent, ModelMessage
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
 
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import StepBody, current_journal
@@ -98,7 +99,11 @@ class ObservedModel(WrapperModel):
 
     @asynccontextmanager
     async def request_stream(
-        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         arguments = (messages, model_settings, model_request_parameters, run_context)
         async with self.wrapped.request_stream(*arguments) as stream:

@@ -15,9 +15,17 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ThinkingPart, ToolCallPart
-from pydantic_ai.models import CompletedStreamedResponse, Model, StreamedResponse
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
+from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from runs_app.engine.context import RunDeps
@@ -64,7 +72,11 @@ class CachedModel(WrapperModel):
 
     @asynccontextmanager
     async def request_stream(
-        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         arguments = (messages, model_settings, model_request_parameters, run_context)
         lookup = self.start_lookup(*arguments)
@@ -84,7 +96,11 @@ class CachedModel(WrapperModel):
                 await lookup.store(stream.get())
 
     def start_lookup(
-        self, messages: Any, model_settings: Any, parameters: Any, run_context: RunContext[RunDeps] | None
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
+        run_context: RunContext[RunDeps] | None,
     ) -> Lookup | None:
         """Return the lookup of the answer to a request, or None if it is not cached."""
         if run_context is None or not is_cacheable_run(run_context.deps):

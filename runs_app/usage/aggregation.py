@@ -9,9 +9,11 @@ from datetime import UTC, date
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Case, Count, FloatField, Func, Q, Sum, Value, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Floor, Greatest, Ln, TruncDate
+from django.db.models.sql.compiler import SQLCompiler
 
 from runs_app.models import AgentRun, Score
 from runs_app.models.daily_usage import DailyUsage
@@ -66,10 +68,10 @@ class SecondsBetween(Func):
 
     output_field = FloatField()
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> object:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> object:
         return self.as_sql(compiler, connection, template="EXTRACT(EPOCH FROM %(expressions)s)", arg_joiner=" - ")
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
         end, start = (f"julianday({compiler.compile(part)[0]})" for part in self.get_source_expressions())
         return f"(({end} - {start}) * 86400.0)", []
 
@@ -77,7 +79,7 @@ class SecondsBetween(Func):
 class UTCDay(TruncDate):
     """The day of a time. SQLite stores times in UTC, so its own function is enough; Django's would call Python."""
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
         sql, parameters = compiler.compile(self.lhs)
         return f"date({sql})", parameters
 

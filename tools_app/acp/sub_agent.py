@@ -22,6 +22,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RequestUsage
 
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Entry
 from runs_app import calling
 from runs_app.building.agent import TOOLSET_ID, BuiltAgent
@@ -68,7 +69,7 @@ def build_sub_agent(entry: Entry) -> BuiltAgent:
 def permission_tool(key: str) -> AgentTool:
     """Build the tool with which a child run waits for a person."""
 
-    async def ask(context: RunContext[RunDeps], arguments: Any) -> Any:
+    async def ask(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         call = calling.current()
         if call.resume_data is None:
             request = {**arguments["request"], "agent": key}
@@ -77,7 +78,7 @@ def permission_tool(key: str) -> AgentTool:
 
     handler = report_failures_to_model(PERMISSION_TOOL, ask)
 
-    async def function(context: RunContext[RunDeps], /, **arguments: Any) -> Any:
+    async def function(context: RunContext[RunDeps], /, **arguments: JSONMapping) -> Any:
         return await handler(context, arguments)
 
     tool = Tool.from_schema(

@@ -7,10 +7,10 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import Model, QuerySet
+from django.db.models import Field, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import path
+from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
@@ -65,7 +65,7 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
             fields.insert(fields.index("environment"), "stored_environment")
         return fields
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         switch = self.admin_site.admin_view(method_decorator(require_POST)(AcpAgentAdmin.switch).__get__(self))
         return [path("<int:pk>/switch/", switch, name="tools_app_acpagent_switch"), *super().get_urls()]
 
@@ -121,7 +121,7 @@ class AcpWorkspaceAdmin(SuperuserAdmin):
     list_display = ("owner_id", "name", "created_at")
     search_fields = ("owner_id", "name")
 
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+    def formfield_for_dbfield(self, db_field: Field, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer the teams, instead of a field for any text."""
         if db_field.name == "owner_id":
             used = AcpWorkspace.objects.values_list("owner_id", flat=True)

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import path
+from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
@@ -85,7 +85,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
                 "of the server whose ID comes first.",
             )
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         def posted(view: Any) -> Any:
             return self.admin_site.admin_view(method_decorator(require_POST)(view).__get__(self))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -13,7 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import path, reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html_join
 
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
@@ -51,7 +50,7 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[DeletedAgent]:
         return DeletedAgent.objects.for_user(request.user).with_role(request.user)
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         return [
             *(
                 path(f"<uuid:deleted_id>/{name}/", self.action_view(name), name=f"versions_app_deletedagent_{name}")

@@ -11,6 +11,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import QuerySet
+from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -145,7 +146,7 @@ class AgentVersionAdmin(HistoryAdmin):
         displayed: AgentVersion | None = version
         return displayed
 
-    def save_model(self, request: HttpRequest, obj: AgentVersion, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: AgentVersion, form: ModelForm, change: bool) -> None:
         """Update the description only: `save()` would insert a version that was deleted in the meantime."""
         try:
             obj.update_description(**{name: form.cleaned_data[name] for name in form.changed_data})
@@ -153,7 +154,7 @@ class AgentVersionAdmin(HistoryAdmin):
             raise Http404(VERSION_GONE_MESSAGE) from None
 
     @admin.display(description="Snapshot")
-    def snapshot_json(self, version: Any) -> str:
+    def snapshot_json(self, version: AgentVersion) -> str:
         text = json.dumps(version.snapshot, indent=2, ensure_ascii=False)
         folded = '<details class="whole-configuration"><summary>All of it as JSON</summary><pre>{}</pre></details>'
         return format_html(folded, text)
@@ -181,13 +182,13 @@ class AgentVersionAdmin(HistoryAdmin):
         return str(version.custom_message or version.summary)
 
     @admin.display(description="State")
-    def state(self, version: Any) -> str:
+    def state(self, version: AgentVersion) -> str:
         is_live = version.pk == version.agent.active_version_id
         is_draft = version.agent.has_draft and version.pk == version.agent.head_version_id
         return "live" if is_live else "draft" if is_draft else "–"
 
     @admin.display(description="Pages")
-    def page_links(self, version: Any) -> str:
+    def page_links(self, version: AgentVersion) -> str:
         version_url = reverse("versions:view", args=[version.agent_id, version.version_number])
         history_url = reverse("versions:list", args=[version.agent_id])
         return format_html('<a href="{}">This version</a> · <a href="{}">History</a>', version_url, history_url)

@@ -21,7 +21,7 @@ MAX_WORD_PAIRS = 20_000_000  # two lines of about 2000 words each
 CONTEXT_LINES = 3  # unchanged lines shown around a change
 
 
-UNSET: tuple[Any, ...] = (None, "", [], {})
+UNSET: tuple[object, ...] = (None, "", [], {})
 
 
 class FieldDiff(NamedTuple):
