@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from agentcms.wire.json_types import JSONValue
 from agents_app.registry import scorer
 
 
@@ -13,13 +13,13 @@ def plain_text(value: object) -> str:
 
 
 @scorer("exact", title="Equals the ground truth")
-def exact(answer: Any, ground_truth: Any = None) -> float:
+def exact(answer: JSONValue, ground_truth: JSONValue = None) -> float:
     """Return 1 if an answer equals the ground truth, but for case and white space, else 0."""
     return float(ground_truth is not None and plain_text(answer) == plain_text(ground_truth))
 
 
 @scorer("includes-ground-truth", title="Includes the ground truth")
-def includes_ground_truth(answer: Any, ground_truth: Any = None) -> float:
+def includes_ground_truth(answer: JSONValue, ground_truth: JSONValue = None) -> float:
     """Return 1 if an answer contains the ground truth, else 0."""
     return float(ground_truth is not None and plain_text(ground_truth) in plain_text(answer))
 
@@ -29,7 +29,7 @@ def includes_ground_truth(answer: Any, ground_truth: Any = None) -> float:
     title="Agrees with the ground truth",
     description="For experiments over scorers: how near a score is to that of people, from 1 (equal) to 0.",
 )
-def agreement(answer: Any, ground_truth: Any = None) -> float:
+def agreement(answer: JSONValue, ground_truth: JSONValue = None) -> float:
     """Return how near a score is to that of people, for experiments over scorers.
 
     The answer is a score or an object with a `score`. The ground truth is one, too, or a range such as {"min": 0.8}.

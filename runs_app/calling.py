@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 from uuid import UUID
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 
 MAX_PROGRESS_TEXT = 500  # characters
 
@@ -47,7 +47,7 @@ class ToolCall:
     tool_call_id: str
     attempt: int  # above 1 after the process of a durable run stopped during the call
     idempotency_key: str  # the same in each attempt; other services can recognize a repeated call by it
-    resume_data: Any = None  # what a person sent for the last `suspend()` of this call
+    resume_data: JSONValue = None  # what a person sent for the last `suspend()` of this call
     report: Callable[[JSONObject], None] | None = None  # of a background task: stores its progress
 
     def report_progress(self, done: float | None = None, total: float | None = None, text: str = "") -> None:

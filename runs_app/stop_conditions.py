@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 
 STOP_WHEN = "stopWhen"  # in the options of a run: the name of its condition
 
@@ -26,7 +26,7 @@ class FinishedCall:
 
     tool: str
     arguments: JSONMapping
-    result: Any
+    result: JSONValue
 
 
 @dataclass(frozen=True)

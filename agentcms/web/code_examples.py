@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from agentcms.wire.json_types import JSONValue
 
 FILE_NAME = "agents.jsonl"
 
@@ -15,7 +17,7 @@ class ExampleRequest(NamedTuple):
 
     method: str  # in upper case
     url: str
-    body: Any = None
+    body: JSONValue = None
     sends_file: bool = False
     response: str = "json"  # "json", "events" or "lines"
 

@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import islice
 from typing import Any
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.validation import (
     MAX_INTEGER,
     MAX_JSON_DEPTH,
@@ -37,7 +37,7 @@ class InvalidJSON(ValueError):
         self.faults = faults
 
 
-def parse(data: bytes, levels: int = MAX_JSON_DEPTH) -> Any:
+def parse(data: bytes, levels: int = MAX_JSON_DEPTH) -> JSONValue:
     """Return the value of a JSON text in UTF-8, with at most MAX_VALUES values, nested at most `levels` deep.
 
     Raises InvalidJSON, with line and column for a syntax error and with the path for any other fault.

@@ -1,9 +1,10 @@
-"""Names for JSON objects. They come from outside of the application, so their members may have any type."""
+"""Names for JSON values. They come from outside of the application, so their members may have any type."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-JSONObject = dict[str, Any]
-JSONMapping = Mapping[str, Any]  # an object that is only read
+JSONValue = Any  # whatever a JSON text can say, checked where it is used
+JSONObject = dict[str, JSONValue]
+JSONMapping = Mapping[str, JSONValue]  # an object that is only read

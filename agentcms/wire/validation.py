@@ -8,6 +8,7 @@ from itertools import repeat
 from types import NoneType
 from typing import Any, NamedTuple
 
+from agentcms.wire.json_types import JSONValue
 from agentcms.wire.names import join_path, printable_key
 
 MAX_JSON_DEPTH = 64
@@ -60,7 +61,7 @@ def find_json_faults(value: object, path: str = "", levels: int = MAX_JSON_DEPTH
         yield from _faults_in_value(value, path, depth_left)
 
 
-def _is_valid(value: Any, depth_left: int) -> bool:
+def _is_valid(value: JSONValue, depth_left: int) -> bool:
     """Return True if a value has no fault. It builds no paths, because nearly every value is valid."""
     kind = type(value)
     if kind is str:
@@ -93,7 +94,7 @@ def _faults_in_value(value: object, path: str, depth_left: int) -> Iterator[JSON
         yield JSONFault(path, message)
 
 
-def _faults_in_members(value: Any, path: str, depth_left: int) -> Iterator[JSONFault]:
+def _faults_in_members(value: JSONValue, path: str, depth_left: int) -> Iterator[JSONFault]:
     if not isinstance(value, dict):
         for index, item in enumerate(value):
             yield from _faults_in_value(item, f"{path}[{index}]", depth_left)

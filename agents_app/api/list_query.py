@@ -20,7 +20,7 @@ from agentcms.api.pagination import Paging
 from agentcms.api.query_params import MAX_PER_PAGE, OrderBy, QueryParams
 from agentcms.cache import SizeLimitedCache
 from agentcms.db.compiled_query import compiled_query
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.timestamps import parse_timestamp
 from agents_app.api.representation import agent_total
 from agents_app.api.representation_cache import AgentKey
@@ -57,7 +57,7 @@ class AgentListParams:
     metadata: JSONObject = field(hash=False)
     search: str
     cursor: str | None
-    after: list[Any] | None = field(hash=False)
+    after: list[JSONValue] | None = field(hash=False)
 
     @property
     def index_flag(self) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.names import to_wire
 
 BACKGROUND_TASKS = "backgroundTasks"
@@ -112,7 +112,7 @@ class BackgroundRules:
         return self.disposition
 
 
-def _number(value: Any, minimum: int, default: int | None) -> int | None:
+def _number(value: JSONValue, minimum: int, default: int | None) -> int | None:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and value >= minimum else default
 

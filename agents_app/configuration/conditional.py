@@ -10,11 +10,11 @@ The first variant whose rules hold takes the place of the field.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.fields.types import validation_error
 
 CONDITIONAL = "conditional"
@@ -120,13 +120,13 @@ def find_known(known: JSONMapping, path: str) -> object:
     """Return the value of a key that is the whole path, or the one at the path. None if there is none."""
     if path in known:
         return known[path]
-    value: Any = known
+    value: JSONValue = known
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def condition_holds(operator: str, actual: Any, expected: Any) -> bool:
+def condition_holds(operator: str, actual: JSONValue, expected: JSONValue) -> bool:
     """Return True if a value fulfils a condition. Values of different types are different, and not in order."""
     name = operator.removeprefix("not_")
     if operator.startswith("not_"):
@@ -149,7 +149,7 @@ def is_equal(actual: object, expected: object) -> bool:
     return isinstance(actual, bool) == isinstance(expected, bool) and bool(actual == expected)
 
 
-def is_ordered(name: str, actual: Any, expected: Any) -> bool:
+def is_ordered(name: str, actual: JSONValue, expected: JSONValue) -> bool:
     """Return True if two numbers or two texts are in the order that an operator says."""
     are_numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (actual, expected))
     if not (are_numbers or (isinstance(actual, str) and isinstance(expected, str))):

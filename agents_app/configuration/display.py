@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.canonical import text_or_json
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry
 from agents_app.configuration.variables import declared_variables
 
@@ -52,7 +52,7 @@ class ConfigSection(NamedTuple):
     field: str
     label: str
     kind: str
-    value: Any
+    value: JSONValue
 
     @property
     def is_long(self) -> bool:
@@ -79,7 +79,7 @@ def config_sections(
 
 
 def build_config_section(
-    field: str, value: Any, missing: Collection[tuple[str, str]], agent_names: Mapping[str, str]
+    field: str, value: JSONValue, missing: Collection[tuple[str, str]], agent_names: Mapping[str, str]
 ) -> ConfigSection:
     if isinstance(value, str):
         return ConfigSection(field, FIELD_LABELS[field], "text" if field == "instructions" else "words", value)
@@ -136,7 +136,7 @@ def rules_text(rules: JSONMapping) -> str:
     return (" and " if rules.get("operator") == "AND" else " or ").join(texts)
 
 
-def member_facts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def member_facts(value: JSONValue, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the path and the value of each member, in words. The options of a memory have no prefix."""
     for name, item in value.items():
         inner = f"{path}.{name}" if path else name

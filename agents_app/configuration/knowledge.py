@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
+from agentcms.wire.json_types import JSONValue
 from agentcms.wire.metadata_filter import FilterError, parse_filter
 from agents_app.registry import Entry, Kind, registry
 
@@ -42,7 +42,7 @@ def fact_names(value: object) -> Iterator[str]:
             yield from fact_names(item)
 
 
-def filter_problem(key: str, entry: Entry, options: Any) -> str:
+def filter_problem(key: str, entry: Entry, options: JSONValue) -> str:
     """Return why the filter of an agent cannot be used, or a blank text."""
     try:
         parse_filter(options.get("filter"), entry.names)

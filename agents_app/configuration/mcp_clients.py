@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.registry import Entry, Kind, registry
 
 MCP_CLIENTS = "mcpClients"
@@ -121,7 +121,7 @@ def is_accepted(entry: Entry, digest: str) -> bool:
     return entry.definition_hash == entry.accepted_hash and (not digest or entry.is_accepted_for_all)
 
 
-def complete(value: Any, owner_id: str) -> object:
+def complete(value: JSONValue, owner_id: str) -> object:
     """Return a validated value with the tools of each server listed by name, and the hash of each definition.
 
     A hash that is missing becomes that of the accepted definition, so that nobody accepts a change without a look.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.configuration.acp_agents import acp_problem, find_acp_entry, is_acp_key
 from agents_app.configuration.knowledge import KNOWLEDGE, find_base_problem
 from agents_app.configuration.mcp_clients import (
@@ -80,7 +80,7 @@ def referenced_keys(snapshot: JSONMapping) -> dict[str, list[str]]:
     return {field: keys for field, keys in keys_by_field.items() if keys}
 
 
-def _keys_of_field(field: str, value: Any) -> list[str]:
+def _keys_of_field(field: str, value: JSONValue) -> list[str]:
     if not value:
         return []
     if field == "model":

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+
+from agentcms.wire.json_types import JSONValue
 
 
 def read_tags(value: str | None) -> list[str]:
     """Return the tags from the JSON text of `metadata.tags`, each once. Anything but a list of texts has none."""
     try:
-        tags: Any = json.loads(value) if value else []
+        tags: JSONValue = json.loads(value) if value else []
     except ValueError:  # a plain text
         return []
     if not isinstance(tags, list):

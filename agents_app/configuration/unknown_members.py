@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
 from agents_app.configuration.memory.options import PART_MODELS, options_without_effect
@@ -64,7 +64,7 @@ def find_unknown_memory_options(body: JSONMapping) -> list[UnknownName]:
     """Return the names in a memory that nothing reads, and the options that have no effect."""
     unknown: list[UnknownName] = []
     for path, model in PART_MODELS.items():
-        part: Any = body.get("memory")
+        part: JSONValue = body.get("memory")
         for name in filter(None, path.split(".")):
             part = part.get(name) if isinstance(part, dict) else None
         if isinstance(part, dict):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from agentcms.wire.canonical import json_equal
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.configuration.fields.types import validation_error
 
 MAX_VARIABLES = 100  # of one agent
@@ -51,7 +51,7 @@ class Variable(NamedTuple):
 
     name: str
     description: str = ""
-    default: Any = None
+    default: JSONValue = None
     is_required: bool = False
     types: tuple[str, ...] = ()
     choices: tuple[Any, ...] = ()
@@ -163,7 +163,7 @@ class VariableSchema(BaseModel):
 
     type: Annotated[Any, AfterValidator(_validate_types), WithJsonSchema(TYPE_SCHEMA)] = None
     description: Annotated[str, Field(max_length=MAX_VARIABLE_DESCRIPTION_LENGTH)] | None = None
-    default: Any = None
+    default: JSONValue = None
     enum: Annotated[Any, AfterValidator(_validate_choices), WithJsonSchema(CHOICES_SCHEMA)] = None
 
 

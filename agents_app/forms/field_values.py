@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.forms.fields import ScorersField
 from agents_app.forms.memory.inputs import kind_of, texts_of
 from agents_app.forms.objects.members import format_input_value
@@ -43,7 +42,7 @@ def apply_sampling(stored: JSONObject, chosen: JSONObject) -> JSONObject:
     return {**{name: value for name, value in stored.items() if name != "sampling"}, **sampling}
 
 
-def sampling_inputs(choice: Any) -> tuple[str, str]:
+def sampling_inputs(choice: JSONValue) -> tuple[str, str]:
     """Return the values of the two sampling fields, for a stored scorer or for submitted texts."""
     if isinstance(choice, tuple):
         return choice

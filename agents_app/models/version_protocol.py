@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 
 if TYPE_CHECKING:
     from agents_app.models import Agent
@@ -19,7 +19,7 @@ class Version(Protocol):
     version_number: int
     snapshot_text: str
     snapshot_hash: str
-    references: Any
+    references: JSONValue
     author_name: str
     created_at: datetime
 

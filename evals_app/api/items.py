@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -19,6 +18,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONValue
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names, wire_names
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
@@ -86,7 +86,7 @@ class ItemBatchView(JSONView):
         return json_response({"success": True, "deletedCount": count})
 
 
-def unknown_in_items(bodies: Sequence[Any]) -> Iterator[UnknownName]:
+def unknown_in_items(bodies: Sequence[JSONValue]) -> Iterator[UnknownName]:
     """Yield the names in items of a batch that nothing reads."""
     for number, body in enumerate(bodies):
         if isinstance(body, dict):
@@ -95,7 +95,7 @@ def unknown_in_items(bodies: Sequence[Any]) -> Iterator[UnknownName]:
             yield from unknown_in_item(body, path)
 
 
-def get_body_list(request: Request, name: str) -> list[Any]:
+def get_body_list(request: Request, name: str) -> list[JSONValue]:
     """Return a list of the body. Raise BadRequest."""
     value = json_object_body(request).get(name)
     if not isinstance(value, list):

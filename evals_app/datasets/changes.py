@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -11,7 +10,7 @@ from django.db import transaction
 from agentcms.errors import ApiError, Conflict
 from agentcms.ids import parse_uuid, uuid7
 from agentcms.wire.canonical import json_equal
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.change_context import current_change
 from evals_app.datasets.schema import ItemTooLarge, ItemValidator, reject_large_item
@@ -283,7 +282,7 @@ def mark_resources(versions: Sequence[ItemVersion]) -> None:
                 version.resource_digest = digest_of_run(run)
 
 
-def run_of_source(source: Any) -> UUID | None:
+def run_of_source(source: JSONValue) -> UUID | None:
     """Return the run that the source of an item names, or None."""
     is_trace = isinstance(source, dict) and source.get("type") == "trace"
     return parse_uuid(str(source.get("referenceId"))) if is_trace else None

@@ -10,7 +10,7 @@ from django.conf import settings
 from pydantic import BaseModel, Field
 
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator, reject_unusable_schema
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.names import to_wire
 from agents_app.configuration.fields.types import Name, OwnerId
 from agents_app.configuration.schema import (
@@ -57,7 +57,7 @@ class ToolMock(BaseModel):
 
     tool_name: Key
     args: JSONObject
-    output: Any
+    output: JSONValue
     match_args: Literal["strict", "ignore"] | None = None
 
 
@@ -75,8 +75,8 @@ class ItemChange(BaseModel):
 
     model_config = WIRE_CONFIG
 
-    input: Any = None
-    ground_truth: Any = None
+    input: JSONValue = None
+    ground_truth: JSONValue = None
     expected_trajectory: JSONObject | None = None
     tool_mocks: Annotated[list[ToolMock], Field(max_length=200)] | None = None
     unmocked_tool_policy: Literal["allow", "deny"] | None = None
@@ -89,7 +89,7 @@ class ItemChange(BaseModel):
 class ItemBody(ItemChange):
     """An item of a dataset."""
 
-    input: Any
+    input: JSONValue
     external_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
@@ -131,7 +131,7 @@ def parse_item_change(body: object, path: str = "") -> JSONObject:
     return _item_columns(ItemChange, body, path)
 
 
-def parse_items(bodies: list[Any]) -> list[JSONObject]:
+def parse_items(bodies: list[JSONValue]) -> list[JSONObject]:
     """Return the columns of new items. Raise ConfigError with the issues of all of them."""
     issues: list[Issue] = []
     items = []
@@ -143,7 +143,7 @@ def parse_items(bodies: list[Any]) -> list[JSONObject]:
     return items
 
 
-def _item_columns(model: type[BaseModel], body: Any, path: str) -> JSONObject:
+def _item_columns(model: type[BaseModel], body: JSONValue, path: str) -> JSONObject:
     try:
         fields = validate_fields(model, body)
         reject_large_item(fields)

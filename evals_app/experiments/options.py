@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from agentcms.ids import parse_uuid
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, validate_fields
 from evals_app.datasets.schema import Keys, Text
 from evals_app.scorers.results import ScoreValue
@@ -138,9 +138,9 @@ class SubmittedResult(BaseModel):
 
     item_id: ShortText
     attempt: Annotated[int, Field(ge=0, lt=1000)] | None = None
-    input: Any = None
-    output: Any = None
-    ground_truth: Any = None
+    input: JSONValue = None
+    output: JSONValue = None
+    ground_truth: JSONValue = None
     error: SubmittedError | None = None
     started_at: str | None = None
     completed_at: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from django.conf import settings
 from django.db import connection, models
@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONValue
 from agents_app.models import Agent
 from evals_app.models.dataset import Dataset
 from evals_app.models.item import DatasetItem, ItemVersion
@@ -269,9 +270,9 @@ class ExperimentResult(models.Model):
         return next((entry["score"] for entry in self.scores if entry["scorerId"] == scorer), None)
 
     @property
-    def effective_input(self) -> Any:
+    def effective_input(self) -> JSONValue:
         return self.input if self.input is not None else self.item_version.input
 
     @property
-    def effective_ground_truth(self) -> Any:
+    def effective_ground_truth(self) -> JSONValue:
         return self.ground_truth if self.ground_truth is not None else self.item_version.ground_truth

@@ -5,10 +5,11 @@ Their contents belong to the caller and are stored unchanged. The names are thos
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from agentcms.wire.json_types import JSONValue
 from agentcms.wire.unknown_names import wire_names
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, validate_fields
 
@@ -26,7 +27,7 @@ class StepTree(BaseModel):
 
     model_config = WIRE_CONFIG
 
-    steps: list[Any] | None = None
+    steps: list[JSONValue] | None = None
     ordering: Ordering | None = None
 
 
@@ -46,7 +47,7 @@ class Trajectory(StepTree):
 TREE_NAMES, TRAJECTORY_NAMES = wire_names(StepTree), wire_names(Trajectory)
 
 
-def expectation_issues(value: Any, path: str) -> list[Issue]:
+def expectation_issues(value: JSONValue, path: str) -> list[Issue]:
     """Return what is wrong with an expected trajectory: an object, or a list of steps."""
     body = {"steps": value} if isinstance(value, list) else value
     try:

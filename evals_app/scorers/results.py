@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agentcms.db.column_values import ColumnValues
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.experiments.spending import Spent, run_tree, spent_by_runs
 from runs_app.models import AgentRun
 
@@ -53,7 +53,7 @@ class ToolUse:
 
     name: str
     arguments: JSONObject
-    result: Any = None
+    result: JSONValue = None
     is_error: bool = False
     depth: int = 0  # of the sub-agent that made it; 0 for the agent itself
 
@@ -62,10 +62,10 @@ class ToolUse:
 class Answer:
     """An answer with everything that a scorer may look at."""
 
-    input: Any
-    output: Any
-    ground_truth: Any = None
-    expected_trajectory: Any = None
+    input: JSONValue
+    output: JSONValue
+    ground_truth: JSONValue = None
+    expected_trajectory: JSONValue = None
     calls: tuple[ToolUse, ...] = ()
     steps: int | None = None
     seconds: float | None = None

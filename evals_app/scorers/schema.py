@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from agentcms.wire.json_schema import reject_unusable_schema
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.names import to_wire
 from agentcms.wire.patterns import compile_pattern
 from agents_app.configuration.fields.types import Name, OwnerId
@@ -133,7 +133,7 @@ def common_issues(snapshot: JSONObject) -> list[Issue]:
     return issues
 
 
-def invalid_schema_issues(field: str, schema: Any) -> list[Issue]:
+def invalid_schema_issues(field: str, schema: JSONValue) -> list[Issue]:
     try:
         reject_unusable_schema(schema)
     except ValueError as error:

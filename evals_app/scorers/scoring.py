@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentcms.tracing import spans
+from agentcms.wire.json_types import JSONValue
 from agents_app.registry import Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
@@ -60,7 +61,7 @@ def call_function(target: Any, answer: Answer) -> object:
     return target(**scorer_arguments(target, values))
 
 
-def result_of_value(value: Any) -> ScoreResult:
+def result_of_value(value: JSONValue) -> ScoreResult:
     """Return the result of what a function returned: a number, or an object with score, reason and details."""
     if not isinstance(value, Mapping):
         return ScoreResult(float(value))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
 from agents_app.configuration.schema import ConfigError, Issue, validate_fields
 
@@ -21,7 +21,7 @@ class CheckSettings(BaseModel):
     model_config = SETTINGS_CONFIG
 
     check: str
-    value: Any = None
+    value: JSONValue = None
     values: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None
     caseSensitive: bool | None = None
     pattern: Annotated[str, Field(max_length=10_000)] | None = None
@@ -37,7 +37,7 @@ class TrajectorySettings(BaseModel):
 
     model_config = SETTINGS_CONFIG
 
-    expected: Any = None
+    expected: JSONValue = None
     mode: str | None = None
     arguments: Literal["ignore", "compare"] | None = None
     maxSteps: Count | None = None

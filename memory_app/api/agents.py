@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpResponse
 from rest_framework.request import Request
 
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.models import Agent
 from memory_app.api.lookups import NOT_GIVEN, agent_of_query, thread_of_query
 from memory_app.observational.limits import observational_options, observational_options_of_agent
@@ -20,7 +18,7 @@ DEFAULT_LAST_MESSAGES = 20  # of the registered memory
 DEFAULT_LAST_MESSAGES_OF_OPTIONS = 10
 
 
-def memory_of(agent: Agent | None) -> Any:
+def memory_of(agent: Agent | None) -> JSONValue:
     """Return the memory of the live version of an agent, or None."""
     version = agent.active_version if agent else None
     return version.snapshot.get("memory") if version else None

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 
 from agentcms.errors import BadRequest
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from memory_app.api.json_columns import containing_json
@@ -41,7 +41,7 @@ def without_reminders(heads: QuerySet[Message]) -> QuerySet[Message]:
     return heads.exclude(role=Message.Role.SIGNAL, attributes__signal__type__in=REMINDER_TYPES)
 
 
-def read_times(value: Any, faults: Faults) -> dict[str, Any]:
+def read_times(value: JSONValue, faults: Faults) -> dict[str, Any]:
     """Return the lookups of a range of times. Add the faults of invalid ones."""
     if not isinstance(value or {}, dict):
         faults.append(("filter.dateRange", "This must be an object with start and end."))

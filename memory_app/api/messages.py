@@ -20,7 +20,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.wire.json_parser import InvalidJSON, parse
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
 from agents_app.configuration.schema import Issue, collecting_issues
 from memory_app.api.lookups import NOT_GIVEN, caller_of, read_resource, requested_thread
@@ -160,7 +160,7 @@ class SaveMessagesView(JSONView):
         return json_response({"messages": saved})
 
 
-def parse_message_rows(items: list[Any]) -> list[list[NewMessage]]:
+def parse_message_rows(items: list[JSONValue]) -> list[list[NewMessage]]:
     """Return the rows of each message. Raise BadRequest with the issues of all."""
     issues: list[Issue] = []
     parsed: list[list[NewMessage]] = []

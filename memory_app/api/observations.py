@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from django.db import connection
 from django.http import HttpResponse
@@ -15,6 +14,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError
+from agentcms.wire.json_types import JSONValue
 from agents_app.models import Agent
 from memory_app.api.lookups import NOT_GIVEN, BodyFields, agent_of_query, caller_of, get_visible_agent, thread_of_query
 from memory_app.history.threads import get_thread
@@ -73,7 +73,7 @@ class BufferStatusView(JSONView):
         return json_response({"record": observation_record(thread, observed_options(agent, thread))})
 
 
-def observed_options(agent: Agent | None, thread: Thread) -> Any:
+def observed_options(agent: Agent | None, thread: Thread) -> JSONValue:
     """Return the options of the agent of a request, or of the agent of the thread."""
     return observational_options_of_agent(agent or thread.agent)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.http import HttpResponse
@@ -13,7 +12,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, NotFound
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from memory_app.api.lookups import changed_thread, requested_thread
 from memory_app.api.representation import participant_body
 from memory_app.history.participants import (
@@ -59,7 +58,7 @@ def read_participant(thread: Thread, body: JSONObject) -> tuple[User, dict[str, 
     return user, texts
 
 
-def stripped_text(value: object) -> Any:
+def stripped_text(value: object) -> JSONValue:
     """Return a text without the space around it, blank for a missing one. Another value stays, to be reported."""
     if value is None:
         return ""

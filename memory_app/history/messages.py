@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -14,7 +13,7 @@ from django.utils import timezone
 
 from agentcms.errors import Conflict
 from agentcms.ids import uuid7
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import SIGNAL, USER, derive_fields, head_numbers
 from memory_app.history.messages_for_model import WINDOW_COLUMNS, fit_tokens, window_data
@@ -160,7 +159,7 @@ def save_run_messages(
 
 def load_messages(
     thread_id: int, limit: int | None, max_tokens: int | None = None, run_id: UUID | None = None, after: int = 0
-) -> list[Any]:
+) -> list[JSONValue]:
     """Return the data of the last messages of a thread after a number, oldest first, as many as fit both limits.
 
     `limit` counts the messages as the API shows them. None is no limit. Signals that wait, and those that the run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 from uuid import UUID
 
+from agentcms.wire.json_types import JSONValue
 from memory_app.history.signal_payloads import signal_payload
 from memory_app.history.turns import ThreadTurns
 from memory_app.models import Message
@@ -35,7 +35,7 @@ def place_signals(rows: Sequence[Message]) -> Iterator[Message]:
             yield row
 
 
-def window_data(rows: Sequence[Message], turns: ThreadTurns) -> list[Any]:
+def window_data(rows: Sequence[Message], turns: ThreadTurns) -> list[JSONValue]:
     """Return the data of messages, which are sorted by number, with the markup of turns.
 
     Signals whose run did not end well are marked: it may not have come to its input processors.
@@ -50,7 +50,7 @@ def window_data(rows: Sequence[Message], turns: ThreadTurns) -> list[Any]:
     return window
 
 
-def with_turn(row: Message, turns: ThreadTurns) -> Any:
+def with_turn(row: Message, turns: ThreadTurns) -> JSONValue:
     """Return the data of a message, wrapped in its turn if it has one."""
     turn = turns.turn_of(row)
     if turn is None:

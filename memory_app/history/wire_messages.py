@@ -13,7 +13,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
@@ -159,7 +159,7 @@ def _attributes(content: object) -> JSONObject | None:
     return {"metadata": metadata} if isinstance(metadata, dict) else None
 
 
-def _parse_time(value: Any, path: str) -> datetime:
+def _parse_time(value: JSONValue, path: str) -> datetime:
     if value is None:
         return timezone.now()
     try:
@@ -191,7 +191,7 @@ def _parse_content(content: object, path: str, role: str) -> Iterator[JSONObject
         raise ConfigError([Issue(path, "The message is empty. Send a text.")])
 
 
-def _parse_part(part: Any, path: str, role: str) -> JSONObject | None:
+def _parse_part(part: JSONValue, path: str, role: str) -> JSONObject | None:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in MARKER_TYPES:
         return None

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.utils import timezone
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.configuration.memory.options import ObservationalOptions
 from jobs_app.models import Job
@@ -135,7 +135,7 @@ def config_of(options: ObservationalOptions | None) -> JSONObject:
     }
 
 
-def model_text(choice: Any) -> str:
+def model_text(choice: JSONValue) -> str:
     """Return a model as `provider/name`, or a blank text for that of the agent."""
     return f"{choice['provider']}/{choice['name']}" if isinstance(choice, dict) else choice or ""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
@@ -20,7 +20,7 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import json_equal
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.names import printable_key
 from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.json_issues import issues_by_schema
@@ -64,7 +64,7 @@ class Decision:
     verdict: Verdict
     reason: str = ""
     arguments: JSONObject | None = None
-    resume_data: Any = None
+    resume_data: JSONValue = None
     mark: str = ""
 
 

@@ -17,7 +17,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from pydantic_ai.usage import RunUsage
 
 from agentcms.wire.canonical import json_equal
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.background_tasks import OVERRIDE
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id, child_run_id
 from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
@@ -101,7 +101,7 @@ def dump_messages(messages: Sequence[ModelMessage]) -> list[JSONObject]:
     return [without_defaults(entry, message) for entry, message in zip(dumped, messages, strict=True)]
 
 
-def without_defaults(dumped: JSONObject, value: Any) -> JSONObject:
+def without_defaults(dumped: JSONObject, value: JSONValue) -> JSONObject:
     """Return the JSON of a dataclass without the members that equal the default, except those that name its type."""
     defaults = {member.name: member.default for member in fields(value) if member.name not in TYPE_NAMES}
     empty = {name for name, default in defaults.items() if default is not MISSING and dumped.get(name) == default}

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.conf import settings
@@ -22,6 +22,7 @@ from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry, RunContext, 
 from pydantic_ai.usage import RunUsage
 
 from agentcms.tracing import spans
+from agentcms.wire.json_types import JSONValue
 from jobs_app.models import Job, LeaseLost
 from runs_app.approvals.lookup import CHILD_RUN_ID
 from runs_app.background import endings, steps
@@ -59,7 +60,7 @@ class TaskOutcome:
     """The end of an attempt of a task."""
 
     status: str
-    result: Any = None
+    result: JSONValue = None
     error: str = ""
 
 

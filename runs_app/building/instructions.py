@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 
 from agentcms.wire.canonical import text_or_json
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agentcms.wire.names import join_path, printable_key
 from agents_app.configuration.references import MissingReference
 from agents_app.configuration.schema import ConfigError, Issue
@@ -82,7 +82,7 @@ def variable_text(path: str, default: str | None, defaults: JSONMapping, context
     return None if value is None else text_or_json(value)
 
 
-def find_value(context: JSONMapping, path: str) -> Any:
+def find_value(context: JSONMapping, path: str) -> JSONValue:
     """Return the value of a key that is the whole path, or the one at the path. None if there is no value."""
     if (value := context.get(path)) is not None:
         return value

@@ -36,7 +36,7 @@ from pydantic_ai.models import (
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.registry import Entry
 from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
 from memory_app.history.signals import save_processed_signal
@@ -162,7 +162,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
             return replace(part, content=await self.process_content(ctx, part.content, of_tool=True))
         return part
 
-    async def process_content(self, ctx: RunContext[RunDeps], content: Any, *, of_tool: bool) -> Any:
+    async def process_content(self, ctx: RunContext[RunDeps], content: JSONValue, *, of_tool: bool) -> JSONValue:
         """Return a text, a list of contents or a JSON value with each of its texts processed."""
         originals = [*dict.fromkeys(find_texts(content))]
         if not originals:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from pydantic_ai import TextContent
 
+from agentcms.wire.json_types import JSONValue
 
-def find_texts(value: Any) -> Iterator[str]:
+
+def find_texts(value: JSONValue) -> Iterator[str]:
     """Yield the texts of a value at all depths, including the keys of objects."""
     if isinstance(value, str):
         yield value
@@ -28,7 +29,7 @@ def find_texts(value: Any) -> Iterator[str]:
             yield from find_texts(item)
 
 
-def replace_texts(value: Any, texts: Mapping[str, str]) -> Any:
+def replace_texts(value: JSONValue, texts: Mapping[str, str]) -> JSONValue:
     """Return a value with its texts replaced. Keys that become equal get a number."""
     if isinstance(value, str):
         return texts[value]

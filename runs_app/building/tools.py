@@ -19,7 +19,7 @@ from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry, RunContext, 
 from agentcms.errors import OutsideError
 from agentcms.logs import describe_exception
 from agentcms.wire.canonical import canonical, sha256_hex
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.registry import Entry, Kind
 from runs_app import calling
 from runs_app.approvals.lookup import CHILD_RUN_ID
@@ -197,7 +197,7 @@ def with_run_context(function: Any, handler: ToolHandler) -> Any:
 
     signature = inspect.signature(function, eval_str=True)
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunContext[RunDeps])
-    result: Any = call
+    result: JSONValue = call
     result.__signature__ = signature.replace(parameters=[context, *signature.parameters.values()])
     result.__annotations__ = {"context": RunContext[RunDeps], **inspect.get_annotations(function, eval_str=True)}
     del result.__wrapped__  # otherwise inspection would use the signature of the wrapped function
@@ -242,7 +242,7 @@ def current_call(context: RunContext[RunDeps]) -> calling.ToolCall:
     )
 
 
-def to_tool_result(value: Any) -> Any:
+def to_tool_result(value: JSONValue) -> JSONValue:
     """Return the result of a tool as JSON that can be stored and sent to a model.
 
     Values inside it that JSON does not have become their text, or words if they have none. Raise ToolFailed if the

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 from uuid import UUID, uuid5
 
 from django.contrib.auth import get_user_model
 from pydantic_core import to_jsonable_python
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
 from jobs_app.models import Job
@@ -33,7 +32,7 @@ async def run_workflow(
     user_id: int | None,
     idempotency_key: str | None = None,
     run_id: UUID | None = None,
-) -> Any:
+) -> JSONValue:
     """Return the result of a workflow. Raise RunError if its job fails.
 
     A second call with the same idempotency key finds the job of the first. By the ID of the run, its job is deleted
@@ -55,7 +54,7 @@ def start_workflow(parameters: JSONObject, user_id: int | None, idempotency_key:
     return runner.enqueue(RUN_WORKFLOW, parameters, requested_by=user, job_id=job_id)
 
 
-async def wait_for_job(job: Job) -> Any:
+async def wait_for_job(job: Job) -> JSONValue:
     """Return the result of a job after it is done. It polls the database, because messages may be lost."""
     interval = MIN_JOB_POLL_INTERVAL
     while job.state not in {Job.State.DONE, Job.State.FAILED}:
@@ -76,7 +75,7 @@ def failure_reason(job: Job) -> str:
 
 
 @runner.job_handler(RUN_WORKFLOW, "Workflow of a run")
-def run_workflow_job(job: Job) -> Any:
+def run_workflow_job(job: Job) -> JSONValue:
     """Execute a Celery task in the worker of the job. If the worker dies, another one starts again."""
     key = job.parameters["key"]
     entry = registry.get(Kind.WORKFLOW, key)

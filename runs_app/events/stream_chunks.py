@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic_core import to_jsonable_python
 
 from agentcms.wire.canonical import text_or_json
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER, find_json_faults
 from runs_app.models import RunEvent
 
@@ -51,7 +51,7 @@ def encode_chunk(run_id: UUID | str, data: StreamChunk) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def to_storable_json(value: object, *, fallback: Callable[[Any], str] = str) -> Any:
+def to_storable_json(value: object, *, fallback: Callable[[Any], str] = str) -> JSONValue:
     """Return a value of any type as JSON that both databases can store. `fallback` makes texts of other types."""
     plain = to_jsonable_python(value, fallback=fallback, bytes_mode="base64")
     return plain if next(iter(find_json_faults(plain)), None) is None else _make_storable(plain)

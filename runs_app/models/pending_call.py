@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from django.conf import settings
 from django.db import models
@@ -13,6 +13,7 @@ from access_app.caller import Caller
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONValue
 from memory_app.models.thread import joined_threads
 from memory_app.realms import served_owner
 from runs_app.models.run import AgentRun
@@ -166,6 +167,6 @@ class PendingCall(models.Model):
         return self.state == self.State.OPEN
 
     @property
-    def current_arguments(self) -> Any:
+    def current_arguments(self) -> JSONValue:
         """The arguments with which the call is executed: those of the model, unless a person has changed them."""
         return self.arguments if self.edited_arguments is None else self.edited_arguments

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.names import join_path, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
@@ -38,7 +38,7 @@ UNSUPPORTED_MESSAGES = {
 class GenerateCall(NamedTuple):
     """A validated body. The messages are validated when the run starts."""
 
-    messages: Any
+    messages: JSONValue
     options: JSONObject
     client_tools: list[JSONObject]
     thread: str

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import BaseModel
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.names import printable_key, to_wire
 from agentcms.wire.unknown_names import find_nearest_name
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, validate_fields
@@ -26,7 +25,7 @@ class CallBody(BaseModel):
     run_id: str
     tool_call_id: str | None = None
     reason: str | None = None
-    arguments: Any = None  # validated against the schema of the tool
+    arguments: JSONValue = None  # validated against the schema of the tool
     mark: str | None = None  # of the call that the reader saw
 
 
@@ -37,7 +36,7 @@ class ResumeBody(BaseModel):
 
     run_id: str
     tool_call_id: str | None = None
-    resume_data: Any
+    resume_data: JSONValue
     mark: str | None = None
 
 
@@ -51,7 +50,7 @@ class ThreadDecisionBody(BaseModel):
     tool_call_id: str
     approved: bool
     reason: str | None = None
-    resume_data: Any = None
+    resume_data: JSONValue = None
     mark: str | None = None
 
 
@@ -62,8 +61,8 @@ class DecisionBody(BaseModel):
 
     decision: str
     reason: str | None = None
-    arguments: Any = None
-    resume_data: Any = None
+    arguments: JSONValue = None
+    resume_data: JSONValue = None
     mark: str | None = None
 
 

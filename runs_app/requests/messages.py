@@ -9,9 +9,8 @@ the `id` that the client gave the message, if any.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 
@@ -108,7 +107,7 @@ def _parse_parts(message: JSONMapping, path: str) -> Iterator[MessagePart]:
         yield from _parse_part(part, f"{path}.{name}[{index}]")
 
 
-def _parse_part(part: Any, path: str) -> Iterator[MessagePart]:
+def _parse_part(part: JSONValue, path: str) -> Iterator[MessagePart]:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in IGNORED_PART_TYPES:
         return

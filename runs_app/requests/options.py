@@ -12,7 +12,7 @@ from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.names import to_python, to_wire
 from agents_app.configuration.fields.types import Durable
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, collecting_issues, validate_fields
@@ -51,7 +51,7 @@ def _tool_choice(value: object) -> object:
     raise PydanticCustomError("tool_choice", "{message}", {"message": message})
 
 
-def _tool_approval(value: Any) -> object:
+def _tool_approval(value: JSONValue) -> object:
     is_list = isinstance(value, list) and len(value) <= MAX_APPROVED_TOOLS
     if value is None or isinstance(value, bool) or (is_list and all(isinstance(key, str) and key for key in value)):
         return value

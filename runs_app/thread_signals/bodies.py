@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.signal_markup import NAME_MESSAGE, Signal, is_name, validate_signal
@@ -48,7 +48,7 @@ def parse_message_body(body: JSONMapping, query_contexts: Sequence[str] = ()) ->
     return _parse(body, message, "message", query_contexts)
 
 
-def _parse(body: JSONMapping, value: Any, path: str, query_contexts: Sequence[str]) -> SignalCall:
+def _parse(body: JSONMapping, value: JSONValue, path: str, query_contexts: Sequence[str]) -> SignalCall:
     issues: list[Issue] = []
     signal = Signal("user", "")
     with collecting_issues(issues):
@@ -69,7 +69,7 @@ def _parse(body: JSONMapping, value: Any, path: str, query_contexts: Sequence[st
     return SignalCall(signal, if_active, if_idle, active_attributes, idle_attributes, options)
 
 
-def parse_signal(value: Any, path: str) -> Signal:
+def parse_signal(value: JSONValue, path: str) -> Signal:
     """Return a signal. Raise ConfigError with all issues."""
     if not isinstance(value, dict):
         raise ConfigError([Issue(path, "This is required. Send an object.")])
@@ -105,7 +105,7 @@ def _name_issues(value: JSONMapping, path: str) -> Iterator[Issue]:
             yield Issue(f"{path}.{name}", NAME_MESSAGE)
 
 
-def parse_contents(value: Any, path: str, issues: list[Issue]) -> str:
+def parse_contents(value: JSONValue, path: str, issues: list[Issue]) -> str:
     """Return a text, or the text of a list of text parts."""
     if isinstance(value, str):
         return value
@@ -121,7 +121,7 @@ def parse_contents(value: Any, path: str, issues: list[Issue]) -> str:
     return "\n".join(texts)
 
 
-def parse_stream_options(value: Any, query_contexts: Sequence[str]) -> JSONObject:
+def parse_stream_options(value: JSONValue, query_contexts: Sequence[str]) -> JSONObject:
     """Return the options of a run that a signal wakes. The thread and the resource in them change nothing."""
     options = {} if value is None else value
     path = "ifIdle.streamOptions"

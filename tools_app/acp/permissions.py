@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from agentcms.wire.canonical import canonical, sha256_hex
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from runs_app.approvals.suspending import stored_call_id
 from runs_app.events.stream_chunks import truncate_value
 from runs_app.models import AgentRun, PendingCall
@@ -41,7 +41,7 @@ class PermissionRequest:
     kind: str
     paths: tuple[str, ...]
     options: tuple[PermissionAnswer, ...]
-    change: Any = None  # what the agent says that it will write or run
+    change: JSONValue = None  # what the agent says that it will write or run
 
     @property
     def mark(self) -> str:

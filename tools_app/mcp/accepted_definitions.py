@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.canonical import canonical, json_equal, sha256_hex
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.validation import find_json_faults
 from tools_app.reported_text import printable
 
@@ -85,8 +85,8 @@ class DefinitionDifference(NamedTuple):
     """A part of a definition that changed."""
 
     part: str
-    before: Any
-    after: Any
+    before: JSONValue
+    after: JSONValue
 
 
 def find_differences(before: Definition, after: Definition) -> list[DefinitionDifference]:

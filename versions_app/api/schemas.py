@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.api.schemas import ChangeMessage, validate_schemas
 from agents_app.configuration.fields.types import AgentId
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
@@ -53,7 +53,7 @@ class RestoreOptions(BaseModel):
     id: AgentId | None = None
 
 
-def parse_description(body: Any) -> JSONObject:
+def parse_description(body: JSONValue) -> JSONObject:
     """Return the name, message and pin of a request body. A null resets the field. Raises ConfigError."""
     if read_only := [name for name in READ_ONLY_VERSION_FIELDS if name in body]:
         raise ConfigError(

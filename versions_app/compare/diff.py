@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rapidfuzz.distance import LCSseq
 
 from agentcms.wire.canonical import json_equal as same_json
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.configuration.schema import WIRE_NAMES
 
 # The comparison needs one bit of memory per pair of items. Above the limit, the changed middle counts as replaced.
@@ -28,8 +28,8 @@ class FieldDiff(NamedTuple):
     """One field that differs, by its wire name."""
 
     field: str
-    before: Any
-    after: Any
+    before: JSONValue
+    after: JSONValue
 
 
 class PathDiff(NamedTuple):
@@ -37,8 +37,8 @@ class PathDiff(NamedTuple):
 
     path: str
     kind: str  # "added", "removed" or "changed"
-    before: Any = None
-    after: Any = None
+    before: JSONValue = None
+    after: JSONValue = None
 
 
 class ItemDiff(NamedTuple):

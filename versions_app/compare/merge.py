@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agentcms.wire.canonical import canonical
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.schema import WIRE_NAMES
 from versions_app.compare.diff import diff_items, replaced_blocks, values_equal
@@ -62,7 +62,7 @@ def merge_snapshots(base: JSONMapping, mine: JSONMapping, theirs: JSONMapping) -
     return Merge(merged, touching)
 
 
-def merge_field(field: str, base: Any, mine: Any, theirs: Any) -> object:
+def merge_field(field: str, base: JSONValue, mine: JSONValue, theirs: JSONValue) -> object:
     """Return the merged value of a field. Raises ChangesTouch."""
     if values_equal(mine, theirs) or values_equal(base, theirs):
         return mine
@@ -77,7 +77,9 @@ def merge_texts(base: str | None, mine: str | None, theirs: str | None) -> str:
     return "\n".join(merge_sequences(*lines))
 
 
-def merge_entries(base: Sequence[Any] | None, mine: Sequence[Any] | None, theirs: Sequence[Any] | None) -> list[Any]:
+def merge_entries(
+    base: Sequence[JSONValue] | None, mine: Sequence[JSONValue] | None, theirs: Sequence[JSONValue] | None
+) -> list[JSONValue]:
     """Merge lists of objects in which the order counts. Raises ChangesTouch."""
     sides = [side or [] for side in (base, mine, theirs)]
     entries = {canonical(entry): entry for side in sides for entry in side}
@@ -107,19 +109,19 @@ def moved_keys(before: Sequence[str], after: Sequence[str]) -> set[str]:
     return {item.item for item in diff_items(before, after) if item.kind == "moved"}
 
 
-def merge_objects(base: Any, mine: Any, theirs: Any, path: str = "") -> Any:
+def merge_objects(base: JSONValue, mine: JSONValue, theirs: JSONValue, path: str = "") -> JSONValue:
     """Merge objects by key, at any depth. Other values that both sides changed touch. Raises ChangesTouch."""
     if not all(isinstance(value, dict) for value in (base, mine, theirs)):
         raise ChangesTouch(path)
     return dict(_merge_members(base, mine, theirs, path, merge_objects))
 
 
-def merge_scorers(base: Any, mine: Any, theirs: Any) -> JSONObject:
+def merge_scorers(base: JSONValue, mine: JSONValue, theirs: JSONValue) -> JSONObject:
     """Merge scorers by key. The settings of one scorer depend on each other, so they are one value."""
     return dict(_merge_members(base or {}, mine or {}, theirs or {}, "", _reject_both))
 
 
-def merge_models(base: Any, mine: Any, theirs: Any) -> JSONObject:
+def merge_models(base: JSONValue, mine: JSONValue, theirs: JSONValue) -> JSONObject:
     """Merge the settings of a model. Its provider and name depend on each other, so they are one value."""
     merged: JSONObject = merge_objects(base or {}, mine or {}, theirs or {})
     choices = [{key: side.get(key) for key in ("provider", "name")} for side in (merged, mine or {}, theirs or {})]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from agentcms.wire.json_types import JSONValue
 from agents_app.configuration.display import variable_facts
 from versions_app.compare.diff import FieldDiff, PathDiff, diff_paths
 
@@ -71,7 +72,7 @@ def build_path_row(diff: FieldDiff, path: PathDiff, number: int) -> PathRow:
     return PathRow(name or "value", old, new, number)
 
 
-def path_text(field: str, path: str, value: Any, whole: Any) -> str:
+def path_text(field: str, path: str, value: JSONValue, whole: JSONValue) -> str:
     """Return the value of a path: a declared variable in words, and others as JSON."""
     if field == "requestContextSchema" and describes_variable(path, value):
         words = dict(variable_facts(whole)).get(path.removeprefix("properties."))

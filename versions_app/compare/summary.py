@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.configuration.display import FIELD_LABELS, variant_facts
 from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, line_counts, values_equal, visible_differences
 
@@ -68,7 +68,7 @@ def _summarize_keys(label: str, before: Sequence[str] | None, after: Sequence[st
     return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)
 
 
-def _summarize_processors(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_processors(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     old, new = ([_processor_key(processor) for processor in side or []] for side in (before, after))
     if len(set(old)) == len(old) and len(set(new)) == len(new) and old != new:
         return _summarize_keys(label, old, new)
@@ -79,7 +79,7 @@ def _processor_key(processor: JSONMapping) -> str:
     return str(processor.get("key", processor.get("id", "unnamed")))
 
 
-def _summarize_model(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_model(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     before, after = before or {}, after or {}
     if not before:  # the first version
         return FieldSummary(label, text=f"{after.get('provider', '–')}/{after.get('name', '–')}")
@@ -91,7 +91,7 @@ def _summarize_model(label: str, before: Any, after: Any) -> FieldSummary:
     return _summarize_object(label, before, after)
 
 
-def _summarize_object(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_object(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     before, after = before or {}, after or {}
     added, removed = [key for key in after if key not in before], [key for key in before if key not in after]
     changed = sorted(key for key in before if key in after and not values_equal(before[key], after[key]))
@@ -105,7 +105,7 @@ def _summarize_object(label: str, before: Any, after: Any) -> FieldSummary:
     return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)
 
 
-def _summarize_variables(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_variables(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     """Summarize the declarations by variable: added, removed and changed."""
     old, new = before or {}, after or {}
     sides = [side.get("properties") or {} for side in (old, new)]
@@ -121,7 +121,7 @@ def _summarize_durable(label: str, before: object, after: object) -> FieldSummar
     return _summarize_value(label, old, new)
 
 
-def _summarize_memory(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_memory(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     """Summarize by option, or by name where a side is registered or nothing."""
     if isinstance(before, dict) and isinstance(after, dict):
         differences = [*islice(diff_paths(before, after), MAX_NAMED_KEYS + 1)]
@@ -133,7 +133,7 @@ def _summarize_memory(label: str, before: Any, after: Any) -> FieldSummary:
     return _summarize_value(label, old, new)
 
 
-def _summarize_variants(label: str, before: Any, after: Any) -> FieldSummary:
+def _summarize_variants(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     """Summarize by variant: the added, removed and changed ones of each field."""
     old, new = (dict(variant_facts(value or {})) for value in (before, after))
     added = [name for name in new if name not in old]

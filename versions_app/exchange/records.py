@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -13,7 +13,7 @@ from access_app.permissions import SHARED_OWNER, has_role, owner_ids_for
 from access_app.role import Role
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import MAX_JSON_DEPTH
@@ -71,7 +71,7 @@ class Record(NamedTuple):
     """A line of a file: its value, or an error. The ID is empty if the line has none."""
 
     id: str
-    value: Any = None
+    value: JSONValue = None
     error: str = ""
 
     @classmethod

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.memory.options import LOCAL_EMBEDDERS, parse_memory_options
 
 
@@ -34,7 +33,7 @@ def provider_of(choice: object) -> str:
     return choice.partition("/")[0] if isinstance(choice, str) and "/" in choice else ""
 
 
-def model_choice(choice: Any, fallback: JSONMapping) -> JSONMapping:
+def model_choice(choice: JSONValue, fallback: JSONMapping) -> JSONMapping:
     """Return a model as an object with provider and name. Without a choice, the fallback."""
     if isinstance(choice, str):
         provider, _, name = choice.partition("/")

@@ -9,7 +9,7 @@ that are not listed here are stored and have no effect.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from agentcms.wire.json_types import JSONValue
 from agentcms.wire.names import to_wire
 from agents_app.configuration.fields.types import validation_error
 from agents_app.configuration.memory.values import (
@@ -152,14 +153,14 @@ class MemoryOptions(_Options):
 
     options: MemoryParts = Field(default_factory=MemoryParts)
     embedder: LongText | None = None
-    vector: Any = None  # where the published protocol stores vectors; here they are in the database
+    vector: JSONValue = None  # where the published protocol stores vectors; here they are in the database
     observational_memory: Annotated[
         Flag | Annotated[ObservationalOptions, Tag(OBJECT_TAG)], Discriminator(_kind_of_part)
     ] = False
 
     @model_validator(mode="before")
     @classmethod
-    def reject_empty(cls, value: Any) -> Any:
+    def reject_empty(cls, value: JSONValue) -> JSONValue:
         if value == {}:
             raise validation_error('This is empty. Send {"options": {}} for the defaults, or null for no memory.')
         return value

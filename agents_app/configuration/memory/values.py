@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, Tag, WithJsonSchema
 
 from agentcms.wire.json_schema import reject_invalid_schema
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.fields.types import validation_error
 
 MAX_LAST_MESSAGES = 1000
@@ -49,7 +49,7 @@ def _validate_message_range(value: object) -> object:
     )
 
 
-def _validate_buffer_tokens(value: Any) -> object:
+def _validate_buffer_tokens(value: JSONValue) -> object:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is False or value is None or (is_number and (0 < value <= 1 or (value == int(value) and value > 1))):
         return value

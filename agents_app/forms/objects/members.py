@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal, normalise
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_types import JSONValue
 
 MAX_MEMBER_NAME_LENGTH = 256
 
@@ -63,7 +64,7 @@ def format_json(value: object) -> str:
 
 
 def _join(separator: str) -> Callable[[Any], str | None]:
-    def format_list(value: Any) -> str | None:
+    def format_list(value: JSONValue) -> str | None:
         is_list = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
         return separator.join(value) if is_list else None
 
@@ -129,7 +130,7 @@ class Member:
         is_choice = not self.choices or any(text == choice for choice, _ in self.choices)
         return text if text and text.strip() and is_choice else None
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> JSONValue:
         """Return the value of a text. Raises ValidationError."""
         return parse_input_value(self.kind, text)
 

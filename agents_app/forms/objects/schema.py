@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.forms.objects.members import Member, format_json, is_plain_name
 
 MAX_MEMBERS = 50
@@ -29,7 +29,7 @@ class SchemaMembers(NamedTuple):
         """Return a value as the object that the inputs edit."""
         return value if self.is_object else {WHOLE_VALUE: value}
 
-    def unwrap(self, value: Any) -> object:
+    def unwrap(self, value: JSONValue) -> object:
         """Return the value of an edited object."""
         return value if self.is_object else (value or {}).get(WHOLE_VALUE)
 

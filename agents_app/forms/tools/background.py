@@ -18,7 +18,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import InputError, texts_at
@@ -87,7 +87,7 @@ def sent_row(data: Any, key: str, errors: list[ValidationError]) -> TaskToolRow:
     )
 
 
-def task_tool_row(key: str, choice: Any) -> TaskToolRow:
+def task_tool_row(key: str, choice: JSONValue) -> TaskToolRow:
     if isinstance(choice, dict):
         enabled = choice.get("enabled")
         use = "never" if enabled is False else str(choice.get("disposition") or DEFERRED) if enabled else ""
@@ -98,7 +98,7 @@ def task_tool_row(key: str, choice: Any) -> TaskToolRow:
     return TaskToolRow(key, {True: DEFERRED, False: "never"}.get(choice, ""), "", "")
 
 
-def compose_background(data: Any, base: Any) -> tuple[JSONObject | None, list[InputError]]:
+def compose_background(data: Any, base: JSONValue) -> tuple[JSONObject | None, list[InputError]]:
     """Return the value that a page sent, with the stored members that have no input, and the errors."""
     stored: JSONObject = base if isinstance(base, dict) else {}
     tools = stored.get("tools")

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.forms.memory.composing import compose_memory_options
 from agents_app.forms.objects.field import ObjectInputs, get_submitted_list
 from agents_app.forms.objects.members import (
@@ -54,7 +54,7 @@ def read_variant_row(data: Any, name: str, row: str) -> VariantRow:
     )
 
 
-def compose_variants(rows: Sequence[VariantRow], stored: Any) -> tuple[Any, list[ValidationError]]:
+def compose_variants(rows: Sequence[VariantRow], stored: JSONValue) -> tuple[Any, list[ValidationError]]:
     """Return the value of the field `conditional`, and the errors, which are also set on their rows.
 
     Members of a stored variant that have no input stay.
@@ -114,7 +114,7 @@ def compose_value(row: VariantRow) -> object:
     return compose_memory(row) if row.field == "memory" else compose_model(row)
 
 
-def parse_at(row: VariantRow, part: str, label: str, text: str) -> Any:
+def parse_at(row: VariantRow, part: str, label: str, text: str) -> JSONValue:
     """Return the value of the JSON text in an input. Raise ValidationError with the errors of that input."""
     try:
         return parse_json(text)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any, NamedTuple
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.conditional import JOINS, MAX_RULE_DEPTH, RULE_OPERATORS
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import normalize_line, parse_tags
@@ -67,7 +67,7 @@ class ConditionTexts(NamedTuple):
         if self.operator in VALUELESS_OPERATORS:
             return condition
         is_list = self.operator in LIST_OPERATORS
-        value: Any = [parse_input(item) for item in parse_tags(self.text)] if is_list else parse_input(self.text)
+        value: JSONValue = [parse_input(item) for item in parse_tags(self.text)] if is_list else parse_input(self.text)
         return {**condition, "value": value}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.forms.memory.inputs import texts_of
 from agents_app.forms.objects.field import ObjectInputs
 from agents_app.forms.objects.members import format_json, is_number, normalize_line
@@ -17,7 +17,7 @@ from agents_app.forms.variants.conditions import ConditionGroup
 from agents_app.forms.variants.rows import NO_RULES, OPTIONS, SETTING_LABELS, VARIANT_FIELDS, VariantRow
 
 
-def describe_variants(value: Any) -> list[VariantRow]:
+def describe_variants(value: JSONValue) -> list[VariantRow]:
     """Return the inputs of stored variants, which give them back unchanged."""
     return [
         describe_variant(name, str(index), variant)
@@ -59,7 +59,7 @@ def describe_model(row: VariantRow, value: JSONMapping) -> None:
     row.rest = ObjectInputs.describe((), rest) or ObjectInputs(())
 
 
-def is_same(compose: Any, row: VariantRow, value: Any) -> bool:
+def is_same(compose: Any, row: VariantRow, value: JSONValue) -> bool:
     """Return whether the inputs of a row give a stored value back."""
     try:
         return bool(json_equal(compose(row), value))

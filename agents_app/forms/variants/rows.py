@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Any
 
+from agentcms.wire.json_types import JSONValue
 from agents_app.forms.memory.inputs import ALL_INPUTS
 from agents_app.forms.memory.sections import MemorySection, build_memory_sections
 from agents_app.forms.objects.field import ObjectInputs
@@ -56,7 +56,7 @@ class VariantRow:
     conditions: ConditionGroup = dataclass_field(default_factory=lambda: ConditionGroup(""))
     json: str = ""
     rules: str = ""
-    stored: Any = None
+    stored: JSONValue = None
     errors: list[InputError] = dataclass_field(default_factory=list)
 
     def __post_init__(self) -> None:

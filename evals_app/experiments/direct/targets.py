@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field, validate_call
 
@@ -15,7 +15,7 @@ from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agentcms.tracing import spans
 from agentcms.wire.canonical import canonical, sha256_hex
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, validate_fields
 from agents_app.registry import Entry, Kind, is_task, registry
 from evals_app.datasets.schema import Key
@@ -37,7 +37,7 @@ class JudgedCall(BaseModel):
 
     tool_name: Key
     args: JSONObject | None = None
-    result: Any = None
+    result: JSONValue = None
     is_error: bool | None = None
 
 
@@ -46,11 +46,11 @@ class JudgedAnswer(BaseModel):
 
     model_config = WIRE_CONFIG
 
-    input: Any = None
-    output: Any
-    ground_truth: Any = None
+    input: JSONValue = None
+    output: JSONValue
+    ground_truth: JSONValue = None
     expected_trajectory: JSONObject | None = None
-    context: Annotated[list[Any], Field(max_length=200)] | None = None
+    context: Annotated[list[JSONValue], Field(max_length=200)] | None = None
     calls: Annotated[list[JudgedCall], Field(max_length=200)] | None = None
     instructions: str | None = None
 
@@ -59,7 +59,7 @@ class JudgedAnswer(BaseModel):
 class TargetResult:
     """The value that a target returned, or the error. The cost is in dollars."""
 
-    output: Any = None
+    output: JSONValue = None
     error: JSONObject | None = None
     tokens: int | None = None
     cost: float | None = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.results import ScorerError
 from runs_app.exceptions import AgentBuildError
 
@@ -17,7 +17,7 @@ MAX_SECTION_LENGTH = 100_000  # characters of one section
 SECTIONS = re.compile(r"<(?=[\s/]*(?:Input|Output|ExpectedOutput|Results|Rubric)\b)", re.IGNORECASE)
 
 
-def escape_sections(value: Any) -> str:
+def escape_sections(value: JSONValue) -> str:
     """Return a text in which the tags of the sections of a judge's request are escaped."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return SECTIONS.sub("&lt;", text[:MAX_SECTION_LENGTH])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.kinds.checks import Config
 from evals_app.scorers.kinds.evaluators import evaluator_context
 from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sections
@@ -26,12 +26,12 @@ FRAME = (
 )
 
 
-def judged_context_of(answer: Answer) -> list[Any]:
+def judged_context_of(answer: Answer) -> list[JSONValue]:
     """Return what the agent read before it answered: the results of its tools."""
     return [call.result for call in answer.calls if not call.is_error and call.result is not None]
 
 
-def judged_input(answer: Answer, needs: tuple[str, ...]) -> Any:
+def judged_input(answer: Answer, needs: tuple[str, ...]) -> JSONValue:
     """Return what a judge reads as input. Raise NotScorable if something that it needs is missing."""
     parts: JSONObject = {"question": answer.input}
     if "context" in needs:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.kinds.judges import label_of, score_range
 from evals_app.scorers.results import Answer, ScorerError, ScoreResult
 
@@ -81,7 +81,7 @@ async def run_step(config: JSONObject, name: str, answer: Answer, results: JSONO
     return await ask_judge(config, step["prompt"], given, schema)
 
 
-def score_of_step(value: Any) -> float:
+def score_of_step(value: JSONValue) -> float:
     """Return the score of a step. Raise ScorerError if it has none."""
     number = value.get("score") if isinstance(value, dict) else value
     if not isinstance(number, int | float):
@@ -89,5 +89,5 @@ def score_of_step(value: Any) -> float:
     return float(number)
 
 
-def reason_of_step(value: Any) -> str:
+def reason_of_step(value: JSONValue) -> str:
     return str(value.get("reason", "") if isinstance(value, dict) else value or "")[:5000]

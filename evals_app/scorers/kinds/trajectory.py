@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.canonical import canonical
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.expectations import ARGUMENT_NAMES, RESULT_NAMES
 from evals_app.scorers.kinds.trajectory_limits import limit_faults, limits_of
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
@@ -52,7 +52,7 @@ class StepDifference(NamedTuple):
 # --- Expected steps
 
 
-def expected_steps(value: Any) -> list[Any]:
+def expected_steps(value: JSONValue) -> list[JSONValue]:
     """Return the expected steps of an item or a configuration: a list, or an object with `steps`."""
     steps = value.get("steps") if isinstance(value, dict) else value
     if not isinstance(steps, list):
@@ -60,13 +60,13 @@ def expected_steps(value: Any) -> list[Any]:
     return steps
 
 
-def comparison_mode(config: JSONObject, expectation: Any) -> str:
+def comparison_mode(config: JSONObject, expectation: JSONValue) -> str:
     """Return how calls are compared: as the scorer says, else as the expected trajectory does, else strictly."""
     ordering = expectation.get("ordering") if isinstance(expectation, dict) else None
     return str(config.get("mode") or MODE_BY_ORDERING.get(str(ordering), "strict"))
 
 
-def parse_steps(steps: Sequence[Any], with_values: bool) -> Iterator[ExpectedStep]:
+def parse_steps(steps: Sequence[JSONValue], with_values: bool) -> Iterator[ExpectedStep]:
     """Yield expected steps. In place of a step that is no call, such as the run of a sub-agent, yield those in it."""
     for step in steps:
         below = step.get("children") if isinstance(step, dict) else None
@@ -76,7 +76,7 @@ def parse_steps(steps: Sequence[Any], with_values: bool) -> Iterator[ExpectedSte
             yield parse_step(step, with_values)
 
 
-def parse_step(step: Any, with_values: bool) -> ExpectedStep:
+def parse_step(step: JSONValue, with_values: bool) -> ExpectedStep:
     """Return an expected step. What it does not name may be anything."""
     if not isinstance(step, dict):
         return ExpectedStep(str(step))
@@ -154,7 +154,7 @@ def score_trajectory(config: JSONObject, answer: Answer) -> ScoreResult:
     return ScoreResult(score, " ".join(faults), {"calls": names, **difference}, FAILED if faults else PASSED)
 
 
-def has_steps(expectation: Any) -> bool:
+def has_steps(expectation: JSONValue) -> bool:
     return expectation is not None and not (isinstance(expectation, dict) and expectation.get("steps") is None)
 
 

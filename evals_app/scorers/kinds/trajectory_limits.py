@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.canonical import canonical
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.results import Answer, NotScorable, ToolUse
 
 
@@ -28,7 +28,7 @@ class TrajectoryLimits(NamedTuple):
         return self != TrajectoryLimits()
 
 
-def limits_of(config: JSONObject, expectation: Any) -> TrajectoryLimits:
+def limits_of(config: JSONObject, expectation: JSONValue) -> TrajectoryLimits:
     """Return the limits of a scorer and those of an expected trajectory, which hold both."""
     own = expectation if isinstance(expectation, dict) else {}
     most = [value for value in (config.get("maxSteps"), own.get("maxSteps")) if isinstance(value, int)]
@@ -47,12 +47,12 @@ def limits_of(config: JSONObject, expectation: Any) -> TrajectoryLimits:
     )
 
 
-def names_in(value: Any) -> tuple[str, ...]:
+def names_in(value: JSONValue) -> tuple[str, ...]:
     """Return the texts of a list; none for anything else, which items of earlier releases may have."""
     return tuple(name for name in value if isinstance(name, str)) if isinstance(value, list) else ()
 
 
-def number_in(value: Any) -> Any:
+def number_in(value: JSONValue) -> JSONValue:
     """Return a number, or None for anything else."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
