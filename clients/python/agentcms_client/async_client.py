@@ -12,6 +12,7 @@ import httpx
 from agentcms_client.calls import CALLS
 from agentcms_client.client import MAX_EDIT_ATTEMPTS, UNFINISHED, UNFINISHED_JOBS, Changes
 from agentcms_client.experiments import AsyncExperiments
+from agentcms_client.json_types import JSONObject, JSONValue
 from agentcms_client.requests import Call
 from agentcms_client.responses import Stale, WaitPauses, parse_response, retry_delay
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
@@ -25,7 +26,7 @@ class AsyncClient:
         await cms.update_agent("concierge", instructions="Greet guests by name.")
     """
 
-    def __init__(self, base_url: str, key: str, **options: Any) -> None:
+    def __init__(self, base_url: str, key: str, **options: JSONValue) -> None:
         self.http = httpx.AsyncClient(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options)
         self.experiments = AsyncExperiments(self)
 
@@ -57,7 +58,7 @@ class AsyncClient:
             await asyncio.sleep(seconds)
             attempt += 1
 
-    async def agents(self, **query: Any) -> AsyncIterator[Agent]:
+    async def agents(self, **query: JSONValue) -> AsyncIterator[Agent]:
         """Yield all agents that match the filters, page by page."""
         cursor: str | None = ""
         while cursor is not None:
@@ -75,7 +76,7 @@ class AsyncClient:
                 yield version
             number, has_more = number + 1, page["hasMore"]
 
-    async def edit_agent(self, agent_id: str, changes: Changes, **options: Any) -> Agent:
+    async def edit_agent(self, agent_id: str, changes: Changes, **options: JSONValue) -> Agent:
         """Read an agent, change it and save it. Start again if somebody else saved in between.
 
         `changes` takes the agent and returns the fields to save. Raise Stale after ten attempts.
@@ -89,15 +90,15 @@ class AsyncClient:
         agent, etag = await self.send_with_etag(CALLS.get_agent(agent_id))
         return await self.update_agent(agent_id, etag, **changes(agent), **options)
 
-    async def get_agent(self, agent_id: str, **query: Any) -> Agent:
+    async def get_agent(self, agent_id: str, **query: JSONValue) -> Agent:
         agent: Agent = await self.send(CALLS.get_agent(agent_id, **query))
         return agent
 
-    async def create_agent(self, agent_id: str, **fields: Any) -> Agent:
+    async def create_agent(self, agent_id: str, **fields: JSONValue) -> Agent:
         agent: Agent = await self.send(CALLS.create_agent(agent_id, **fields))
         return agent
 
-    async def update_agent(self, agent_id: str, etag: str = "", **fields: Any) -> Agent:
+    async def update_agent(self, agent_id: str, etag: str = "", **fields: JSONValue) -> Agent:
         """Save the given fields. With an ETag, raise Stale if the agent changed since it was read."""
         agent: Agent = await self.send(CALLS.update_agent(agent_id, etag, **fields))
         return agent
@@ -107,7 +108,7 @@ class AsyncClient:
         comparison: Comparison = await self.send(CALLS.compare(agent_id, before, after))
         return comparison
 
-    async def generate(self, agent_id: str, messages: Any, **body: Any) -> Answer:
+    async def generate(self, agent_id: str, messages: JSONValue, **body: JSONValue) -> Answer:
         """Run an agent and return its answer. `variables` are the values of its variables."""
         answer: Answer = await self.send(CALLS.generate(agent_id, messages, **body))
         return answer
@@ -115,14 +116,14 @@ class AsyncClient:
     async def stream(
         self,
         agent_id: str,
-        messages: Any,
+        messages: JSONValue,
         *,
         on_chunk: Callback | None = None,
         on_step_finish: Callback | None = None,
         on_finish: Callback | None = None,
         on_error: Callback | None = None,
         on_suspended: Callback | None = None,
-        **body: Any,
+        **body: JSONValue,
     ) -> StreamedRun:
         """Run an agent, read its events to the end, and call the functions with them, in order and once.
 
@@ -147,12 +148,12 @@ class AsyncClient:
         callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
         return await read_run_async(self.http, CALLS.follow_run(run_id, after), StreamedRun(run_id, after), callbacks)
 
-    async def follow_thread(self, agent_id: str, thread_id: str, **body: Any) -> AsyncIterator[Chunk]:
+    async def follow_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> AsyncIterator[Chunk]:
         """Yield the events of the active run of a thread and of all later ones, and the signals between them."""
         async for chunk in read_thread_async(self.http, CALLS.follow_thread(agent_id, thread_id, **body)):
             yield chunk
 
-    async def approvals(self, **query: Any) -> AsyncIterator[Approval]:
+    async def approvals(self, **query: JSONValue) -> AsyncIterator[Approval]:
         """Yield the tool calls that wait for people, page by page. `state="decided"` yields those that do not."""
         number, has_more = 0, True
         while has_more:
@@ -162,7 +163,7 @@ class AsyncClient:
             number, has_more = number + 1, page["hasMore"]
 
     async def approve(
-        self, approval_id: str, arguments: dict[str, Any] | None = None, *, reason: str = "", mark: str = ""
+        self, approval_id: str, arguments: JSONObject | None = None, *, reason: str = "", mark: str = ""
     ) -> Approval:
         """Approve a tool call, also with other arguments. With a mark, raise ApiError if the call has changed."""
         call = CALLS.decide(approval_id, "approve", arguments=arguments, reason=reason, mark=mark)
@@ -174,7 +175,7 @@ class AsyncClient:
         approval: Approval = await self.send(CALLS.decide(approval_id, "decline", reason=reason, mark=mark))
         return approval
 
-    async def resume(self, approval_id: str, data: Any, *, mark: str = "") -> Approval:
+    async def resume(self, approval_id: str, data: JSONValue, *, mark: str = "") -> Approval:
         """Send the data for which a tool waits that has suspended itself."""
         call = CALLS.decide(approval_id, "resume", mark=mark)
         call.body["resumeData"] = data

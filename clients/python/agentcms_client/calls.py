@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
 from agentcms_client.conversations import ConversationCalls
+from agentcms_client.json_types import JSONObject, JSONValue
 from agentcms_client.requests import Call
 
 RUN_TIMEOUT = 600.0  # seconds, longer than the server lets a run take by default
@@ -21,16 +21,16 @@ def agent_path(agent_id: str, *rest: str) -> str:
 class Calls(ConversationCalls):
     """One method per operation of the API. Each returns a `Call` and sends nothing."""
 
-    def list_agents(self, **query: Any) -> Call:
+    def list_agents(self, **query: JSONValue) -> Call:
         return Call("GET", "/api/stored/agents", query)
 
-    def get_agent(self, agent_id: str, **query: Any) -> Call:
+    def get_agent(self, agent_id: str, **query: JSONValue) -> Call:
         return Call("GET", agent_path(agent_id), query)
 
-    def create_agent(self, agent_id: str, **fields: Any) -> Call:
+    def create_agent(self, agent_id: str, **fields: JSONValue) -> Call:
         return Call("POST", "/api/stored/agents", body={"id": agent_id, **fields})
 
-    def update_agent(self, agent_id: str, etag: str = "", **fields: Any) -> Call:
+    def update_agent(self, agent_id: str, etag: str = "", **fields: JSONValue) -> Call:
         return Call("PATCH", agent_path(agent_id), body=fields, headers={"If-Match": etag} if etag else {})
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> Call:
@@ -42,7 +42,7 @@ class Calls(ConversationCalls):
     def unarchive_agent(self, agent_id: str) -> Call:
         return Call("POST", agent_path(agent_id, "unarchive"))
 
-    def list_deleted_agents(self, **query: Any) -> Call:
+    def list_deleted_agents(self, **query: JSONValue) -> Call:
         return Call("GET", DELETED_AGENTS, query)
 
     def restore_deleted_agent(self, deleted_id: str, new_id: str = "") -> Call:
@@ -53,7 +53,7 @@ class Calls(ConversationCalls):
         """Delete an agent in the trash for good."""
         return Call("DELETE", f"{DELETED_AGENTS}/{deleted_id}")
 
-    def duplicate_agent(self, agent_id: str, new_id: str, **fields: Any) -> Call:
+    def duplicate_agent(self, agent_id: str, new_id: str, **fields: JSONValue) -> Call:
         return Call("POST", agent_path(agent_id, "duplicate"), body={"id": new_id, **fields})
 
     def discard_draft(self, agent_id: str) -> Call:
@@ -63,17 +63,17 @@ class Calls(ConversationCalls):
         """Publish the previously live version."""
         return Call("POST", agent_path(agent_id, "activations", "undo"))
 
-    def list_versions(self, agent_id: str, **query: Any) -> Call:
+    def list_versions(self, agent_id: str, **query: JSONValue) -> Call:
         return Call("GET", agent_path(agent_id, "versions"), query)
 
     def get_version(self, agent_id: str, version_id: str) -> Call:
         return Call("GET", agent_path(agent_id, "versions", version_id))
 
-    def create_version(self, agent_id: str, **fields: Any) -> Call:
+    def create_version(self, agent_id: str, **fields: JSONValue) -> Call:
         """Save a snapshot of the head."""
         return Call("POST", agent_path(agent_id, "versions"), body=fields)
 
-    def update_version(self, agent_id: str, version_id: str, **fields: Any) -> Call:
+    def update_version(self, agent_id: str, version_id: str, **fields: JSONValue) -> Call:
         return Call("PATCH", agent_path(agent_id, "versions", version_id), body=fields)
 
     def delete_version(self, agent_id: str, version_id: str) -> Call:
@@ -83,19 +83,19 @@ class Calls(ConversationCalls):
         """Publish a version."""
         return Call("POST", agent_path(agent_id, "versions", version_id, "activate"))
 
-    def restore(self, agent_id: str, version_id: str, **fields: Any) -> Call:
+    def restore(self, agent_id: str, version_id: str, **fields: JSONValue) -> Call:
         """Create a new version with the content of an old one."""
         return Call("POST", agent_path(agent_id, "versions", version_id, "restore"), body=fields)
 
     def compare(self, agent_id: str, before: str = "live", after: str = "head") -> Call:
         return Call("GET", agent_path(agent_id, "versions", "compare"), {"from": before, "to": after})
 
-    def generate(self, agent_id: str, messages: Any, **body: Any) -> Call:
+    def generate(self, agent_id: str, messages: JSONValue, **body: JSONValue) -> Call:
         """Run an agent: `generate("concierge", "Hello", variables={"name": "Ann"})`. `messages` may be a text."""
         path = f"/api/agents/{quote(agent_id, safe='')}/generate"
         return Call("POST", path, body={"messages": messages, **body}, timeout=RUN_TIMEOUT)
 
-    def stream(self, agent_id: str, messages: Any, **body: Any) -> Call:
+    def stream(self, agent_id: str, messages: JSONValue, **body: JSONValue) -> Call:
         """Run an agent and stream its events. The clients have a method that reads them."""
         path, headers = f"/api/agents/{quote(agent_id, safe='')}/stream", {"Accept": EVENT_STREAM}
         return Call("POST", path, body={"messages": messages, **body}, headers=headers, timeout=STREAM_TIMEOUT)
@@ -105,24 +105,24 @@ class Calls(ConversationCalls):
         headers = {"Accept": EVENT_STREAM, "Last-Event-ID": str(after)}
         return Call("GET", f"/api/runs/{run_id}/stream", headers=headers, timeout=STREAM_TIMEOUT)
 
-    def send_message(self, agent_id: str, message: Any, **body: Any) -> Call:
+    def send_message(self, agent_id: str, message: JSONValue, **body: JSONValue) -> Call:
         """Send a message to a thread, also while a run is active: `send_message("concierge", "Hi", threadId="t")`."""
         return Call("POST", f"/api/agents/{quote(agent_id, safe='')}/send-message", body={"message": message, **body})
 
-    def queue_message(self, agent_id: str, message: Any, **body: Any) -> Call:
+    def queue_message(self, agent_id: str, message: JSONValue, **body: JSONValue) -> Call:
         """Send a message to a thread, which gets a run of its own."""
         return Call("POST", f"/api/agents/{quote(agent_id, safe='')}/queue-message", body={"message": message, **body})
 
-    def send_signal(self, agent_id: str, signal: dict[str, Any], **body: Any) -> Call:
+    def send_signal(self, agent_id: str, signal: JSONObject, **body: JSONValue) -> Call:
         """Send a signal to a thread: `{"type": "notification", "contents": "The flight is late."}`."""
         return Call("POST", f"/api/agents/{quote(agent_id, safe='')}/signals", body={"signal": signal, **body})
 
-    def abort_thread(self, agent_id: str, thread_id: str, **body: Any) -> Call:
+    def abort_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> Call:
         """Stop the run of a thread."""
         path = f"/api/agents/{quote(agent_id, safe='')}/threads/abort"
         return Call("POST", path, body={"threadId": thread_id, **body})
 
-    def follow_thread(self, agent_id: str, thread_id: str, **body: Any) -> Call:
+    def follow_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> Call:
         """Stream the active run of a thread and all later ones. The clients have a method that reads them."""
         path = f"/api/agents/{quote(agent_id, safe='')}/threads/subscribe"
         headers = {"Accept": EVENT_STREAM}
@@ -134,18 +134,18 @@ class Calls(ConversationCalls):
     def cancel_run(self, run_id: str) -> Call:
         return Call("POST", f"/api/runs/{run_id}/cancel")
 
-    def list_steps(self, run_id: str, **query: Any) -> Call:
+    def list_steps(self, run_id: str, **query: JSONValue) -> Call:
         """List the steps of a durable run."""
         return Call("GET", f"/api/runs/{run_id}/steps", query)
 
-    def list_approvals(self, **query: Any) -> Call:
+    def list_approvals(self, **query: JSONValue) -> Call:
         """List the tool calls that wait for people: `list_approvals(state="decided", agentId="concierge")`."""
         return Call("GET", "/api/approvals", query)
 
     def get_approval(self, approval_id: str) -> Call:
         return Call("GET", f"/api/approvals/{approval_id}")
 
-    def decide(self, approval_id: str, decision: str, **body: Any) -> Call:
+    def decide(self, approval_id: str, decision: str, **body: JSONValue) -> Call:
         """Decide a tool call: "approve", "decline" or "resume". Members that are None are left out."""
         members = {name: value for name, value in body.items() if value is not None}
         return Call("POST", f"/api/approvals/{approval_id}", body={"decision": decision, **members})
@@ -157,11 +157,11 @@ class Calls(ConversationCalls):
         """Read the file that a job has written, as bytes."""
         return Call("GET", f"/api/jobs/{job_id}/file", is_file=True)
 
-    def list_jobs(self, **query: Any) -> Call:
+    def list_jobs(self, **query: JSONValue) -> Call:
         """List your jobs without their results: `list_jobs(kind="export_agents")`."""
         return Call("GET", "/api/jobs", query)
 
-    def list_job_records(self, job_id: str, **query: Any) -> Call:
+    def list_job_records(self, job_id: str, **query: JSONValue) -> Call:
         """List the outcomes of the records of an import: `list_job_records(id, action="refuse")`."""
         return Call("GET", f"/api/jobs/{job_id}/records", query)
 

@@ -11,12 +11,13 @@ import httpx
 
 from agentcms_client.calls import CALLS
 from agentcms_client.experiments import Experiments
+from agentcms_client.json_types import JSONObject, JSONValue
 from agentcms_client.requests import Call
 from agentcms_client.responses import Stale, WaitPauses, parse_response, retry_delay
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
 from agentcms_client.streaming import Callback, Callbacks, Chunk, StreamedRun, read_run, read_thread
 
-Changes = Callable[[Agent], dict[str, Any]]
+Changes = Callable[[Agent], JSONObject]
 
 MAX_EDIT_ATTEMPTS = 10
 UNFINISHED = ("queued", "running", "suspended")  # statuses of runs
@@ -32,7 +33,7 @@ class Client:
     `options` are passed to httpx: `timeout`, `verify` and others.
     """
 
-    def __init__(self, base_url: str, key: str, **options: Any) -> None:
+    def __init__(self, base_url: str, key: str, **options: JSONValue) -> None:
         self.http = httpx.Client(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options)
         self.experiments = Experiments(self)
 
@@ -64,7 +65,7 @@ class Client:
             time.sleep(seconds)
             attempt += 1
 
-    def agents(self, **query: Any) -> Iterator[Agent]:
+    def agents(self, **query: JSONValue) -> Iterator[Agent]:
         """Yield all agents that match the filters, page by page."""
         cursor: str | None = ""
         while cursor is not None:
@@ -80,7 +81,7 @@ class Client:
             yield from page["versions"]
             number, has_more = number + 1, page["hasMore"]
 
-    def edit_agent(self, agent_id: str, changes: Changes, **options: Any) -> Agent:
+    def edit_agent(self, agent_id: str, changes: Changes, **options: JSONValue) -> Agent:
         """Read an agent, change it and save it. Start again if somebody else saved in between.
 
         `changes` takes the agent and returns the fields to save. Raise Stale after ten attempts.
@@ -94,15 +95,15 @@ class Client:
         agent, etag = self.send_with_etag(CALLS.get_agent(agent_id))
         return self.update_agent(agent_id, etag, **changes(agent), **options)
 
-    def get_agent(self, agent_id: str, **query: Any) -> Agent:
+    def get_agent(self, agent_id: str, **query: JSONValue) -> Agent:
         agent: Agent = self.send(CALLS.get_agent(agent_id, **query))
         return agent
 
-    def create_agent(self, agent_id: str, **fields: Any) -> Agent:
+    def create_agent(self, agent_id: str, **fields: JSONValue) -> Agent:
         agent: Agent = self.send(CALLS.create_agent(agent_id, **fields))
         return agent
 
-    def update_agent(self, agent_id: str, etag: str = "", **fields: Any) -> Agent:
+    def update_agent(self, agent_id: str, etag: str = "", **fields: JSONValue) -> Agent:
         """Save the given fields. With an ETag, raise Stale if the agent changed since it was read."""
         agent: Agent = self.send(CALLS.update_agent(agent_id, etag, **fields))
         return agent
@@ -112,7 +113,7 @@ class Client:
         comparison: Comparison = self.send(CALLS.compare(agent_id, before, after))
         return comparison
 
-    def generate(self, agent_id: str, messages: Any, **body: Any) -> Answer:
+    def generate(self, agent_id: str, messages: JSONValue, **body: JSONValue) -> Answer:
         """Run an agent and return its answer. `variables` are the values of its variables."""
         answer: Answer = self.send(CALLS.generate(agent_id, messages, **body))
         return answer
@@ -120,14 +121,14 @@ class Client:
     def stream(
         self,
         agent_id: str,
-        messages: Any,
+        messages: JSONValue,
         *,
         on_chunk: Callback | None = None,
         on_step_finish: Callback | None = None,
         on_finish: Callback | None = None,
         on_error: Callback | None = None,
         on_suspended: Callback | None = None,
-        **body: Any,
+        **body: JSONValue,
     ) -> StreamedRun:
         """Run an agent, read its events to the end, and call the functions with them, in order and once.
 
@@ -152,11 +153,11 @@ class Client:
         callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
         return read_run(self.http, CALLS.follow_run(run_id, after), StreamedRun(run_id, after), callbacks)
 
-    def follow_thread(self, agent_id: str, thread_id: str, **body: Any) -> Iterator[Chunk]:
+    def follow_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> Iterator[Chunk]:
         """Yield the events of the active run of a thread and of all later ones, and the signals between them."""
         return read_thread(self.http, CALLS.follow_thread(agent_id, thread_id, **body))
 
-    def approvals(self, **query: Any) -> Iterator[Approval]:
+    def approvals(self, **query: JSONValue) -> Iterator[Approval]:
         """Yield the tool calls that wait for people, page by page. `state="decided"` yields those that do not."""
         number, has_more = 0, True
         while has_more:
@@ -165,7 +166,7 @@ class Client:
             number, has_more = number + 1, page["hasMore"]
 
     def approve(
-        self, approval_id: str, arguments: dict[str, Any] | None = None, *, reason: str = "", mark: str = ""
+        self, approval_id: str, arguments: JSONObject | None = None, *, reason: str = "", mark: str = ""
     ) -> Approval:
         """Approve a tool call, also with other arguments. With a mark, raise ApiError if the call has changed."""
         call = CALLS.decide(approval_id, "approve", arguments=arguments, reason=reason, mark=mark)
@@ -177,7 +178,7 @@ class Client:
         approval: Approval = self.send(CALLS.decide(approval_id, "decline", reason=reason, mark=mark))
         return approval
 
-    def resume(self, approval_id: str, data: Any, *, mark: str = "") -> Approval:
+    def resume(self, approval_id: str, data: JSONValue, *, mark: str = "") -> Approval:
         """Send the data for which a tool waits that has suspended itself."""
         call = CALLS.decide(approval_id, "resume", mark=mark)
         call.body["resumeData"] = data

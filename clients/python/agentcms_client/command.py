@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
 import httpx
 
 from agentcms_client.client import Client
+from agentcms_client.json_types import JSONObject
 from agentcms_client.outcomes import BarMissed, ExperimentFailed, ItemsFailed, Outcome
 from agentcms_client.reports import json_report, junit_report
 from agentcms_client.responses import ApiError
@@ -103,7 +103,7 @@ def exit_code(error: BarMissed | ExperimentFailed) -> ExitCode:
     return ExitCode.STOPPED
 
 
-def run_options(options: argparse.Namespace) -> dict[str, Any]:
+def run_options(options: argparse.Namespace) -> JSONObject:
     """Return the arguments of `experiments.run` for the options of the command."""
     kind = next(kind for kind in TARGETS if getattr(options, kind) is not None)
     keys = [key for key in (options.scorers or "").split(",") if key]
@@ -144,7 +144,7 @@ class ProgressLine:
     def __init__(self) -> None:
         self.last = ""
 
-    def show(self, experiment: dict[str, Any]) -> None:
+    def show(self, experiment: JSONObject) -> None:
         done = experiment["succeededCount"] + experiment["failedCount"]
         parts = [f"{done} of {experiment['totalItems']} done", f"{experiment['failedCount']} failed"]
         if cost := experiment["summary"].get("cost"):

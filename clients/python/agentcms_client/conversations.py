@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
+from agentcms_client.json_types import JSONObject, JSONValue
 from agentcms_client.requests import Call
 
 OBSERVATION_TIMEOUT = 45.0  # seconds, longer than the server waits
@@ -23,33 +23,33 @@ class ThreadCalls:
     def _thread(self, *parts: str) -> str:
         return f"{self.root}/threads/{joined_path(*parts)}"
 
-    def list_threads(self, **query: Any) -> Call:
+    def list_threads(self, **query: JSONValue) -> Call:
         """List threads: `list_threads(resourceId="alice", metadata={"trip": "Lisbon"})`."""
         return Call("GET", f"{self.root}/threads", query)
 
-    def create_thread(self, agent_id: str = "", **body: Any) -> Call:
+    def create_thread(self, agent_id: str = "", **body: JSONValue) -> Call:
         """Create a thread: `create_thread("concierge", resourceId="alice", threadId="trip", title="Trip")`."""
         return Call("POST", f"{self.root}/threads", {self.agent_name: agent_id or None}, body)
 
-    def get_thread(self, thread_id: str, **query: Any) -> Call:
+    def get_thread(self, thread_id: str, **query: JSONValue) -> Call:
         return Call("GET", self._thread(thread_id), query)
 
-    def update_thread(self, thread_id: str, **body: Any) -> Call:
+    def update_thread(self, thread_id: str, **body: JSONValue) -> Call:
         return Call("PATCH", self._thread(thread_id), body=body)
 
-    def delete_thread(self, thread_id: str, **query: Any) -> Call:
+    def delete_thread(self, thread_id: str, **query: JSONValue) -> Call:
         """Delete a thread with its messages, and stop its run."""
         return Call("DELETE", self._thread(thread_id), query)
 
-    def list_messages(self, thread_id: str, **query: Any) -> Call:
+    def list_messages(self, thread_id: str, **query: JSONValue) -> Call:
         """List the newest messages of a thread, the oldest of them first."""
         return Call("GET", self._thread(thread_id, "messages"), query)
 
-    def save_messages(self, messages: list[dict[str, Any]]) -> Call:
+    def save_messages(self, messages: list[JSONObject]) -> Call:
         """Store messages. Each names its thread: `{"threadId": "trip", "role": "user", "content": "Hi"}`."""
         return Call("POST", f"{self.root}/save-messages", body={"messages": messages})
 
-    def delete_messages(self, message_ids: Any, **query: Any) -> Call:
+    def delete_messages(self, message_ids: JSONValue, **query: JSONValue) -> Call:
         """Delete messages by their IDs, all or none."""
         return Call("POST", f"{self.root}/messages/delete", query, {"messageIds": message_ids})
 
@@ -66,7 +66,7 @@ class ConversationCalls(ThreadCalls):
 
     network = NetworkCalls()
 
-    def clone_thread(self, thread_id: str, **body: Any) -> Call:
+    def clone_thread(self, thread_id: str, **body: JSONValue) -> Call:
         return Call("POST", self._thread(thread_id, "clone"), body=body)
 
     def transfer_thread(self, thread_id: str, resource_id: str) -> Call:
@@ -77,14 +77,14 @@ class ConversationCalls(ThreadCalls):
         """List the members who take part in a thread of somebody else."""
         return Call("GET", self._thread(thread_id, "participants"))
 
-    def add_participant(self, thread_id: str, username: str, **body: Any) -> Call:
+    def add_participant(self, thread_id: str, username: str, **body: JSONValue) -> Call:
         """Let a member of the team take part: `add_participant("trip", "ben", functionalRole="editor")`."""
         return Call("POST", self._thread(thread_id, "participants"), body={"username": username, **body})
 
     def remove_participant(self, thread_id: str, user_id: int) -> Call:
         return Call("DELETE", self._thread(thread_id, "participants", str(user_id)))
 
-    def search_messages(self, text: str, **query: Any) -> Call:
+    def search_messages(self, text: str, **query: JSONValue) -> Call:
         """Search in a thread or a resource: `search_messages("hotel", resourceId="alice", agentId="concierge")`."""
         return Call("GET", f"{self.root}/search", {"searchQuery": text, **query})
 
@@ -92,22 +92,22 @@ class ConversationCalls(ThreadCalls):
         """Read the memory of an agent. Its `config` is None without one."""
         return Call("GET", f"{self.root}/config", {"agentId": agent_id})
 
-    def get_memory_status(self, agent_id: str, **query: Any) -> Call:
+    def get_memory_status(self, agent_id: str, **query: JSONValue) -> Call:
         """Read whether an agent has a memory, and the state of the observations of a thread."""
         return Call("GET", f"{self.root}/status", {"agentId": agent_id, **query})
 
-    def get_working_memory(self, thread_id: str, **query: Any) -> Call:
+    def get_working_memory(self, thread_id: str, **query: JSONValue) -> Call:
         return Call("GET", self._thread(thread_id, "working-memory"), query)
 
-    def update_working_memory(self, thread_id: str, text: str | None, etag: str = "", **body: Any) -> Call:
+    def update_working_memory(self, thread_id: str, text: str | None, etag: str = "", **body: JSONValue) -> Call:
         """Replace the working memory. With an ETag, only if nobody has changed it meanwhile. None clears it."""
         headers = {"If-Match": etag} if etag else {}
         return Call("POST", self._thread(thread_id, "working-memory"), {}, {"workingMemory": text, **body}, headers)
 
-    def get_observational_memory(self, thread_id: str, **query: Any) -> Call:
+    def get_observational_memory(self, thread_id: str, **query: JSONValue) -> Call:
         return Call("GET", f"{self.root}/observational-memory", {"threadId": thread_id, **query})
 
-    def await_observations(self, thread_id: str, **body: Any) -> Call:
+    def await_observations(self, thread_id: str, **body: JSONValue) -> Call:
         """Read the observations of a thread after the job that makes them, or after 30 seconds."""
         path = f"{self.root}/observational-memory/buffer-status"
         return Call("POST", path, body={"threadId": thread_id, **body}, timeout=OBSERVATION_TIMEOUT)

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import httpx
 
+from agentcms_client.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms_client.outcomes import ExperimentFailed, Outcome, worse_scorers
 from agentcms_client.requests import Call
 from agentcms_client.responses import ApiError
@@ -31,7 +32,7 @@ PAGE_SIZE = 100
 COMPLETED = "completed"
 
 Pause = float  # seconds
-Progress = Callable[[dict[str, Any]], None]
+Progress = Callable[[JSONObject], None]
 
 
 @dataclass
@@ -64,11 +65,11 @@ class Request:
     max_failed: int | None = 0
     timeout: float = 3600.0  # seconds
     on_progress: Progress | None = None
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: JSONMapping = field(default_factory=dict)
 
     def start_call(self, version: str, experiment_id: str) -> Call:
         """Return the request that starts the experiment over a version, with this ID."""
-        body: dict[str, Any] = {"targetType": "agent", "targetId": self.agent_id, "agentVersion": version}
+        body: JSONObject = {"targetType": "agent", "targetId": self.agent_id, "agentVersion": version}
         body |= {} if self.scorers is None else {"scorerIds": [*self.scorers]}
         body |= {} if self.max_cost is None else {"budget": {"maxCost": self.max_cost}}
         body |= {"bars": dict(self.fail_under)} if self.fail_under else {}
@@ -84,7 +85,7 @@ def dataset_path(dataset_id: str, *rest: str) -> str:
     return "/".join(["/api/datasets", quote(dataset_id, safe=""), *(quote(part, safe="") for part in rest)])
 
 
-def experiment_path(started: Mapping[str, Any], *rest: str) -> str:
+def experiment_path(started: JSONMapping, *rest: str) -> str:
     return dataset_path(started["datasetId"], "experiments", started["id"], *rest)
 
 
@@ -92,7 +93,7 @@ def cancel_call(experiment_id: str) -> Call:
     return Call("POST", f"/api/experiments/{quote(experiment_id, safe='')}/cancel", body={})
 
 
-def compare_call(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> Call:
+def compare_call(baseline: JSONMapping, candidate: JSONMapping) -> Call:
     body = {"experimentIdA": baseline["id"], "experimentIdB": candidate["id"]}
     return Call("POST", dataset_path(candidate["datasetId"], "compare"), body=body)
 
@@ -152,7 +153,7 @@ def cancel_steps(experiment_id: str) -> Generator[Call | Pause, Any, None]:
         yield pause
 
 
-def wait_steps(started: dict[str, Any], request: Request) -> Generator[Call | Pause, Any, dict[str, Any]]:
+def wait_steps(started: JSONObject, request: Request) -> Generator[Call | Pause, Any, JSONObject]:
     """Wait for the end of an experiment, at most for the timeout. Return it."""
     end, experiment = time.monotonic() + request.timeout, started
     while True:
@@ -164,9 +165,9 @@ def wait_steps(started: dict[str, Any], request: Request) -> Generator[Call | Pa
         experiment = yield Call("GET", experiment_path(started))
 
 
-def results_steps(experiment: Mapping[str, Any]) -> Generator[Call | Pause, Any, list[dict[str, Any]]]:
+def results_steps(experiment: JSONMapping) -> Generator[Call | Pause, Any, list[JSONObject]]:
     """Return the results of an experiment, which are read page by page."""
-    results: list[dict[str, Any]] = []
+    results: list[JSONObject] = []
     page, has_more = 0, True
     while has_more:
         query = {"page": page, "perPage": PAGE_SIZE}
@@ -177,14 +178,14 @@ def results_steps(experiment: Mapping[str, Any]) -> Generator[Call | Pause, Any,
 
 
 def compare_steps(
-    baseline: Mapping[str, Any], candidate: Mapping[str, Any], timeout: float
-) -> Generator[Call | Pause, Any, dict[str, Any]]:
+    baseline: JSONMapping, candidate: JSONMapping, timeout: float
+) -> Generator[Call | Pause, Any, JSONObject]:
     """Return the statistics of two experiments. Raise ExperimentFailed if the server does not compute them in time."""
     end = time.monotonic() + timeout
     while True:
         answer = yield compare_call(baseline, candidate)  # a new request each time: the same one is answered once
         if answer["statistics"] is not None:
-            statistics: dict[str, Any] = answer["statistics"]
+            statistics: JSONObject = answer["statistics"]
             return statistics
         if answer["state"] == "failed":
             raise ExperimentFailed(
@@ -201,7 +202,7 @@ class Experiments:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    def run(self, dataset_id: str, agent_id: str, **options: Any) -> Outcome:
+    def run(self, dataset_id: str, agent_id: str, **options: JSONValue) -> Outcome:
         """Run an experiment to its end and return its results.
 
         Args:
@@ -215,9 +216,9 @@ class Experiments:
         outcome: Outcome = self.carry_out(run_steps(build_request(dataset_id, agent_id, **options)))
         return outcome
 
-    def results(self, experiment: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def results(self, experiment: JSONMapping) -> list[JSONObject]:
         """Return the results of an experiment."""
-        results: list[dict[str, Any]] = self.carry_out(results_steps(experiment))
+        results: list[JSONObject] = self.carry_out(results_steps(experiment))
         return results
 
     def carry_out(self, steps: Steps) -> Any:
@@ -247,14 +248,14 @@ class AsyncExperiments:
     def __init__(self, client: AsyncClient) -> None:
         self.client = client
 
-    async def run(self, dataset_id: str, agent_id: str, **options: Any) -> Outcome:
+    async def run(self, dataset_id: str, agent_id: str, **options: JSONValue) -> Outcome:
         """Run an experiment to its end, as `Experiments.run` does."""
         outcome: Outcome = await self.carry_out(run_steps(build_request(dataset_id, agent_id, **options)))
         return outcome
 
-    async def results(self, experiment: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def results(self, experiment: JSONMapping) -> list[JSONObject]:
         """Return the results of an experiment."""
-        results: list[dict[str, Any]] = await self.carry_out(results_steps(experiment))
+        results: list[JSONObject] = await self.carry_out(results_steps(experiment))
         return results
 
     async def carry_out(self, steps: Steps) -> Any:
@@ -272,7 +273,7 @@ class AsyncExperiments:
             return end.value
 
 
-def build_request(dataset_id: str, agent_id: str, **options: Any) -> Request:
+def build_request(dataset_id: str, agent_id: str, **options: JSONValue) -> Request:
     """Return an experiment with the options of `Request`. Other options are members of its body."""
     known = {name: options.pop(name) for name in OPTIONS if name in options}
     return Request(dataset_id, agent_id, fields=options, **known)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+
+from agentcms_client.json_types import JSONMapping, JSONObject, JSONValue
 
 
 class BarMissed(AssertionError):
@@ -32,8 +33,8 @@ class ItemsFailed(ExperimentFailed):
 class Outcome:
     """An experiment that has ended, with its results as the API returns them."""
 
-    experiment: dict[str, Any]
-    results: list[dict[str, Any]] = field(default_factory=list)
+    experiment: JSONObject
+    results: list[JSONObject] = field(default_factory=list)
     # A sentence for each bar that was missed, and for each scorer that is worse than in the baseline.
     shortfalls: list[str] = field(default_factory=list)
 
@@ -58,7 +59,7 @@ class Outcome:
         return self.experiment.get("stopReason") or "The experiment did not run to its end."
 
     @property
-    def failed(self) -> list[dict[str, Any]]:
+    def failed(self) -> list[JSONObject]:
         """The results of items that failed to run."""
         return [result for result in self.results if result["error"]]
 
@@ -87,7 +88,7 @@ class Outcome:
         ordered = sorted(self.results, key=lambda result: (not result["error"], self.worst_score(result, scorer)))
         return [describe_result(result, scorer) for result in ordered[:count]]
 
-    def worst_score(self, result: Mapping[str, Any], scorer: str | None) -> float:
+    def worst_score(self, result: JSONMapping, scorer: str | None) -> float:
         """Return the worst score of a result, of one scorer if it is given. The lower, the worse."""
         entries = [entry for entry in result["scores"] if scorer in (None, entry["scorerId"])]
         scores = [(entry["scorerId"], entry["score"]) for entry in entries if entry["score"] is not None]
@@ -133,12 +134,12 @@ class Outcome:
         return self
 
 
-def score_of(result: Mapping[str, Any], scorer: str) -> float | None:
+def score_of(result: JSONMapping, scorer: str) -> float | None:
     """Return the score of a scorer in a result, or None without one."""
     return next((entry["score"] for entry in result["scores"] if entry["scorerId"] == scorer), None)
 
 
-def describe_result(result: Mapping[str, Any], scorer: str | None) -> str:
+def describe_result(result: JSONMapping, scorer: str | None) -> str:
     """Return a result in one line: its scores or its error, the input and the answer."""
     if result["error"]:
         return f"failed: {result['error']['message']} | {shorten(result['input'])}"
@@ -147,12 +148,12 @@ def describe_result(result: Mapping[str, Any], scorer: str | None) -> str:
     return f"{scores} | {shorten(result['input'])} -> {shorten(result['output'])}"
 
 
-def shorten(value: Any) -> str:
+def shorten(value: JSONValue) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def worse_scorers(statistics: Mapping[str, Any], margin: float) -> list[str]:
+def worse_scorers(statistics: JSONMapping, margin: float) -> list[str]:
     """Return a sentence for each scorer of a comparison that may be worse than the baseline by more than a margin.
 
     A scorer without a pair of scores cannot be compared, which is a shortfall too.
@@ -169,7 +170,7 @@ def worse_scorers(statistics: Mapping[str, Any], margin: float) -> list[str]:
     return sentences
 
 
-def lowest_gain(entry: Mapping[str, Any]) -> float | None:
+def lowest_gain(entry: JSONMapping) -> float | None:
     """Return how much better a scorer is at least, by its statistics. Less than 0 is worse, None is not known."""
     # As the server's own command decides, in `evals_app/reports/bars.py`: this package must not depend on the server.
     if entry.get("lowerIsBetter"):

@@ -10,12 +10,12 @@ The environment variables AGENTCMS_URL and AGENTCMS_API_KEY name the server and 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pytest
 
 from agentcms_client.client import Client
 from agentcms_client.experiments import PAGE_SIZE, dataset_path
+from agentcms_client.json_types import JSONObject
 from agentcms_client.outcomes import BarMissed, ExperimentFailed, Outcome
 from agentcms_client.requests import Call
 
@@ -40,7 +40,7 @@ def connect() -> Client:
     return Client(url, key)
 
 
-def read_mark(mark: pytest.Mark) -> dict[str, Any]:
+def read_mark(mark: pytest.Mark) -> JSONObject:
     """Return the options of a mark. Raise UsageError if one is missing."""
     options = dict(mark.kwargs)
     if mark.args or not {"agent", "dataset"} <= options.keys():
@@ -60,9 +60,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("experiment", [item["id"] for item in items], indirect=True, ids=names)
 
 
-def find_items(dataset_id: str) -> list[dict[str, Any]]:
+def find_items(dataset_id: str) -> list[JSONObject]:
     """Return the items of a dataset at its current version."""
-    items: list[dict[str, Any]] = []
+    items: list[JSONObject] = []
     with connect() as client:
         has_more = True
         while has_more:
@@ -90,7 +90,7 @@ def experiment(request: pytest.FixtureRequest) -> Outcome:
     return (outcome if item_id is None else outcome.of_item(item_id)).check_items(max_failed)
 
 
-def run_once(config: pytest.Config, options: dict[str, Any]) -> Outcome:
+def run_once(config: pytest.Config, options: JSONObject) -> Outcome:
     """Return the outcome of an experiment, which runs once. Raise what it raised then."""
     outcomes, key = config.stash[OUTCOMES], repr(sorted(options.items()))
     if key not in outcomes:
@@ -104,7 +104,7 @@ def run_once(config: pytest.Config, options: dict[str, Any]) -> Outcome:
     return outcome
 
 
-def run_experiment(options: dict[str, Any]) -> Outcome:
+def run_experiment(options: JSONObject) -> Outcome:
     named = {WIRE_NAMES.get(name, name): value for name, value in options.items()}
     dataset_id, agent_id = named.pop("dataset"), named.pop("agent")
     with connect() as client:

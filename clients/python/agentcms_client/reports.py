@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 from xml.etree import ElementTree as XML
 
+from agentcms_client.json_types import JSONObject
 from agentcms_client.outcomes import Outcome
 
 RESULT_FIELDS = ("itemId", "attempt", "input", "output", "error", "scores")
 NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def json_report(outcome: Outcome) -> dict[str, Any]:
+def json_report(outcome: Outcome) -> JSONObject:
     """Return an experiment with its results and the bars that it missed."""
     experiment = outcome.experiment
     return {

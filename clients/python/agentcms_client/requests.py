@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentcms_client.json_types import JSONObject, JSONValue
+
 
 @dataclass
 class Call:
@@ -14,8 +16,8 @@ class Call:
 
     method: str
     path: str
-    query: dict[str, Any] = field(default_factory=dict)
-    body: Any = None
+    query: JSONObject = field(default_factory=dict)
+    body: JSONValue = None
     headers: dict[str, str] = field(default_factory=dict)
     timeout: float | None = None  # seconds, instead of the client's
     is_file: bool = False  # the response is a file, and not JSON
@@ -26,9 +28,9 @@ class Call:
         if self.method == "POST":
             self.headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
 
-    def request_kwargs(self) -> dict[str, Any]:
+    def request_kwargs(self) -> JSONObject:
         """Return the arguments for `httpx.Client.request`."""
-        kwargs: dict[str, Any] = {
+        kwargs: JSONObject = {
             "method": self.method,
             "url": self.path,
             "params": self.query,
@@ -43,7 +45,7 @@ class Call:
         return kwargs
 
 
-def _query_value(value: Any) -> Any:
+def _query_value(value: JSONValue) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value) if isinstance(value, dict) else value

@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 
+from agentcms_client.json_types import JSONObject
+
 MAX_ATTEMPTS = 5
 MAX_RETRY_DELAY = 30.0  # seconds
 FIRST_WAIT_PAUSE = 0.2  # seconds
@@ -21,7 +23,7 @@ class ApiError(Exception):
     `code` is the stable code of the API, `issues` the list of problems by field.
     """
 
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
+    def __init__(self, status: int, body: JSONObject) -> None:
         super().__init__(body.get("error", f"HTTP {status}"))
         self.status = status
         self.code: str = body.get("code", "")

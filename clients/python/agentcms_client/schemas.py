@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from agentcms_client.json_types import JSONObject
+
 
 class AgentWarning(TypedDict):
     """A key in an agent that nothing registers."""
@@ -20,24 +22,24 @@ class Agent(TypedDict):
     name: str
     description: str
     instructions: str
-    requestContextSchema: NotRequired[dict[str, Any]]
-    model: dict[str, Any]
+    requestContextSchema: NotRequired[JSONObject]
+    model: JSONObject
     tools: list[str]
-    defaultOptions: dict[str, Any]
+    defaultOptions: JSONObject
     durable: NotRequired[bool | dict[str, int]]
     workflows: list[str]
     agents: list[str]
     integrationTools: list[str]
-    conditional: NotRequired[dict[str, Any]]
+    conditional: NotRequired[JSONObject]
     contextKeys: NotRequired[list[str]]
-    mcpClients: NotRequired[dict[str, Any]]
-    backgroundTasks: NotRequired[dict[str, Any]]
-    knowledge: NotRequired[dict[str, Any]]
-    inputProcessors: list[dict[str, Any]]
-    outputProcessors: list[dict[str, Any]]
-    memory: str | dict[str, Any] | None
-    scorers: dict[str, Any]
-    metadata: dict[str, Any]
+    mcpClients: NotRequired[JSONObject]
+    backgroundTasks: NotRequired[JSONObject]
+    knowledge: NotRequired[JSONObject]
+    inputProcessors: list[JSONObject]
+    outputProcessors: list[JSONObject]
+    memory: str | JSONObject | None
+    scorers: JSONObject
+    metadata: JSONObject
     ownerId: str
     activeVersionId: str
     activeVersionNumber: int
@@ -59,7 +61,7 @@ class Version(TypedDict):
     agentId: str
     versionNumber: int
     name: str
-    snapshot: dict[str, Any]
+    snapshot: JSONObject
     changedFields: list[str]
     changeMessage: str
     createdAt: str
@@ -74,9 +76,9 @@ class Version(TypedDict):
 class Comparison(TypedDict):
     """The differences between two versions."""
 
-    diffs: list[dict[str, Any]]
+    diffs: list[JSONObject]
     summary: str
-    details: list[dict[str, Any]]
+    details: list[JSONObject]
     fromVersion: Version
     toVersion: Version
 
@@ -105,11 +107,11 @@ class Answer(TypedDict):
     text: str
     finishReason: str
     usage: dict[str, int]
-    steps: list[dict[str, Any]]
-    toolCalls: list[dict[str, Any]]
-    toolResults: list[dict[str, Any]]
-    object: dict[str, Any] | None
-    suspendPayload: NotRequired[dict[str, Any]]
+    steps: list[JSONObject]
+    toolCalls: list[JSONObject]
+    toolResults: list[JSONObject]
+    object: JSONObject | None
+    suspendPayload: NotRequired[JSONObject]
     warnings: list[AgentWarning]
     agentId: str
     versionId: str | None
@@ -157,14 +159,14 @@ class Approval(TypedDict):
     mark: str
     requestedBy: str | None
     reason: str | None
-    resumeSchema: dict[str, Any] | None
+    resumeSchema: JSONObject | None
     suspendPayload: Any
     createdAt: str
     expiresAt: str | None
     decidedAt: str | None
     decidedBy: str | None
     via: str | None
-    editedArguments: dict[str, Any] | None
+    editedArguments: JSONObject | None
 
 
 class Job(TypedDict):

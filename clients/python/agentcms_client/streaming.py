@@ -14,10 +14,11 @@ from typing import Any
 import httpx
 
 from agentcms_client.calls import CALLS
+from agentcms_client.json_types import JSONObject
 from agentcms_client.requests import Call
 from agentcms_client.responses import parse_response, retry_delay
 
-Chunk = dict[str, Any]  # an event as the server sends it, with its `number`
+Chunk = JSONObject  # an event as the server sends it, with its `number`
 Callback = Callable[[Any], Any]  # of the asynchronous client: a function or a coroutine function
 
 WAITING_TYPES = ("tool-call-approval", "tool-call-suspended")
@@ -45,8 +46,8 @@ class StreamedRun:
     text: str = ""  # of the last step
     finish_reason: str = ""
     usage: dict[str, int] = field(default_factory=dict)
-    error: dict[str, Any] | None = None
-    tool_calls: list[dict[str, Any]] = field(default_factory=list)  # for which the run waits
+    error: JSONObject | None = None
+    tool_calls: list[JSONObject] = field(default_factory=list)  # for which the run waits
 
     @property
     def is_suspended(self) -> bool:
@@ -109,7 +110,7 @@ class StreamReader:
             self._note_end(kind, payload)
         run.text = "".join(text for _, text in self._texts)
 
-    def _note_end(self, kind: str, payload: dict[str, Any]) -> None:
+    def _note_end(self, kind: str, payload: JSONObject) -> None:
         run = self.run
         run.finish_reason = payload.get("stepResult", {}).get("reason", "") if kind == "finish" else kind
         run.usage = payload.get("usage") or payload.get("output", {}).get("usage") or {}
