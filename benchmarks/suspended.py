@@ -131,7 +131,7 @@ def measure_expiry(count: int) -> float:
 
     from django.utils import timezone
 
-    from runs_app.approvals.decisions import expire_calls
+    from runs_app.approvals.expiry import expire_calls
     from runs_app.models import AgentRun, PendingCall
 
     calls = PendingCall.objects.waiting().filter(run__isnull=False)

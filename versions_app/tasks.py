@@ -1,4 +1,4 @@
-"""Nightly jobs on histories: pruning, integrity check and cleanup."""
+"""Nightly jobs on histories: pruning and the integrity check."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from datetime import timedelta
 from celery import shared_task
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
-from django.utils import timezone
 
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
-from jobs_app.cleanup import expired_rows
 from jobs_app.models import Job
 from jobs_app.runner import enqueue_once_per, job_handler, offer_to_staff
+from versions_app import cleanup  # noqa: F401  registers its expired rows
 from versions_app.exchange import export_job, import_job  # noqa: F401  registers its handler
 from versions_app.integrity import check
-from versions_app.models import Activation, DeletedAgent
 from versions_app.retention import delete_aged, delete_surplus, explain_retention
 
 PRUNE = "prune_versions"
@@ -43,23 +40,6 @@ job_handler(check.CHECK_HISTORY, "Verification of histories")(check.run_check)
 offer_to_staff("prune-dry-run", "Preview pruning", PRUNE, {"dryRun": True})
 offer_to_staff("export-agents", "Export all agents", export_job.EXPORT, start=export_job.start_agent_export)
 offer_to_staff("check-history", "Verify histories", check.CHECK_HISTORY)
-
-
-@expired_rows("activations")
-def expired_activations() -> QuerySet[Activation]:
-    """Return expired live history entries.
-
-    Archived agents keep all entries, other agents the newest, which undo and retention need.
-    """
-    newer = Activation.objects.filter(agent=OuterRef("agent"), pk__gt=OuterRef("pk"))
-    limit = timezone.now() - timedelta(days=settings.ACTIVATION_DAYS)
-    return Activation.objects.filter(Exists(newer), created_at__lt=limit, agent__archived_at=None)
-
-
-@expired_rows("deleted agents")
-def expired_deleted_agents() -> QuerySet[DeletedAgent]:
-    """Return the agents that have been in the trash for more than TRASH_DAYS."""
-    return DeletedAgent.objects.expired()
 
 
 @job_handler(PRUNE, "Pruning of versions")

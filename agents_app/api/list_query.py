@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from cachetools import TTLCache
@@ -21,7 +19,7 @@ from agentcms.api.query_params import MAX_PER_PAGE, OrderBy, QueryParams
 from agentcms.cache import SizeLimitedCache
 from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.json_types import JSONObject, JSONValue
-from agentcms.wire.timestamps import parse_timestamp
+from agents_app.api.list_cursor import read_cursor, write_cursor
 from agents_app.api.representation import agent_total
 from agents_app.api.representation_cache import AgentKey
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
@@ -163,7 +161,7 @@ def fetch_cursor_page(user: Caller, params: AgentListParams) -> tuple[list[Agent
     condition = _after(params, *params.after) if params.after else NO_CONDITION
     agents = order_agents(filter_agents(user, params), params.index_flag, params.order_by, condition)
     rows = list(agents.values_list(*AgentKey._fields, params.order_column)[: size + 1])
-    next_cursor = write_cursor(params, rows[size - 1]) if len(rows) > size else None
+    next_cursor = write_cursor(params.order, rows[size - 1]) if len(rows) > size else None
     return [AgentKey(*row[:-1]) for row in rows[:size]], next_cursor
 
 
@@ -172,26 +170,3 @@ def _after(params: AgentListParams, value: object, agent_id: str) -> Q:
     lookup = "lt" if params.order.direction == "DESC" else "gt"
     # An index finds the rows of the first condition. The second one drops equal rows of the pages before.
     return Q(**{f"{column}__{lookup}e": value}) & (Q(**{f"{column}__{lookup}": value}) | Q(id__gt=agent_id))
-
-
-def write_cursor(params: AgentListParams, row: tuple[Any, ...]) -> str:
-    """Return the cursor after a row, which ends with the value of the order column."""
-    value = row[-1].isoformat() if isinstance(row[-1], datetime) else row[-1]
-    text = json.dumps([params.order.field, params.order.direction, value, row[0]])
-    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def read_cursor(query: QueryParams, cursor: str, order: OrderBy) -> list[Any] | None:
-    """Return the value and the id of a cursor. Add a fault to the query if it is not a cursor of this order."""
-    try:
-        field, direction, value, agent_id = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if (field, direction) != (order.field, order.direction) or not isinstance(agent_id, str):
-            raise ValueError
-        # PostgreSQL accepts neither a NUL nor half of a surrogate pair, at which `encode` raises.
-        if "\0" in agent_id + value:
-            raise ValueError
-        (agent_id + value).encode()
-        return [value if field == "name" else parse_timestamp(value), agent_id]
-    except (ValueError, TypeError, RecursionError):
-        query.add_fault("cursor", "Give a cursor of this list in this order, as nextCursor gave it.")
-        return None

@@ -8,16 +8,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from agentcms.errors import ApiError
-from agentcms.plural import pluralize
 from evals_app.experiments.memory import delete_threads_of_experiment, shares_thread
 from evals_app.experiments.results import store_stopped
-from evals_app.experiments.spending import Spent
+from evals_app.experiments.spending import NOTHING_SPENT, Spent, exceeded_budget
 from evals_app.experiments.summary import count_results, earlier_spending, summarize_experiment, verdict_of
 from evals_app.models import Experiment, ExperimentResult
 
 CANCELLED_MESSAGE = "Cancelled."
 EXPERIMENT_JOB = "run_experiment"  # the kind of the jobs that work on experiments
-NOTHING_SPENT = Spent()
 END_COLUMNS = (
     *("status", "verdict", "error", "stop_reason", "summary", "succeeded_count", "failed_count"),
     *("started_at", "completed_at", "updated_at"),
@@ -58,24 +56,7 @@ def stop_reason(experiment: Experiment, spent: Spent = NOTHING_SPENT) -> str:
     """Return why an experiment must stop, or a blank text. `spent` comes to what its results have spent."""
     if experiment.cancel_requested_at is not None:
         return experiment.stop_reason or CANCELLED_MESSAGE
-    budget, summary = experiment.budget, experiment.summary
-    if (cost := budget.get("maxCost")) is not None and summary.get("cost", 0) + float(spent.cost or 0) > cost:
-        return f"The budget of ${cost:g} is spent."
-    if (tokens := budget.get("maxTokens")) is not None and summary.get("tokens", 0) + (spent.tokens or 0) > tokens:
-        return f"The budget of {pluralize(tokens, 'token')} is spent."
-    if (failures := budget.get("maxFailures")) is not None and experiment.failed_count >= failures:
-        return f"{pluralize(experiment.failed_count, 'item')} failed."
-    if (in_a_row := budget.get("maxConsecutiveFailures")) is not None and fails_in_a_row(experiment, in_a_row):
-        return f"{pluralize(in_a_row, 'item')} failed in a row."
-    return ""
-
-
-def fails_in_a_row(experiment: Experiment, count: int) -> bool:
-    """Return whether the last results are all failures."""
-    if experiment.failed_count < count:
-        return False
-    done = experiment.results.filter(state=ExperimentResult.State.DONE).order_by("-completed_at")
-    return all(error is not None for error in done.values_list("error", flat=True)[:count])
+    return exceeded_budget(experiment, spent)
 
 
 @transaction.atomic

@@ -1,4 +1,4 @@
-"""Spending of experiments: tokens and dollars of runs and scorers, also for answers that are not kept."""
+"""Spending and budgets of experiments: tokens and dollars of runs and scorers, also for answers that are not kept."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 from runs_app.models import AgentRun, RunEvent
@@ -26,6 +27,9 @@ class Spent(NamedTuple):
     @property
     def is_known(self) -> bool:
         return self.tokens is not None or self.cost is not None
+
+
+NOTHING_SPENT = Spent()
 
 
 def sum_of(values: Iterable[Number | None]) -> Number | None:
@@ -103,3 +107,28 @@ def add_earlier_spending(experiment_id: UUID, spent: Spent) -> None:
         grown: JSONObject = {name: row.summary.get(name, 0) + float(cost) for name in ("cost", "earlierCost")}
         grown |= {name: row.summary.get(name, 0) + tokens for name in ("tokens", "earlierTokens")}
         rows.update(summary={**row.summary, **grown})
+
+
+# --- Budgets
+
+
+def exceeded_budget(experiment: Experiment, spent: Spent = NOTHING_SPENT) -> str:
+    """Return which limit of its budget an experiment has reached, or a blank text. `spent` comes to its results."""
+    budget, summary = experiment.budget, experiment.summary
+    if (cost := budget.get("maxCost")) is not None and summary.get("cost", 0) + float(spent.cost or 0) > cost:
+        return f"The budget of ${cost:g} is spent."
+    if (tokens := budget.get("maxTokens")) is not None and summary.get("tokens", 0) + (spent.tokens or 0) > tokens:
+        return f"The budget of {pluralize(tokens, 'token')} is spent."
+    if (failures := budget.get("maxFailures")) is not None and experiment.failed_count >= failures:
+        return f"{pluralize(experiment.failed_count, 'item')} failed."
+    if (in_a_row := budget.get("maxConsecutiveFailures")) is not None and fails_in_a_row(experiment, in_a_row):
+        return f"{pluralize(in_a_row, 'item')} failed in a row."
+    return ""
+
+
+def fails_in_a_row(experiment: Experiment, count: int) -> bool:
+    """Return whether the last results are all failures."""
+    if experiment.failed_count < count:
+        return False
+    done = experiment.results.filter(state=ExperimentResult.State.DONE).order_by("-completed_at")
+    return all(error is not None for error in done.values_list("error", flat=True)[:count])

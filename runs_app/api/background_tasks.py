@@ -19,7 +19,7 @@ from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import warning_payloads
-from runs_app.api.lookups import EventStreamNegotiation, stream_of_blocks
+from runs_app.api.streams import EventStreamNegotiation, stream_of_blocks
 from runs_app.background.child_waits import suspend_payloads
 from runs_app.background.endings import cancel_task
 from runs_app.background.streams import TaskStream

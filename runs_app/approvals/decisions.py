@@ -8,17 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
-from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
-from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
-from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.names import printable_key
@@ -27,6 +24,7 @@ from agents_app.configuration.json_issues import issues_by_schema
 from agents_app.configuration.schema import Issue
 from runs_app.approvals.approval_signals import approval_decided
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, InvalidDecision, NotSuspended
+from runs_app.approvals.expiry import has_expired
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.models import AgentRun, PendingCall
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 MAX_DECISION_REASON_LENGTH = 2000  # characters
 FOREIGN_CALL = "You may not decide calls of this run."
-MAX_EXPIRED_RUNS = 50  # in one look of the reaper
 
 
 class Verdict(models.TextChoices):
@@ -135,11 +132,6 @@ def reject_unfit(call: PendingCall, decision: Decision) -> None:
         raise InvalidDecision(issues)
 
 
-def has_expired(call: PendingCall) -> bool:
-    """Return whether nobody may decide a call any more. The clock of the database decides."""
-    return call.expires_at is not None and PendingCall.objects.filter(pk=call.pk, expires_at__lte=Now()).exists()
-
-
 def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:
     """Return the issues of a decision about an open call."""
     issues = [Issue(fault.field, fault.message) for fault in find_json_faults(decision.reason, "reason")]
@@ -189,49 +181,3 @@ def store_decision(call: PendingCall, decision: Decision, user: User, via: Pendi
     if not is_stored:
         raise AlreadyDecided(call)
     transaction.on_commit(partial(approval_decided.send, PendingCall, call=call), robust=True)
-
-
-# --- Expiry
-
-
-def expire_calls() -> int:
-    """Decline the calls that nobody decided in time, and return their number. The reaper calls this."""
-    return sum(map(expire_calls_of, runs_with_expired_calls()))
-
-
-@compiled_query
-def runs_with_expired_calls() -> QuerySet[AgentRun, UUID]:
-    due = AgentRun.objects.filter(suspended_at__isnull=False, expires_at__lte=Now())
-    return due.order_by("expires_at").values_list("pk", flat=True)[:MAX_EXPIRED_RUNS]
-
-
-def expire_calls_of(run_id: UUID) -> int:
-    """Decline the calls of a run that nobody decided in time, and return their number."""
-    with transaction.atomic():
-        # A locked run is being decided or ended just now. The reaper looks again in a second.
-        run = AgentRun.objects.select_for_update(of=("self",), skip_locked=True).filter(pk=run_id).first()
-        if run is None or run.status != AgentRun.Status.SUSPENDED:
-            return 0
-        calls = [*PendingCall.objects.waiting().filter(run=run_id, segment=run.segment, expires_at__lte=Now())]
-        for call in calls:
-            reason = expiry_reason(call)
-            columns = {
-                "state": PendingCall.State.EXPIRED,
-                "decided_at": Now(),
-                "via": PendingCall.Via.EXPIRY,
-                "reason": reason,
-            }
-            PendingCall.objects.waiting().filter(pk=call.pk).update(**columns)
-            call.refresh_from_db()
-            transaction.on_commit(partial(approval_decided.send, PendingCall, call=call), robust=True)
-        continue_if_decided(run)
-    return len(calls)
-
-
-def expiry_reason(call: PendingCall) -> str:
-    """Return the reason of an expired call, which the model reads."""
-    seconds = (call.expires_at - call.created_at).total_seconds() if call.expires_at else 0
-    units = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
-    name, length = next(((name, length) for name, length in units if seconds >= length), ("second", 1))
-    count = round(seconds / length)
-    return f"Nobody decided within {count} {name}{'' if count == 1 else 's'}."

@@ -16,7 +16,7 @@ from django.db.models import Case, Q, QuerySet, When
 from django.db.models.functions import Now
 
 from agentcms.db.compiled_query import compiled_query
-from runs_app.approvals.decisions import expire_calls
+from runs_app.approvals.expiry import expire_calls
 from runs_app.engine import leases, run_ends
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun

@@ -6,7 +6,7 @@ import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from runs_app.approvals.decisions import expire_calls
+from runs_app.approvals.expiry import expire_calls
 from runs_app.engine import leases, reaper, run_ends
 from runs_app.events.decided_calls import suspension_number
 from runs_app.models import AgentRun, PendingCall

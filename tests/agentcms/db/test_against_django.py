@@ -21,7 +21,7 @@ from agents_app.editing.locking import agent_with_live_version, locked_agent
 from agents_app.models import Agent
 from evals_app.gates.enforcement import applying_gates
 from evals_app.models import Dataset, ReleaseGate
-from runs_app.approvals.decisions import runs_with_expired_calls
+from runs_app.approvals.expiry import runs_with_expired_calls
 from runs_app.engine.reaper import forgotten_runs, possibly_lost_runs
 from runs_app.frequent_queries import (
     agent_to_run,

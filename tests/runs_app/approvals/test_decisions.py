@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from access_app.models import ApiKey
 from access_app.role import RoleRequired
-from runs_app.approvals.decisions import Decision, Verdict, decide, expire_calls
+from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import (
     AlreadyDecided,
     ArgumentsChanged,
@@ -16,6 +16,7 @@ from runs_app.approvals.errors import (
     InvalidDecision,
     NotSuspended,
 )
+from runs_app.approvals.expiry import expire_calls
 from runs_app.models import PendingCall
 from runs_app.signals import approval_decided
 from tests.factories import MembershipFactory, member

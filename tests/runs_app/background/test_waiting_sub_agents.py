@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.approvals.decisions import Decision, Verdict, decide, expire_calls
+from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.expiry import expire_calls
 from runs_app.approvals.lookup import find_call
 from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.delivery import deliver_due
