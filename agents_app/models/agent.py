@@ -62,8 +62,13 @@ class Agent(ConfigurationColumns):
     class Meta:
         ordering: ClassVar = ["-created_at", "id"]
         indexes: ClassVar = [
-            # With the columns that a list and its count read, so that neither reads the table.
-            models.Index(fields=["-created_at", "id", "active_version", "archived_at"], name="agent_in_list"),
+            # A list and its count read this index and not the table. With the condition, PostgreSQL need not test each
+            # entry; SQLite tests the columns all the same, so they are part of the index.
+            models.Index(
+                fields=["-created_at", "id", "active_version", "archived_at"],
+                name="agent_listed",
+                condition=models.Q(active_version__isnull=False, archived_at__isnull=True),
+            ),
             models.Index(fields=["-updated_at", "id"], name="agent_updated"),
             models.Index(fields=["name", "id"], name="agent_name"),
             # Not `db_index`: for text it makes two indexes on PostgreSQL, and every edit writes to both.
