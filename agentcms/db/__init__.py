@@ -9,7 +9,8 @@ That takes more CPU than the statements themselves. Two modules avoid it, on Pos
   edit together. That saves 1.4 ms per edit.
 
 `python -m benchmarks.shortcuts` repeats the measurement of the queries. `backends` are Django's database backends
-with the methods that both modules need: `run_statement` and `run_statements`.
+with the methods that both modules need: `run_statement` and `run_statements`. On PostgreSQL, `prepared_statements`
+executes them without cursors, which saves 0.04 ms of CPU for each statement and 0.2 ms for an edit.
 
 The cost is a second way to execute querysets and saves, which uses parts of Django that are not public. Use it only
 where a measurement justifies it. The tests compare each compiled query with the statement of Django for the same

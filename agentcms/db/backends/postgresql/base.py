@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from datetime import tzinfo
 from functools import cache
 from types import TracebackType
@@ -16,15 +15,12 @@ from django.utils.functional import cached_property
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import Format, TransactionStatus
 
-# The cursor of a larger result is not reused: it would hold the result in memory until its next use.
-MAX_REUSED_ROWS = 20
+from agentcms.db.backends.postgresql.prepared_statements import PreparedStatements, ResultRow, Statement
+
 # The server has ended a transaction that took too long, or accepts no writes until it is the primary server again.
 # psycopg has them as internal errors, which are bugs otherwise.
 PASSING_STATES = frozenset({"25P03", "25P04", "25006"})
 TIMESTAMP_OID = psycopg.adapters.types["timestamptz"].oid
-
-ResultRow = tuple[Any, ...]
-Statement = tuple[str, list[Any]]
 
 
 @cache
@@ -79,18 +75,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.connection.cursor()
 
     def run_statement(self, sql: str, parameters: list[Any]) -> list[ResultRow]:
-        """Execute a statement and return its rows. The connection reuses the cursor for the same SQL.
-
-        A new cursor prepares its loaders and dumpers again, which takes longer than a small statement.
-        """
+        """Execute a statement and return its rows."""
         if self.queries_logged or self.execute_wrappers:  # tests and tools observe Django's cursors
             with self.cursor() as cursor:
                 cursor.execute(sql, parameters)
-                rows: list[tuple[Any, ...]] = cursor.fetchall()
+                rows: list[ResultRow] = cursor.fetchall()
             return rows
         self._ensure_usable()
-        with self.wrap_database_errors, self._pipeline_with_begin():
-            return self._fetch(self._execute(sql, parameters), sql)
+        with self.wrap_database_errors:
+            if self._must_begin():
+                return self._prepared_statements().execute_together([(sql, parameters)], with_begin=True)[0]
+            return self._prepared_statements().execute(sql, parameters)
 
     def run_statements(self, statements: list[Statement]) -> list[list[ResultRow]]:
         """Send statements together inside a transaction. Return the rows of each.
@@ -100,34 +95,22 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.queries_logged or self.execute_wrappers or len(statements) < 2:
             return [self.run_statement(sql, parameters) for sql, parameters in statements]
         self._ensure_usable()
-        with self.wrap_database_errors, self.connection.pipeline():
-            cursors = [self._execute(sql, parameters) for sql, parameters in statements]
-            return [self._fetch(cursor, sql) for cursor, (sql, _) in zip(cursors, statements, strict=True)]
+        with self.wrap_database_errors:
+            return self._prepared_statements().execute_together(statements, self._must_begin())
 
     def _ensure_usable(self) -> None:
         if self.connection is None:
             self.ensure_connection()
         self.validate_no_broken_transaction()
 
-    def _execute(self, sql: str, parameters: list[Any]) -> object:
-        """Execute a statement with its cursor from the last time. Return the cursor."""
-        cursor = self._reusable_cursors().pop(sql, None) or self.connection.cursor()
-        return cursor.execute(sql, parameters)
+    def _must_begin(self) -> bool:
+        """Return True if the next statement is the first of a transaction. A cursor of psycopg would send a BEGIN."""
+        idle = TransactionStatus.IDLE
+        return not self.connection.autocommit and self.connection.pgconn.transaction_status == idle
 
-    def _fetch(self, cursor: Any, sql: str) -> list[ResultRow]:
-        rows: list[ResultRow] = cursor.fetchall()
-        if len(rows) <= MAX_REUSED_ROWS:
-            self._reusable_cursors()[sql] = cursor
-        return rows
-
-    def _reusable_cursors(self) -> dict[str, Any]:
-        """Return the free cursors of the connection by their SQL, which is the SQL of a few compiled statements."""
-        cursors: dict[str, Any] = vars(self.connection).setdefault("reusable_cursors", {})
-        return cursors
-
-    def _pipeline_with_begin(self) -> AbstractContextManager[Any]:
-        """Send the first statement of a transaction together with the BEGIN that psycopg puts before it."""
-        if self.connection.autocommit or self.connection.info.transaction_status != TransactionStatus.IDLE:
-            return nullcontext()
-        pipeline: AbstractContextManager[Any] = self.connection.pipeline()
-        return pipeline
+    def _prepared_statements(self) -> PreparedStatements:
+        """Return the statements of the connection, which keeps them when it is back in the pool."""
+        statements: PreparedStatements | None = vars(self.connection).get("prepared_statements")
+        if statements is None:
+            statements = vars(self.connection)["prepared_statements"] = PreparedStatements(self.connection)
+        return statements
