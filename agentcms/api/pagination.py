@@ -17,7 +17,7 @@ LargeRow = TypeVar("LargeRow", bound=Model)
 LargeKey = TypeVar("LargeKey")
 
 MAX_PAGE_MB = 64  # of texts; a row may have some megabytes, and a page a thousand rows
-ROWS_PER_READ = 25
+ROWS_PER_READ = 25  # how far a page may exceed its limit before this is found
 LARGE_PAGE_MESSAGE = f"The rows of this page have more than {MAX_PAGE_MB} MB. Send a smaller perPage."
 
 

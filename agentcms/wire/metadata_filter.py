@@ -212,6 +212,7 @@ def compare_value(stored: object, operator: str, value: Scalar) -> bool:
 
 
 def is_same_type(stored: object, value: Scalar) -> bool:
+    # In Python, True is the integer 1; in JSON they differ.
     if isinstance(stored, bool) or isinstance(value, bool):
         return isinstance(stored, bool) and isinstance(value, bool)
     if isinstance(value, str) or value is None:

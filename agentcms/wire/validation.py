@@ -65,6 +65,7 @@ def _is_valid(value: JSONValue, depth_left: int) -> bool:
     """Return True if a value has no fault. It builds no paths, because nearly every value is valid."""
     kind = type(value)
     if kind is str:
+        # Most texts are ASCII, which a text knows of itself, and which has no surrogates.
         return "\0" not in value and (value.isascii() or _text_fault(value) is None)
     if kind in _ALWAYS_VALID:
         return True

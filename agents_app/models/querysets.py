@@ -115,6 +115,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def lock_ids(self) -> list[str]:
         """Lock these rows until the transaction ends, in the order of their IDs, and return the IDs."""
+        # In one order, or two transactions could wait for each other.
         return list(self.order_by("pk").select_for_update().values_list("pk", flat=True))
 
     def delete(self) -> tuple[int, dict[str, int]]:
@@ -143,4 +144,5 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def insert_unguarded(self, agent: Agent) -> None:
         """Insert a row without a check, a version or a signal. Its values may be expressions."""
         rows: list[Any] = [agent]
+        # That of Django, which sends no signals.
         super().bulk_create(rows)

@@ -150,6 +150,7 @@ def _callable_registrar(
     def register(target: Registered) -> Registered:
         name = target.__name__
         registered: Any = target
+        # The parameters of a Celery task are those of its function; calling the task itself takes any.
         function = registered.run if is_task(registered) else registered
         registry.add(
             Entry(

@@ -123,6 +123,7 @@ class AgentListState(ListState):
     @cached_property
     def page(self) -> Page[Any]:
         paginator = Paginator(self.matches.order_by(*SORTS[self.sort]), PER_PAGE)
+        # The tabs have counted them already.
         paginator.count = self.counts[self.state]
         return paginator.get_page(self.params.get("page"))
 

@@ -97,6 +97,7 @@ def palette(request: HttpRequest) -> HttpResponse:
     }
     template = "agents/_palette_options.html" if is_htmx(request) else "agents/palette.html"
     response = render(request, template, context)
+    # One URL has two answers. Without this, a cache could give the options in place of the page.
     patch_vary_headers(response, ["HX-Request"])
     return response
 

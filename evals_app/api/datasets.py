@@ -52,6 +52,7 @@ class DatasetsView(JSONView):
         sign = "-" if order.direction == "DESC" else ""
         rows = rows.order_by(f"{sign}{DATASET_ORDERS[order.field]}", "pk")
         if targets := set(query.values.get("targetIds", [])):
+            # In Python: Django has no lookup of the members of a JSON list on SQLite.
             matching = [row for row in rows if targets.intersection(row.target_ids)]
             page, total = matching[paging.start : paging.stop], len(matching)
         else:

@@ -152,6 +152,7 @@ class ItemVersionView(JSONView):
     def get(self, request: Request, dataset_id: str, item_id: str, number: str) -> HttpResponse:
         item = get_item(get_dataset(request, dataset_id), item_id)
         rows = item.versions.select_related("item")
+        # More digits would not fit the column, which is an error in PostgreSQL.
         version = rows.at_version(int(number)).first() if re.fullmatch(r"[0-9]{1,9}", number) else None
         if version is None:
             raise item_not_found(item_id)

@@ -33,6 +33,7 @@ def export_items(dataset: Dataset, version: int, file_format: str) -> Iterator[b
 
 
 def _csv_parts(dataset: Dataset, version: int) -> Iterator[bytes]:
+    # The items are read twice: the first line names the columns that any of them needs.
     columns = _used_columns(body for batch in _batches(dataset, version) for body in batch)
     yield _csv_lines([columns])
     for batch in _batches(dataset, version):

@@ -52,6 +52,7 @@ def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Ex
                 reject_many_experiments(user)
                 enqueue_experiment(experiment)
     except IntegrityError:
+        # A repeated call at the same moment was faster, so its row has the ID.
         if (same := _find_same(dataset, options)) is None:  # the dataset was deleted meanwhile
             raise
         return same
@@ -60,6 +61,7 @@ def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Ex
 
 def reject_many_experiments(user: Caller) -> None:
     """Raise ApiError if a user has too many experiments that have not ended, with the new one."""
+    # Of two calls at the same moment, the second waits and counts the experiment of the first.
     lock_jobs_of(user)
     limit = settings.EXPERIMENTS_PER_USER
     if Experiment.objects.unfinished().filter(created_by=user.pk, is_external=False).count() > limit:

@@ -17,6 +17,7 @@ from evals_app.models import Experiment, ReleaseGate
 from versions_app.models import AgentVersion
 
 Statistic = ReleaseGate.Statistic
+# More digits come from the arithmetic: 0.9 - 0.8 is a little less than 0.1.
 DIGITS = 12  # of a difference of scores
 FIGURES = {Statistic.MEAN: "mean", Statistic.PASS_RATE: "passRate", Statistic.MIN: "min"}
 

@@ -41,6 +41,7 @@ def upload(request: HttpRequest, dataset_id: str) -> HttpResponse:
         request.POST or None, request.FILES or None, was_too_large=getattr(request, "was_too_large", False)
     )
     if request.method == "POST":
+        # Also without data: a file that is too large is not read, and is then missing from FILES.
         form.is_bound = True
         if form.is_valid():
             file = form.cleaned_data["file"]
@@ -152,5 +153,6 @@ def export(request: HttpRequest, dataset_id: str) -> HttpResponseBase:
     dataset = get_page_dataset(request, dataset_id)
     name, version = request.GET.get("format", ""), request.GET.get("version", "")
     file_format = FileFormat(name) if name in FileFormat.values else FileFormat.CSV
+    # More digits would not fit the column.
     number = int(version) if version.isdecimal() and len(version) < 10 else dataset.version
     return export_response(dataset, number, file_format)

@@ -33,6 +33,7 @@ def to_query(condition: Filter) -> Q:
                 query |= to_query(part)
             return query
         case Not(part):
+            # Comparisons are never unknown, so documents without the key match a negation.
             return ~to_query(part)
         case KeyComparison():
             return Q(MetadataComparison(condition))

@@ -65,6 +65,7 @@ class MessagesView(JSONView):
             heads = without_reminders(heads)
         ascending = is_ordered and order.direction == "ASC"
         page = heads.order_by("number" if ascending else "-number")[paging.start : paging.stop]
+        # The numbers alone first: messages may be long, and are then read in parts up to a limit.
         numbers = [*page.values_list("number", flat=True)]
         size = PageSize()
         messages = messages_at(thread, sorted(numbers), size)

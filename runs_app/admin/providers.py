@@ -22,6 +22,7 @@ MAX_NAMED_AGENTS = 10
 
 def agents_of_provider(key: str) -> AgentQuerySet:
     """Return the agents whose live version or draft uses a model of the provider."""
+    # A search in the text finds it, because snapshots are canonical JSON: no blank spaces.
     live = Q(active_version__snapshot_text__contains=f'"provider":{canonical(key)}')
     return Agent.objects.filter(live | Q(model__provider=key))
 

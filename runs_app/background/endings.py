@@ -51,6 +51,7 @@ def cancel_task(task: BackgroundTask, *, is_delivered: bool = True) -> bool:
 
     The worker that executes it notices within a second.
     """
+    # Another worker may have begun the next attempt since the row was read.
     while not end_task(task, TaskStatus.CANCELLED, error=CANCELLED_MESSAGE, is_delivered=is_delivered):
         task.refresh_from_db()
         if task.is_finished:

@@ -184,6 +184,7 @@ def parse_settings(choice: JSONMapping, provider: Provider) -> tuple[dict[str, A
         setting = to_python(name)
         if name in IGNORED_KEYS or name in ignored or to_wire(name) in options:
             continue
+        # By member: others of them replace what this application sends, such as the messages.
         if setting == "extra_body" and isinstance(value, dict):
             members = {
                 member: item for member, item in value.items() if is_staff_setting(f"extra_body.{member}", provider)
@@ -205,6 +206,7 @@ def is_allowed_setting(name: str, value: object, provider: Provider) -> bool:
     if adapter is None:
         return False
     try:
+        # Strict, because the value is sent as it was written, and not as pydantic would convert it.
         adapter.validate_python(value, strict=True)
     except ValidationError:
         return False

@@ -204,4 +204,5 @@ def thread_runs(request: HttpRequest, run: AgentRun) -> Sequence[AgentRun]:
     if run.thread_id is None:
         return []
     runs = readable_runs(request).filter(thread=run.thread_id, parent=None).order_by("created_at")
+    # Each of both may have many kilobytes, and the page only links to the runs.
     return list(runs.defer("stored_configuration", "output")[:MAX_THREAD_RUNS])

@@ -122,6 +122,7 @@ class AcpModel(Model[Any]):
         if run_context is None:
             raise RunError("An ACP agent answers only in a run.")
         deps: RunDeps = run_context.deps
+        # Stored first: a process that continues the run after a crash must not give the task again.
         await run_db(record_prompt, deps.run_id, deps.steps_before + run_context.run_step)
         yield AcpStream(model_request_parameters, self.key, child_task_of(messages), deps)
 

@@ -44,6 +44,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     actions = ("enable", "disable", "list_tools_of_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[McpServer]:
+        # The definitions of a server may have a megabyte.
         return McpServer.objects.for_user(request.user).without_definitions()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -70,6 +71,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
 
     def get_form(self, request: HttpRequest, obj: McpServer | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
+        # The admin passes no arguments of ours to the form that it creates.
         return type("McpServerFormOfUser", (form,), {"user": request.user})
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool) -> None:

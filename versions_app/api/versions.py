@@ -116,6 +116,7 @@ class ActivateView(JSONView):
         with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             version = get_version_or_live(agent, version_id)
+            # Moved before the strict check, whose error rolls the move back.
             version.activate_locked(agent)
             if names.strict:
                 reject_warnings(agent, version)

@@ -186,6 +186,7 @@ def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
         form = DiscardForm(request.POST, agent)
         if form.is_stale:
             return render_dialog_again(request, render_discard_dialog, agent, None, form)
+        # Before it is discarded: the undo names it.
         draft = get_head_version(agent)
 
         discarded = AgentVersion.objects.discard_draft_locked(agent)

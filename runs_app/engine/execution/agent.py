@@ -40,6 +40,7 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     record_beginning(execution, run, warnings)
     client_tools = client_tool_definitions(run.input.get("clientTools") or [])
     if client_tools:
+        # In a thread: the schemas of a caller may be long, and the event loop executes other runs.
         await run_blocking(convert_schemas, built.agent.model, client_tools)
     options = merge_options(built.options, run.input.get("options") or {})
     deps, limits = run_deps(execution, run, tree, options), run_limits(options)

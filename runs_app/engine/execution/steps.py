@@ -76,6 +76,7 @@ async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecor
         if Agent.is_model_request_node(node):
             recorder.begin_step()
             async with node.stream(model_run.ctx) as stream:
+                # Only read to its end: `record_model_events` has recorded the events inside the step.
                 async for _ in stream:
                     pass
         elif Agent.is_call_tools_node(node):
