@@ -58,7 +58,7 @@ class Prompt:
             async with agent_pool().use(record, self.place) as (process, note):
                 if note:
                     turn.add_activity("acp-session", message=note)
-                    await run_blocking(process.client.workspace.reject_full)  # an earlier task may have filled it
+                await run_blocking(process.client.workspace.reject_full)  # an earlier task may have filled it
                 response = await process.prompt(texts, turn)
             outcome = "suspended" if response is None else "succeeded"
         except AgentEnded as error:
