@@ -10,6 +10,7 @@ from tests.served import wait_until
 from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.sessions import agent_pool
+from tools_app.acp.workspaces import folders
 from tools_app.models import AcpSession, AcpWorkspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -198,3 +199,13 @@ def test_a_named_workspace_is_that_of_the_team_alone(settings):
     with pytest.raises(AcpError, match="has no workspace 'site'"):
         Conversation(owner_id="sales").ask("read a.txt")
     assert (settings.WORKSPACES_DIR / "support" / "named-site" / "a.txt").read_text() == "x"
+
+
+def test_an_agent_whose_workspace_is_full_gets_no_further_task(monkeypatch):
+    create_agent(workspace="site")
+    AcpWorkspace.objects.create(owner_id="support", name="site")
+    assert Conversation().ask("write a.txt hello") == ["written"]
+
+    monkeypatch.setattr(folders, "MAX_WORKSPACE_BYTES", 1)
+    with pytest.raises(AcpError, match="workspace is full"):
+        Conversation().ask("echo a")
