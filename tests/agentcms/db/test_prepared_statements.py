@@ -259,3 +259,58 @@ def test_a_transaction_of_django_commits_and_rolls_back(numbers_table):
         connection.run_statements([(insert, [3]), (insert, [4])])
 
     assert connection.run_statement("SELECT number FROM numbers ORDER BY 1", []) == [(1,), (3,), (4,)]
+
+
+@pytest.fixture
+def deferred_table(numbers_table):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE deferred (number smallint REFERENCES numbers DEFERRABLE INITIALLY DEFERRED)",
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE deferred")
+
+
+def test_a_constraint_that_fails_at_the_commit_is_an_integrity_error(deferred_table):
+    hooks = []
+
+    def save(number):
+        with transaction.atomic():
+            transaction.on_commit(lambda: hooks.append(number))
+            connection.run_statement("INSERT INTO deferred VALUES (%s) RETURNING number", [number])
+
+    with pytest.raises(IntegrityError, match="violates foreign key"):
+        save(1)
+    connection.run_statement("INSERT INTO numbers VALUES (%s) RETURNING number", [2])
+    save(2)
+
+    assert connection.run_statement("SELECT number FROM deferred", []) == [(2,)]
+    assert hooks == [2]
+
+
+def test_a_connection_that_is_lost_before_the_commit_is_an_operational_error(numbers_table):
+    def save():
+        with transaction.atomic():
+            connection.run_statement("INSERT INTO numbers VALUES (%s) RETURNING number", [1])
+            [(process,)] = connection.run_statement("SELECT pg_backend_pid()", [])
+            end_connection(process)
+
+    with pytest.raises(OperationalError):
+        save()
+
+    connection.close()
+    assert connection.run_statement("SELECT number FROM numbers", []) == []
+
+
+def end_connection(process):
+    """End a connection from another one."""
+
+    def end():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [process])
+        connection.close()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    thread.join()

@@ -69,6 +69,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.connection.autocommit != autocommit:  # connections of the pool usually have the right state
             super()._set_autocommit(autocommit)  # type: ignore[misc]
 
+    def _commit(self) -> None:
+        if self.connection is None or self.queries_logged:
+            super()._commit()  # type: ignore[misc]
+            return
+        with self.wrap_database_errors:
+            if not self._is_idle():
+                self._prepared_statements().execute("COMMIT", [])
+
     def create_cursor(self, name: str | None = None) -> object:
         if name:  # outside a transaction such a cursor must outlive the statement
             return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
@@ -105,8 +113,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _must_begin(self) -> bool:
         """Return True if the next statement is the first of a transaction. A cursor of psycopg would send a BEGIN."""
-        idle = TransactionStatus.IDLE
-        return not self.connection.autocommit and self.connection.pgconn.transaction_status == idle
+        return not self.connection.autocommit and self._is_idle()
+
+    def _is_idle(self) -> bool:
+        """Return True outside of a transaction."""
+        status: TransactionStatus = self.connection.pgconn.transaction_status
+        return status == TransactionStatus.IDLE
 
     def _prepared_statements(self) -> PreparedStatements:
         """Return the statements of the connection, which keeps them when it is back in the pool."""

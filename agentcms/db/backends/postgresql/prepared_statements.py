@@ -18,7 +18,7 @@ import psycopg
 from psycopg._preparing import Prepare, PrepareManager
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ConnStatus, ExecStatus, Format
+from psycopg.pq import DiagnosticField, ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 
 SUCCESS = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
@@ -159,7 +159,7 @@ class PreparedStatements:
             self.manager.validate(key, statement.preparation, statement.name, [result])
 
     def _error(self, result: PGresult) -> psycopg.Error:
-        if self.libpq.status == ConnStatus.BAD:
+        if result.error_field(DiagnosticField.SQLSTATE) is None:  # libpq itself failed: the connection is lost
             return psycopg.OperationalError(result.get_error_message("utf-8"))
         return error_from_result(result)
 
