@@ -12,7 +12,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from access_app.role import Role
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 
 
 class Kind(StrEnum):
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 # Decides whether a person must approve a call: (arguments, `runs_app.calling.ToolCall`) → bool, or an awaitable of it.
-ApprovalPredicate = Callable[[Mapping[str, Any], Any], Any]
+ApprovalPredicate = Callable[[JSONMapping, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ class Entry:
     accepted_hash: str = ""
     is_accepted_for_all: bool = False  # by a person; the first definition of a tool is accepted by nobody
     is_opt_in: bool = False
-    differences: tuple[tuple[str, Any, Any], ...] = ()  # from the accepted definition: part, before and after
+    differences: tuple[
+        tuple[str, JSONValue, JSONValue], ...
+    ] = ()  # from the accepted definition: part, before and after
     unavailable_reason: str = ""  # a message for users if the entry cannot be used now
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -18,6 +17,7 @@ from access_app.permissions import granted_covers, require_granted_role, require
 from access_app.role import Role, RoleRequired
 from agentcms.errors import ApiError, NotFound, Unavailable
 from agentcms.ids import parse_uuid
+from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import Entry, Kind, registry
 from agents_app.views.access import GET_POST, selectable_owners
@@ -131,9 +131,9 @@ def parse_run_address(text: str) -> str:
     return text.strip().rstrip("/").rpartition("/")[2]
 
 
-def render_scorer(request: HttpRequest, row: Scorer, **context: Any) -> HttpResponse:
+def render_scorer(request: HttpRequest, row: Scorer, **context: object) -> HttpResponse:
     """Return the page of a scorer."""
-    versions: Any = Paginator(row.versions.all(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    versions = Paginator(row.versions.all(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context |= {
         "nav": "evals",
         "scorer": row,
@@ -146,7 +146,7 @@ def render_scorer(request: HttpRequest, row: Scorer, **context: Any) -> HttpResp
     return render(request, "evals/scorer.html", context)
 
 
-def try_on_run(request: HttpRequest, row: Scorer, run_id: str) -> dict[str, Any]:
+def try_on_run(request: HttpRequest, row: Scorer, run_id: str) -> TemplateContext:
     """Return the score of the newest version for a run that the user may read, or why there is none."""
     key = parse_uuid(run_id)
     run = AgentRun.objects.for_user(request.user).filter(pk=key).first() if key else None

@@ -99,7 +99,7 @@ class KnowledgeBase(models.Model):
     def clean(self) -> None:
         """Raise ValidationError by field."""
         super().clean()
-        errors: dict[str, Any] = {}
+        errors: dict[str, object] = {}
         if self.chunk_size is not None and self.chunk_overlap is not None and self.chunk_overlap * 2 > self.chunk_size:
             errors["chunk_overlap"] = f"The overlap may be at most half of the chunk size: {self.chunk_size // 2}."
         if message := keys_error(self.filterable):

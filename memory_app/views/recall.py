@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
@@ -32,7 +31,7 @@ def recall_context(request: HttpRequest, thread: Thread) -> TemplateContext:
 
 def find_recalled(
     request: HttpRequest, thread: Thread, options: RecallSettings, question: str
-) -> list[dict[str, Any]]:
+) -> list[TemplateContext]:
     """Return the messages that the agent would recall, as far as the user may read their threads."""
     readable = Thread.objects.readable_on_pages(request.user).filter(resource=thread.resource_id)
     threads = {thread.pk, *readable.values_list("pk", flat=True)}
@@ -48,7 +47,7 @@ def find_recalled(
     return [recalled_row(request, item.message, item.part, item.score) for item in recalled]
 
 
-def recalled_row(request: HttpRequest, message: Message, part: int, score: float | None) -> dict[str, Any]:
+def recalled_row(request: HttpRequest, message: Message, part: int, score: float | None) -> TemplateContext:
     """Return a recalled message as the template shows it, with a link to its place in the thread."""
     thread = message.thread
     url = thread_url(request, thread)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse, StreamingHttpResponse
@@ -106,9 +105,9 @@ class TaskStreamView(JSONView):
         return stream_of_blocks(TaskStream(tasks, StreamSlot(request.user)))
 
 
-def read_filters(query: QueryParams, *ids: str) -> dict[str, Any]:
+def read_filters(query: QueryParams, *ids: str) -> dict[str, object]:
     """Return the filters of a query for a queryset of tasks."""
-    filters: dict[str, Any] = {
+    filters: dict[str, object] = {
         column: text for name, column in TEXT_FILTERS.items() if (text := query.text(name)) is not None
     }
     for name in ids:

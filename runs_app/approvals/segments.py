@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -23,6 +22,7 @@ from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id,
 from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
 from runs_app.building.background_tools import without_override
 from runs_app.building.tools import AgentTool, to_tool_result
+from runs_app.engine.context import ProcessedParts
 from runs_app.engine.sub_runs import RunResult, SubAgentError, child_output
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
@@ -80,7 +80,7 @@ def last_calls(messages: Sequence[ModelMessage]) -> list[ToolCallPart]:
     return response.tool_calls if response is not None else []
 
 
-def processed_parts(messages: Sequence[ModelMessage]) -> dict[int, tuple[Any, Any]]:
+def processed_parts(messages: Sequence[ModelMessage]) -> ProcessedParts:
     """Return the parts that input processors have seen. Results after the last response were not yet sent."""
     end = max((index for index, message in enumerate(messages) if isinstance(message, ModelResponse)), default=0)
     requests = (message for message in messages[:end] if isinstance(message, ModelRequest))

@@ -171,7 +171,7 @@ def set_times(call: PendingCall, now: datetime) -> None:
     call.created_at = now
 
 
-def finished_child_ids(calls: Iterable[PendingCall]) -> set[Any]:
+def finished_child_ids(calls: Iterable[PendingCall]) -> set[UUID]:
     """Return the IDs of the child runs of these calls that have ended meanwhile."""
     child_ids = [child_id for call in calls if (child_id := child_run_id(call)) is not None]
     if not child_ids:
@@ -180,7 +180,7 @@ def finished_child_ids(calls: Iterable[PendingCall]) -> set[Any]:
     return set(AgentRun.objects.filter(pk__in=child_ids, finished_at__isnull=False).values_list("pk", flat=True))
 
 
-def finished_task_ids(calls: Iterable[PendingCall]) -> set[Any]:
+def finished_task_ids(calls: Iterable[PendingCall]) -> set[UUID]:
     """Return the IDs of the background tasks of these calls that have ended meanwhile."""
     task_ids = [task_id for call in calls if (task_id := background_task_id(call)) is not None]
     if not task_ids:

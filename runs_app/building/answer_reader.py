@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, StructuredDict, ToolOutput
 from pydantic_ai.models import Model
 
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 
 ANSWER_TOOL_NAME = "answer"
 NO_ANSWER_TOOL_NAME = "no_answer"
@@ -26,7 +26,9 @@ class NoAnswer(BaseModel):
     """The message does not answer the question."""
 
 
-async def read_reply(model: Model, tool: str, question: Any, schema: JSONMapping, text: str) -> Any:
+async def read_reply(
+    model: Model, tool: str, question: JSONValue, schema: JSONMapping, text: str
+) -> JSONObject | None:
     """Return the data that a text contains for a waiting tool, or None."""
     agent: Agent[None, Any] = Agent(
         model,

@@ -41,7 +41,7 @@ from agents_app.registry import Entry
 from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
 from memory_app.history.signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
-from runs_app.engine.context import RunDeps
+from runs_app.engine.context import ProcessedParts, RunDeps
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.exceptions import RunError
 from runs_app.thread_signals.signal_messages import SignalPayload, delivered_payload, delivered_text
@@ -143,7 +143,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
             await run_db(save_in_input, ctx.deps.run_id, changed)
 
     async def process_once(
-        self, ctx: RunContext[RunDeps], part: ModelRequestPart, processed: dict[int, tuple[Any, Any]]
+        self, ctx: RunContext[RunDeps], part: ModelRequestPart, processed: ProcessedParts
     ) -> ModelRequestPart:
         if id(part) not in processed:
             result = await self.process(ctx, part)

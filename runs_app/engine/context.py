@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
@@ -12,8 +12,15 @@ from agents_app.configuration.references import MissingReference
 from memory_app.observational.observations_for_run import ObservedWindow
 from memory_app.working.values import WorkingMemory
 
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelRequestPart, ModelResponsePart
+
+    MessagePart = ModelRequestPart | ModelResponsePart
+
 # Runs a sub-agent in a child run: (key, prompt, tool call id) → its output.
 CallSubAgent = Callable[[str, str, str], Awaitable[str]]
+# Parts of messages with their processed form, by the `id` of both.
+ProcessedParts: TypeAlias = "dict[int, tuple[MessagePart, MessagePart]]"
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class RunDeps:
     remembered_count: int = 0  # messages of earlier runs that precede those of this run
     # Parts of messages that input processors have seen, with their processed form, by the ids of both. The parts are
     # stored because an id is only unique while its object exists.
-    processed_parts: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    processed_parts: ProcessedParts = field(default_factory=dict)
     # The agents from the first run of the tree to this one. A sub-agent in it would call itself.
     agent_path: tuple[str, ...] = ()
     warnings: list[MissingReference] = field(default_factory=list)

@@ -46,7 +46,7 @@ class Engine:
     def __init__(self) -> None:
         self.holder = leases.new_holder_name()
         self.writer = EventWriter(self.holder, self.cancel, self.lose)
-        self.tasks: dict[UUID, asyncio.Task[Any]] = {}
+        self.tasks: dict[UUID, asyncio.Task[object]] = {}
         self.execute_run: Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]] | None = None
         self.can_execute = False  # whether the module that executes runs could be imported
         self.durable_ids: set[UUID] = set()  # of the tasks
@@ -213,7 +213,7 @@ class Engine:
         task.add_done_callback(lambda done: self._finished(run_id, done))
         return task
 
-    def _finished(self, run_id: UUID, task: asyncio.Task[Any]) -> None:
+    def _finished(self, run_id: UUID, task: asyncio.Task[object]) -> None:
         was_full = not self.has_free_place
         if task.cancelled() and self.writer.is_open(run_id):
             self._end_unbegun(run_id)

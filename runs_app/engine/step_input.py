@@ -5,9 +5,9 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from pydantic_ai import ModelRequest, ModelResponse, RunContext, ToolCallPart
 from pydantic_ai.durable_exec import (
@@ -61,7 +61,7 @@ def identify_step(operation: DurableOperationId, arguments: tuple[object, ...]) 
     return StepInput(f"o/{name}", RunStep.Kind.OTHER, name, "")
 
 
-CallArguments = tuple[str, Mapping[str, Any], RunContext[RunDeps], ToolsetTool[RunDeps] | None]
+CallArguments = tuple[str, JSONMapping, RunContext[RunDeps], ToolsetTool[RunDeps] | None]
 
 
 def identify_call(
@@ -108,7 +108,7 @@ def original_arguments(messages: Iterable[ModelMessage], call_id: str, arguments
     return to_storable_json(arguments)
 
 
-def message_outline(messages: Iterable[ModelMessage]) -> Iterator[Any]:
+def message_outline(messages: Iterable[ModelMessage]) -> Iterator[list[str]]:
     """Yield what is constant in the messages of a request: their kinds, and the tool calls in them."""
     for message in messages:
         side = "request" if isinstance(message, ModelRequest) else "response"

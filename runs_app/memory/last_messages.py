@@ -26,6 +26,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests
 
+from agentcms.wire.json_types import JSONValue
 from memory_app.history import messages as history
 from memory_app.history.messages_for_model import UNPROCESSED
 from memory_app.observational.limits import ObservationLimits
@@ -92,7 +93,7 @@ class LastMessages(AbstractCapability[RunDeps]):
         return result
 
     @transaction.atomic
-    def save(self, deps: RunDeps, thread_id: int, data: Sequence[Any], processed: Collection[str]) -> None:
+    def save(self, deps: RunDeps, thread_id: int, data: Sequence[JSONValue], processed: Collection[str]) -> None:
         """Store the messages of a run. It takes over the signals of failed runs that it has processed."""
         take_over_for_run(thread_id, processed, deps.run_id)
         history.save_run_messages(
@@ -118,7 +119,7 @@ def is_after_observations(ctx: RunContext[RunDeps]) -> bool:
     return ctx.deps.observed is not None and ctx.deps.observed.last > 0
 
 
-def unexecuted_results(output: Any) -> list[ModelMessage]:
+def unexecuted_results(output: object) -> list[ModelMessage]:
     """Return results for the calls that need approval and were made together with calls of the API client.
 
     Without a result, their message could not be sent to a model again.

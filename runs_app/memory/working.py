@@ -15,7 +15,7 @@ from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AgentToolset
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from memory_app.history.turns import is_shared
 from memory_app.working import values
@@ -129,7 +129,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
             parts.append(TEMPLATE_USE)
         return "\n".join(parts)
 
-    def update(self, deps: RunDeps, memory: Any) -> JSONObject:
+    def update(self, deps: RunDeps, memory: JSONValue) -> JSONObject:
         """Change the memory for the model. Return the result for the model."""
         holder = self.find_holder(deps)
         if holder is None:

@@ -66,7 +66,7 @@ class ModelProvider(models.Model):
     def clean(self) -> None:
         """Raise ValidationError by field."""
         super().clean()
-        errors: dict[str, Any] = {}
+        errors: dict[str, object] = {}
         if self.base_url:
             try:
                 validate_url(self.base_url)

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
-from django.db.models import Model, Q
+from django.db.models import Model, Q, QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 
@@ -54,7 +54,7 @@ def delete_exports(realm: str, key: str) -> None:
         job.delete()
 
 
-def anonymise_log(model: type[Model], ids: Iterable[Any], name: str) -> None:
+def anonymise_log(model: type[Model], ids: Iterable[object], name: str) -> None:
     """Give rows another name in the log of the admin."""
     entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
     entries.filter(object_id__in=[str(pk) for pk in ids]).update(object_repr=name)
@@ -85,7 +85,7 @@ def forget_resource_job(job: Job) -> dict[str, int]:
     return counts
 
 
-def rows_of_resource(realm: str, key: str) -> Iterator[tuple[str, Any]]:
+def rows_of_resource(realm: str, key: str) -> Iterator[tuple[str, QuerySet[Model]]]:
     """Yield the rows of a resource, in the order in which they are deleted."""
     # Calls of earlier releases are only known by their runs. A run that was active may have added some at its end.
     yield "approvals", calls_of(realm, key)

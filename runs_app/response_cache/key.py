@@ -24,7 +24,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from agentcms.wire.canonical import canonical, sha256_hex
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONValue
 from runs_app.engine.context import RunDeps
 from runs_app.providers.table import Provider
 from runs_app.response_cache.options import CacheOptions
@@ -84,12 +84,12 @@ def model_identity(provider: Provider, choice: JSONMapping) -> str:
     return sha256_hex(canonical([provider.key, provider.dialect, provider.base_url, provider.secret, dict(choice)]))
 
 
-def instructions(request: CacheableRequest) -> list[Any]:
+def instructions(request: CacheableRequest) -> list[JSONValue]:
     texts = [message.instructions for message in request.messages if isinstance(message, ModelRequest)]
     return [texts[-1:], [part.content for part in request.parameters.instruction_parts or ()]]
 
 
-def tools_identity(parameters: ModelRequestParameters) -> list[Any]:
+def tools_identity(parameters: ModelRequestParameters) -> list[JSONValue]:
     """Return what a model gets about tools and the form of its answer."""
     if parameters.native_tools:
         raise NotCacheable
@@ -104,18 +104,18 @@ def tools_identity(parameters: ModelRequestParameters) -> list[Any]:
     ]
 
 
-def tool_identity(tool: ToolDefinition) -> list[Any]:
+def tool_identity(tool: ToolDefinition) -> list[JSONValue]:
     return [tool.name, tool.description, tool.parameters_json_schema, tool.strict, tool.kind]
 
 
-def messages_identity(messages: Sequence[ModelMessage]) -> list[list[Any]]:
+def messages_identity(messages: Sequence[ModelMessage]) -> list[list[JSONValue]]:
     """Return the contents of messages without times and IDs. Tool calls are numbered instead."""
     call_numbers: dict[str, int] = {}
 
     def call_number(call_id: str) -> int:
         return call_numbers.setdefault(call_id, len(call_numbers))
 
-    def part_identity(part: object) -> list[Any]:
+    def part_identity(part: object) -> list[JSONValue]:
         match part:
             case SystemPromptPart() | TextPart() | ThinkingPart():
                 return [part.part_kind, part.content]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
@@ -12,6 +11,7 @@ from memory_app.history.signal_payloads import signal_of, signal_of_payload
 from memory_app.history.signals import stored_signals
 from memory_app.models import Message
 from runs_app.models import AgentRun
+from runs_app.requests.messages import InputMessage
 
 SIGNALS = "signals"  # in the input of a run that signals have woken: their IDs
 HIDDEN_TEXT = "(The input processors have not seen this message.)"
@@ -41,7 +41,7 @@ def save_in_input(run_id: UUID, payload: JSONMapping) -> None:
     AgentRun.objects.filter(pk=run_id).update(input={**run.input, "messages": messages})
 
 
-def messages_of_woken(run: AgentRun) -> list[Any]:
+def messages_of_woken(run: AgentRun) -> list[InputMessage]:
     """Return the message with which a run begins that signals have woken. It takes them from its thread.
 
     The prompt only holds the place of the first one. Semantic recall searches for it.

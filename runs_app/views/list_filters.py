@@ -79,7 +79,7 @@ class RunListState(ListState):
     @cached_property
     def matches(self) -> AgentRunQuerySet:
         """The matching runs. Child runs are listed on the pages of their parents."""
-        filters: dict[str, Any] = {"parent": None, **self._agent_filter}
+        filters: dict[str, object] = {"parent": None, **self._agent_filter}
         if self.state:
             filters["status"] = self.state
         if self.version:
@@ -89,7 +89,7 @@ class RunListState(ListState):
         return self.runs.filter(**filters)
 
     @property
-    def _agent_filter(self) -> dict[str, Any]:
+    def _agent_filter(self) -> dict[str, object]:
         if self.of_agent:
             return {"agent": self.of_agent}
         return {"agent_key": self.agent} if self.agent else {}

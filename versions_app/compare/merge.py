@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
@@ -135,8 +135,8 @@ def _merge_members(
     mine: JSONMapping,
     theirs: JSONMapping,
     path: str,
-    merge_both: Callable[[Any, Any, Any, str], Any],
-) -> Iterator[tuple[str, Any]]:
+    merge_both: Callable[[JSONValue, JSONValue, JSONValue, str], JSONValue],
+) -> Iterator[tuple[str, JSONValue]]:
     """Yield the members of a merged object. `merge_both` merges a value that both sides changed."""
     for key in dict.fromkeys([*theirs, *mine]):
         old, my_value, their_value = (side.get(key, MISSING) for side in (base, mine, theirs))
@@ -209,7 +209,7 @@ def place_hunk(base: Sequence[str], start: int, end: int, items: Sequence[str], 
     return Hunk(start + shift, end + shift, rotated, start - up, end + down)
 
 
-MERGERS: dict[str, Callable[[Any, Any, Any], Any]] = {
+MERGERS: dict[str, Callable[[JSONValue, JSONValue, JSONValue], JSONValue]] = {
     "description": merge_texts,
     "instructions": merge_texts,
     "model": merge_models,

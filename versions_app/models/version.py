@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -39,6 +39,14 @@ def get_head_version(agent: Agent) -> AgentVersion:
     if agent.head_version is None:
         raise AgentVersion.DoesNotExist(f"Agent {agent.pk} has no head version.")
     return agent.head_version
+
+
+class DescriptionFields(TypedDict, total=False):
+    """The columns of a version that may change."""
+
+    name: str
+    change_message: str
+    pinned: bool
 
 
 class AgentVersion(models.Model):
@@ -177,14 +185,14 @@ class AgentVersion(models.Model):
             move_pointers(row, head=row.active_version)
         AgentVersion.objects.filter(pk=self.pk).delete()
 
-    def update_description(self, **fields: Any) -> None:
+    def update_description(self, **fields: Unpack[DescriptionFields]) -> None:
         """Change the name, the message or the pin."""
         with transaction.atomic():
             # Lock first: a concurrent prune may already have selected this version.
             self.locked_agent()
             self.update_description_locked(**fields)
 
-    def update_description_locked(self, **fields: Any) -> None:
+    def update_description_locked(self, **fields: Unpack[DescriptionFields]) -> None:
         AgentVersion.objects.filter(pk=self.pk).update(**fields)
         for name, value in fields.items():
             setattr(self, name, value)

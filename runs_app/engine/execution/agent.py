@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.approvals.segments import Segment, changed_arguments, deferred_results, processed_parts
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.building.structured_output import output_types
-from runs_app.engine.context import RunDeps
+from runs_app.engine.context import ProcessedParts, RunDeps
 from runs_app.engine.execution.state import PreparedRun, RunExecution, joined_warnings
 from runs_app.engine.execution.steps import follow_steps, record_steps
 from runs_app.engine.sub_runs import RunTree
@@ -21,6 +22,7 @@ from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.stream_chunks import build_chunk, to_storable_json
 from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
+from runs_app.requests.messages import InputMessage
 from runs_app.requests.options import Options, merge_options, model_settings
 from runs_app.resolution import ResolvedAgent
 from runs_app.thread_signals.signal_messages import delivered_keys
@@ -68,7 +70,7 @@ def record_answer_value(execution: RunExecution, output: object) -> None:
         execution.recorder.add(build_chunk("object-result", object=answer))
 
 
-def record_beginning(execution: RunExecution, run: AgentRun, warnings: list[Any]) -> None:
+def record_beginning(execution: RunExecution, run: AgentRun, warnings: list[dict[str, str]]) -> None:
     """Record the start of the run, unless this segment continues it."""
     if run.segment == 0:
         execution.recorder.add(build_chunk("start", id=run.agent_key, messageId=str(run.pk), warnings=warnings))
@@ -102,8 +104,16 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
     )
 
 
-def earlier_segments(segment: Segment) -> dict[str, Any]:
-    """Return what a run knows of its earlier segments, as members of its dependencies."""
+class EarlierSegments(TypedDict):
+    """The dependencies that come from earlier segments of a run."""
+
+    known_signals: set[str]
+    steps_before: int
+    remembered_count: int
+    processed_parts: ProcessedParts
+
+
+def earlier_segments(segment: Segment) -> EarlierSegments:
     return {
         "known_signals": delivered_keys(segment.messages),
         "steps_before": segment.steps,
@@ -112,8 +122,16 @@ def earlier_segments(segment: Segment) -> dict[str, Any]:
     }
 
 
-def memory_deps(run: AgentRun) -> dict[str, Any]:
-    """Return the dependencies that say which memory a run uses."""
+class MemoryDeps(TypedDict):
+    """The dependencies that say which memory a run uses."""
+
+    thread_id: int | None
+    resource_id: int | None
+    memory_options: JSONMapping
+    remembered: JSONObject
+
+
+def memory_deps(run: AgentRun) -> MemoryDeps:
     return {
         "thread_id": run.thread_id,
         "resource_id": run.resource_id,
@@ -122,15 +140,15 @@ def memory_deps(run: AgentRun) -> dict[str, Any]:
     }
 
 
-async def first_messages(run: AgentRun) -> list[Any]:
+async def first_messages(run: AgentRun) -> list[InputMessage]:
     """Return the messages with which a run begins."""
-    messages: list[Any] = run.input["messages"]
+    messages: list[InputMessage] = run.input["messages"]
     return await run_db(messages_of_woken, run) if run.input.get(SIGNALS) else messages
 
 
 def model_run_context(
     run: AgentRun,
-    messages: list[Any],
+    messages: list[InputMessage],
     prepared: PreparedRun,
     segment: Segment,
     limits: RunLimits,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, CallToolsNode, ModelRequestNode
 from pydantic_ai.run import AgentRun as ModelRun
 
 from runs_app.building.structured_output import calls_tools
@@ -14,15 +14,14 @@ from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.recorder import Recorder
 from runs_app.stop_conditions import STOP_WHEN
 
-if TYPE_CHECKING:
-    pass
+Called = CallToolsNode[RunDeps, Any]  # a step whose tools are called
 
 
 async def record_steps(
     model_run: ModelRun[RunDeps, Any], recorder: Recorder, deps: RunDeps, limits: RunLimits
 ) -> None:
     """Iterate over the steps of the run and record the events of each."""
-    called: Any = None
+    called: Called | None = None
     async for node in model_run:
         end_step(called, recorder, deps)
         called = None
@@ -36,7 +35,7 @@ async def record_steps(
     end_step(called, recorder, deps)
 
 
-def end_unless_stoppable(node: object, recorder: Recorder, deps: RunDeps) -> object:
+def end_unless_stoppable(node: Called, recorder: Recorder, deps: RunDeps) -> Called | None:
     """Record the end of a step whose tools were called. With a stop condition, which comes now, return the node."""
     if STOP_WHEN in deps.options:
         return node
@@ -44,14 +43,16 @@ def end_unless_stoppable(node: object, recorder: Recorder, deps: RunDeps) -> obj
     return None
 
 
-def end_step(node: Any, recorder: Recorder, deps: RunDeps) -> None:
+def end_step(node: Called | None, recorder: Recorder, deps: RunDeps) -> None:
     """Record the end of a step, unless it waits for people. Then the next segment ends it."""
     if node is not None and not recorder.is_waiting:
         response = node.model_response
         recorder.end_step(response, calls=calls_tools(response.tool_calls), is_stopped=deps.is_stopped)
 
 
-async def record_answer(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
+async def record_answer(
+    node: ModelRequestNode[RunDeps, Any], model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits
+) -> None:
     """Record an answer of the model. Raise UsageLimitExceeded if it has too many tokens."""
     async with node.stream(model_run.ctx) as stream:
         guard = AnswerGuard(limits)
@@ -60,7 +61,7 @@ async def record_answer(node: Any, model_run: ModelRun[RunDeps, Any], recorder: 
             guard.count_event(lambda: stream.usage)
 
 
-async def record_tool_calls(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder) -> None:
+async def record_tool_calls(node: Called, model_run: ModelRun[RunDeps, Any], recorder: Recorder) -> None:
     """Record the tool calls of an answer and their results."""
     async with node.stream(model_run.ctx) as events:
         async for event in events:
@@ -69,7 +70,7 @@ async def record_tool_calls(node: Any, model_run: ModelRun[RunDeps, Any], record
 
 async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecorder, deps: RunDeps) -> None:
     """Iterate over the steps of a durable run. The journal records the answers, because replayed ones have events."""
-    called: Any = None
+    called: Called | None = None
     async for node in model_run:
         end_step(called, recorder, deps)
         called = None

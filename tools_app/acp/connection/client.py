@@ -65,7 +65,7 @@ class WorkspaceClient:
     # --- Files
 
     async def read_text_file(
-        self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **kwargs: Any
+        self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **kwargs: object
     ) -> ReadTextFileResponse:
         self.require_turn()
         try:
@@ -78,7 +78,9 @@ class WorkspaceClient:
             text = "".join(lines if limit is None else lines[:limit])
         return ReadTextFileResponse(content=text)
 
-    async def write_text_file(self, session_id: str, path: str, content: str, **kwargs: Any) -> WriteTextFileResponse:
+    async def write_text_file(
+        self, session_id: str, path: str, content: str, **kwargs: object
+    ) -> WriteTextFileResponse:
         turn = self.require_turn()
         try:
             path = "/".join(self.workspace.split(path))
@@ -101,7 +103,7 @@ class WorkspaceClient:
     # --- Permissions
 
     async def request_permission(
-        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: Any
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: object
     ) -> RequestPermissionResponse:
         turn = self.turn
         if turn is None or not turn.is_active:
@@ -161,7 +163,7 @@ class WorkspaceClient:
 
     # --- Updates
 
-    async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
+    async def session_update(self, session_id: str, update: Any, **kwargs: object) -> None:
         turn = self.turn
         if turn is None or not turn.is_active:
             return  # a loaded session repeats its messages
@@ -192,25 +194,25 @@ class WorkspaceClient:
 
     # --- What is not offered
 
-    async def create_terminal(self, *args: Any, **kwargs: Any) -> NoReturn:
+    async def create_terminal(self, *args: object, **kwargs: object) -> NoReturn:
         raise RequestError.method_not_found("terminal/create")
 
-    async def terminal_output(self, *args: Any, **kwargs: Any) -> NoReturn:
+    async def terminal_output(self, *args: object, **kwargs: object) -> NoReturn:
         raise RequestError.method_not_found("terminal/output")
 
-    async def release_terminal(self, *args: Any, **kwargs: Any) -> NoReturn:
+    async def release_terminal(self, *args: object, **kwargs: object) -> NoReturn:
         raise RequestError.method_not_found("terminal/release")
 
-    async def wait_for_terminal_exit(self, *args: Any, **kwargs: Any) -> NoReturn:
+    async def wait_for_terminal_exit(self, *args: object, **kwargs: object) -> NoReturn:
         raise RequestError.method_not_found("terminal/wait_for_exit")
 
-    async def kill_terminal(self, *args: Any, **kwargs: Any) -> NoReturn:
+    async def kill_terminal(self, *args: object, **kwargs: object) -> NoReturn:
         raise RequestError.method_not_found("terminal/kill")
 
-    async def create_elicitation(self, *args: Any, **kwargs: Any) -> NoReturn:
+    async def create_elicitation(self, *args: object, **kwargs: object) -> NoReturn:
         raise RequestError.method_not_found("elicitation/create")
 
-    async def complete_elicitation(self, *args: Any, **kwargs: Any) -> None:
+    async def complete_elicitation(self, *args: object, **kwargs: object) -> None:
         return None
 
     async def ext_method(self, method: str, params: JSONObject) -> NoReturn:
