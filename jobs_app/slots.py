@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from jobs_app import runner
@@ -31,7 +30,7 @@ class JobSlots:
     def taken(self) -> int:
         return self.running.total()
 
-    def run(self, job: Job, work: Callable[[Job], Any], owner_id: str = "") -> Any:
+    def run(self, job: Job, work: Callable[[Job], object], owner_id: str = "") -> object:
         """Return the result of a job, or queue it again if it has to wait for a slot."""
         if not self.take(job, owner_id):
             return runner.CONTINUES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 from uuid import UUID
 
 from cachetools import LRUCache
@@ -264,7 +264,7 @@ class AgentResolver:
             return agent_to_run.first(POINTER_BY_STATUS[status][0], user=user, agent_id=agent_id)
         return Agent.objects.with_versions().filter(pk=agent_id, active_version__isnull=False).first()
 
-    def _at_version(self, agent: Agent, filters: dict[str, Any]) -> ResolvedAgent:
+    def _at_version(self, agent: Agent, filters: Mapping[str, object]) -> ResolvedAgent:
         try:
             version = AgentVersion.objects.filter(agent=agent, **filters).first()
         except (ValidationError, ValueError, OverflowError):  # an invalid id or number

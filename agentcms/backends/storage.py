@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -24,7 +23,7 @@ MISSING_PACKAGES_MESSAGE = (
 )
 
 
-def storage_config(url: str, data_dir: Path, folder: str) -> dict[str, Any]:
+def storage_config(url: str, data_dir: Path, folder: str) -> dict[str, object]:
     """Return a folder in the bucket of the URL or, without one, in the data folder. Raises ImproperlyConfigured."""
     if url:
         return bucket_config(url, folder)
@@ -36,7 +35,7 @@ def storage_config(url: str, data_dir: Path, folder: str) -> dict[str, Any]:
     return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
 
 
-def bucket_config(url: str, folder: str) -> dict[str, Any]:
+def bucket_config(url: str, folder: str) -> dict[str, object]:
     """Return a folder in the bucket of `s3://bucket/folder?endpoint=…&region=…&addressing=…`.
 
     Without a key and a secret in the URL, the client looks for them where AWS does: in its environment variables, in

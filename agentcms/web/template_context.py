@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from typing import Any
 
-TemplateContext = dict[str, Any]  # by the name of the variable
+TemplateContext = dict[str, Any]  # by the name of the variable, also of one row

@@ -15,6 +15,7 @@ from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.bulk import Selection, copy_id
 from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
+from agents_app.forms.form_data import FormData
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 
@@ -84,7 +85,7 @@ class DeleteSelectedForm(TypedForm):
         return super().clean() or {}
 
 
-def build_removal_form(name: str, data: Any, selection: Selection) -> forms.Form:
+def build_removal_form(name: str, data: FormData | None, selection: Selection) -> forms.Form:
     """Return the form that confirms the action `archive` or `delete` on several agents."""
     if name == "archive":
         return forms.Form(data)
@@ -96,7 +97,7 @@ class RestoreDeletedForm(forms.Form):
 
     id = RawTextField(max_length=128, label="ID", help_text=ID_HELP)
 
-    def __init__(self, data: Any, *, own_id: str) -> None:
+    def __init__(self, data: FormData | None, *, own_id: str) -> None:
         super().__init__(data, initial={"id": own_id})
         self.own_id = own_id
 
@@ -127,7 +128,7 @@ class DuplicateForm(forms.Form):
     name = RawTextField(max_length=200, label="Name")
     owner_id = OwnerField()
 
-    def __init__(self, data: Any, *, agent: Agent, version: Version, owners: Sequence[str]) -> None:
+    def __init__(self, data: FormData | None, *, agent: Agent, version: Version, owners: Sequence[str]) -> None:
         """Build the form. `owners` are those for which the user may create agents."""
         super().__init__(data, initial=suggested_values(agent, version, owners))
         self.owners = owners
@@ -172,7 +173,9 @@ class ChangeOwnerForm(forms.Form):
         error_messages={"invalid_choice": "You need the Publisher role in the new team. Choose another one."},
     )
 
-    def __init__(self, data: Any, *, user: Caller, agent: Agent, owners: Sequence[str], any_owner: bool) -> None:
+    def __init__(
+        self, data: FormData | None, *, user: Caller, agent: Agent, owners: Sequence[str], any_owner: bool
+    ) -> None:
         super().__init__(data, initial={"owner_id": agent.owner_id})
         self.user, self.agent = user, agent
         self.used_by: JSONObject = {"total": 0}

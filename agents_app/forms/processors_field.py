@@ -22,6 +22,7 @@ from django.core.exceptions import ValidationError
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.references import processor_key
 from agents_app.forms.fields import StrictJSONField
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import ObjectInputs, get_submitted_list, is_json_view
 from agents_app.forms.objects.members import Member, is_plain_name, label_errors
 from agents_app.forms.ordering import sort_by_position
@@ -88,7 +89,7 @@ class ProcessorRow:
         return cls(row, member, key, entry, inputs) if inputs else None
 
     @classmethod
-    def from_data(cls, data: object, name: str, item: str) -> ProcessorRow:
+    def from_data(cls, data: FormData, name: str, item: str) -> ProcessorRow:
         row, _, rest = item.partition(":")
         member, _, key = rest.partition(":")
         entry = registry.get(Kind.PROCESSOR, key)

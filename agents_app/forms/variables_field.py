@@ -21,6 +21,7 @@ from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.variables import JSON_TYPES
 from agents_app.forms.fields import StrictJSONField
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list, is_json_view
 from agents_app.forms.objects.members import (
     InputError,
@@ -95,7 +96,7 @@ class VariableInputs:
         return inputs if is_same and has_lines else None
 
     @classmethod
-    def from_data(cls, data: Any, name: str) -> VariableInputs:
+    def from_data(cls, data: FormData, name: str) -> VariableInputs:
         columns = (get_submitted_list(data, f"{name}-row-{column}") for column in VARIABLE_COLUMNS)
         rows = [VariableRow(*map(normalize_lines, texts)) for texts in zip(*columns, strict=False)]
         return cls([row for row in rows if row.name], data.get(f"{name}-typed") == "yes", name)

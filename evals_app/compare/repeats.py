@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from statistics import fmean
-from typing import Any
+
+from agentcms.wire.json_types import JSONObject
 
 
-def mean_scores(attempts: Iterable[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def mean_scores(attempts: Iterable[list[JSONObject]]) -> list[JSONObject]:
     """Return the scores of an item with the mean over its answers. It is None if no answer could be scored."""
     values: dict[str, list[float]] = {}
-    scorers: dict[str, dict[str, Any]] = {}
+    scorers: dict[str, JSONObject] = {}
     for scores in attempts:
         for entry in scores:
             scorers.setdefault(entry["scorerId"], entry)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import TypedDict
 from uuid import UUID
 
 from django.db.models import Count, Q, Sum
@@ -22,20 +22,34 @@ Earlier = tuple[Decimal, int]  # the cost and the tokens
 SUMMARY_COLUMNS = ("scores", "duration_ms", "tokens", "cost", "scores_tokens", "scores_cost")
 
 
-def count_results(experiment: Experiment, earlier: Earlier | None = None) -> dict[str, Any]:
+class ResultCounts(TypedDict):
+    """The numbers of finished items, and what all runs and scorers have cost."""
+
+    succeeded: int
+    failed: int
+    cost: Decimal
+    tokens: int
+
+
+def count_results(experiment: Experiment, earlier: Earlier | None = None) -> ResultCounts:
     """Return the numbers of finished items, and the cost and tokens so far of all runs and scorers.
 
     `earlier` is the earlier spending, if it was read already.
     """
     done = experiment.results.filter(state=ExperimentResult.State.DONE)
-    counts = done.aggregate(
+    figures = done.aggregate(
         succeeded=Count("pk", filter=Q(error__isnull=True)),
         failed=Count("pk", filter=Q(error__isnull=False)),
         cost=Sum("cost", default=Decimal(0)) + Sum("scores_cost", default=Decimal(0)),
         tokens=Sum("tokens", default=0) + Sum("scores_tokens", default=0),
     )
     earlier_cost, earlier_tokens = earlier or earlier_spending(experiment)
-    return counts | {"cost": counts["cost"] + earlier_cost, "tokens": counts["tokens"] + earlier_tokens}
+    return {
+        "succeeded": figures["succeeded"],
+        "failed": figures["failed"],
+        "cost": figures["cost"] + earlier_cost,
+        "tokens": figures["tokens"] + earlier_tokens,
+    }
 
 
 def earlier_spending(experiment: Experiment) -> Earlier:

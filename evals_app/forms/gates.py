@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django import forms
 from django.db.models import QuerySet
 
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
+from agents_app.forms.form_data import FormData
 from agents_app.models import Agent
 from evals_app.forms.experiments import scorer_choices
 from evals_app.gates.schema import apply_gate
@@ -50,7 +49,7 @@ class GateForm(forms.Form):
     )
     for_team = forms.BooleanField(required=False, label="For all agents of the team")
 
-    def __init__(self, data: Any, gate: ReleaseGate, agent: Agent, datasets: QuerySet[Dataset]) -> None:
+    def __init__(self, data: FormData | None, gate: ReleaseGate, agent: Agent, datasets: QuerySet[Dataset]) -> None:
         names = [name for name in GATE_WIRE_NAMES if name != "dataset"]
         initial = {name: getattr(gate, name) for name in names} | {"dataset": gate.dataset_id}
         super().__init__(data, initial=initial | {"for_team": not gate._state.adding and gate.agent_id is None})

@@ -19,6 +19,7 @@ from django.core.exceptions import ValidationError
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.forms.fields import StrictJSONField
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import ObjectInputs, is_json_view
 from agents_app.forms.objects.members import InputError, Member, format_json
 from evals_app.scorers.kinds.checks import CHECKS
@@ -115,7 +116,7 @@ class SettingsInputs:
         return described if json_equal(described.compose(), value) else None
 
     @classmethod
-    def from_data(cls, kind: str, data: object, prefix: str) -> SettingsInputs:
+    def from_data(cls, kind: str, data: FormData, prefix: str) -> SettingsInputs:
         return cls(
             kind,
             {

@@ -84,7 +84,7 @@ def get_experiment_pair(request: HttpRequest) -> list[Experiment]:
     return [get_page_experiment(request, experiment_id) for experiment_id in ids]
 
 
-def compared_scorers(experiment: Experiment, statistics: JSONObject) -> list[dict[str, Any]]:
+def compared_scorers(experiment: Experiment, statistics: JSONObject) -> list[TemplateContext]:
     """Return the name, the statistics and the plot of each scorer that both experiments have."""
     names = (experiment.summary or {}).get("scorers", {})
     scorers = statistics.get("scorers", {})
@@ -109,14 +109,14 @@ def sides_of(
     return [(experiment, ids) for experiment, ids in sides if ids]
 
 
-def unpaired_items(experiment: Experiment, ids: list[str]) -> dict[str, Any]:
+def unpaired_items(experiment: Experiment, ids: list[str]) -> TemplateContext:
     """Return the inputs of items that only one experiment has. They are in no figure of the comparison."""
     results = experiment.results.filter(item__in=map(UUID, ids[:MAX_UNPAIRED])).select_related("item_version")
     inputs = {result.item_id: text_of_json(result.effective_input) for result in results.order_by("item_id")}
     return {"experiment": experiment, "count": len(ids), "inputs": [*inputs.values()]}
 
 
-def compared_measures(statistics: JSONObject) -> list[dict[str, Any]]:
+def compared_measures(statistics: JSONObject) -> list[TemplateContext]:
     """Return the duration and the cost of an item before and after, in words. What is not known is left out."""
     measures = []
     for label, name, words in (("Duration", "durationMs", seconds_text), ("Cost", "cost", cost_text)):
@@ -137,7 +137,7 @@ def cost_text(dollars: float) -> str:
     return f"{MINUS if dollars < 0 else ''}${abs(dollars):.6f}"
 
 
-def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) -> list[dict[str, Any]]:
+def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) -> list[TemplateContext]:
     """Return the items of a page with both answers, whose differing words are marked if they have others in common."""
     ids = [row["itemId"] for row in page]
     attempts: dict[tuple[UUID, str], list[ExperimentResult]] = {}
@@ -157,7 +157,7 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
     return rows
 
 
-def compared_sides(pair: list[list[ExperimentResult]], calls: dict[UUID | None, list[str]]) -> list[dict[str, Any]]:
+def compared_sides(pair: list[list[ExperimentResult]], calls: dict[UUID | None, list[str]]) -> list[TemplateContext]:
     """Return the first answers of two experiments to an item, with their differing words marked."""
     before, after = (text_of_json(results[0].output) for results in pair)
     return [
@@ -172,7 +172,7 @@ def compared_sides(pair: list[list[ExperimentResult]], calls: dict[UUID | None, 
     ]
 
 
-def describe_attempts(results: list[ExperimentResult]) -> dict[str, Any]:
+def describe_attempts(results: list[ExperimentResult]) -> TemplateContext:
     """Return the first answer of an experiment to an item, the others, and the means of their scores."""
     return {
         "result": results[0],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -86,7 +85,7 @@ def other_experiments(row: Experiment) -> ExperimentQuerySet:
     )
 
 
-def result_row(result: ExperimentResult, may_review: bool) -> dict[str, Any]:
+def result_row(result: ExperimentResult, may_review: bool) -> TemplateContext:
     form = None
     if may_review:
         initial = {"review": result.review, "tags": ", ".join(result.tags), "comment": result.comment}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentcms.web.template_context import TemplateContext
 from evals_app.datasets.values import text_of_json
 from evals_app.models import ItemVersion
 
 
-def item_row(item: ItemVersion) -> dict[str, Any]:
+def item_row(item: ItemVersion) -> TemplateContext:
     """Return the values that the table of items displays."""
     return {
         "item": item,

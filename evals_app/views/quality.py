@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -64,7 +63,7 @@ def bars_of(gates: Sequence[JSONObject]) -> dict[tuple[str, str], list[float]]:
     return bars
 
 
-def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
+def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment]) -> list[TemplateContext]:
     """Return the gates with their state for the newest version, and the experiment that runs for each."""
     states = check_gates(agent, head, gates_for(agent))
     unfinished = [row for row in experiments if not row.is_finished]

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.core.paginator import Page, Paginator
 
+from agentcms.wire.json_types import JSONObject
 from evals_app.compare.regressions import find_worse_results
 from evals_app.experiments.summary import find_unscored
 from evals_app.models import Experiment, ExperimentResult
@@ -47,7 +48,7 @@ def page_in_order(results: ExperimentResultQuerySet, keys: list[UUID], number: s
     return page
 
 
-def chosen_items(items: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
+def chosen_items(items: list[JSONObject], only: str) -> list[JSONObject]:
     """Return the items that got worse or better, the most first, or all of them."""
     if only == ONLY_WORSE:
         return [item for item in items if item["change"] < 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
 from django.db.models import F, QuerySet
 
@@ -41,12 +41,12 @@ def without_reminders(heads: QuerySet[Message]) -> QuerySet[Message]:
     return heads.exclude(role=Message.Role.SIGNAL, attributes__signal__type__in=REMINDER_TYPES)
 
 
-def read_times(value: JSONValue, faults: Faults) -> dict[str, Any]:
+def read_times(value: JSONValue, faults: Faults) -> dict[str, datetime]:
     """Return the lookups of a range of times. Add the faults of invalid ones."""
     if not isinstance(value or {}, dict):
         faults.append(("filter.dateRange", "This must be an object with start and end."))
         return {}
-    times: dict[str, Any] = {}
+    times: dict[str, datetime] = {}
     for name, lookup in LOOKUPS.items():
         text = (value or {}).get(name)
         if text is None:

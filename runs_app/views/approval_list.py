@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, QueryDict
@@ -77,7 +77,7 @@ class ApprovalListState(ListState):
 
     @cached_property
     def matches(self) -> PendingCallQuerySet:
-        filters: dict[str, Any] = {"agent_key": self.agent} if self.agent else {}
+        filters: dict[str, object] = {"agent_key": self.agent} if self.agent else {}
         if self.state:
             filters["state"] = self.state
         if self.mine:

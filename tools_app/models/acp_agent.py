@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
@@ -79,7 +79,7 @@ class AcpAgent(VersionedConfiguration):
     def clean(self) -> None:
         """Raise ValidationError by field."""
         super().clean()
-        errors: dict[str, Any] = {}
+        errors: dict[str, object] = {}
         checks = {
             "command_key": self._clean_command,
             "is_enabled": self._clean_sandbox,

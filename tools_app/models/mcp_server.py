@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
@@ -117,7 +117,7 @@ class McpServer(VersionedConfiguration):
     def clean(self) -> None:
         """Raise ValidationError by field."""
         super().clean()
-        errors: dict[str, Any] = {}
+        errors: dict[str, object] = {}
         checks = {"url": self._clean_url, "command_key": self._clean_command, "is_enabled": self._clean_sandbox}
         for field, check in checks.items():
             try:

@@ -12,6 +12,7 @@ from django.utils.http import urlencode
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.forms.actions import SnapshotForm
 from agents_app.forms.fields import BypassReasonField, RawTextField
+from agents_app.forms.form_data import FormData
 from agents_app.models import Agent
 from versions_app.history.timeline import filter_by_changed_field
 from versions_app.models import AgentVersion
@@ -25,7 +26,7 @@ class PointersForm(forms.Form):
     head = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
     checked_pointers: ClassVar[tuple[str, ...]] = ("live",)
 
-    def __init__(self, data: Any, agent: Agent, **options: Any) -> None:
+    def __init__(self, data: FormData | None, agent: Agent, **options: Any) -> None:
         live, head = get_live_version(agent), get_head_version(agent)
         self.current_numbers = {"live": live.version_number, "head": head.version_number}
         super().__init__(data, initial={**self.current_numbers, **options.pop("initial", {})}, **options)
@@ -92,7 +93,7 @@ class VersionFilterForm(forms.Form):
     since = forms.DateField(required=False, label="From", widget=DATE_INPUT)
     until = forms.DateField(required=False, label="To", widget=DATE_INPUT)
 
-    def __init__(self, data: Any, authors: Iterable[str]) -> None:
+    def __init__(self, data: FormData | None, authors: Iterable[str]) -> None:
         super().__init__(data)
         self.fields["author"].choices = [  # type: ignore[attr-defined]
             ("", "Any author"),

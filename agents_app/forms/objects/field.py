@@ -20,6 +20,7 @@ from django.core.exceptions import ValidationError
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.forms.fields import StrictJSONField
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.members import (
     InputError,
     Member,
@@ -92,7 +93,7 @@ class ObjectInputs:
             return None
 
     @classmethod
-    def from_data(cls, members: Sequence[Member], data: Any, prefix: str) -> ObjectInputs:
+    def from_data(cls, members: Sequence[Member], data: FormData, prefix: str) -> ObjectInputs:
         texts = {member.name: normalize_lines(data.get(f"{prefix}-{member.name}") or "") for member in members}
         columns = (get_submitted_list(data, f"{prefix}-row-{column}") for column in ("name", "kind", "value"))
         rows = [
@@ -164,7 +165,7 @@ class ObjectInputs:
         return OtherMember("", "text", "")
 
 
-def get_submitted_list(data: Any, name: str) -> list[str]:
+def get_submitted_list(data: FormData, name: str) -> list[str]:
     """Return all values of a name in submitted data, which is a dict in some callers."""
     if hasattr(data, "getlist"):
         return list(data.getlist(name))
@@ -172,7 +173,7 @@ def get_submitted_list(data: Any, name: str) -> list[str]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def is_json_view(data: Any, name: str) -> bool:
+def is_json_view(data: FormData, name: str) -> bool:
     """Return whether a field was submitted as JSON."""
     views = get_submitted_list(data, f"{name}-view")
     return views[-1] == "json" if views else name in data

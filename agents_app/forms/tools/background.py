@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import InputError, texts_at
 
@@ -63,7 +63,7 @@ def mode_for_all(value: object) -> str:
 
 
 def background_tool_rows(
-    value: object, keys: Iterable[str], data: object, errors: list[ValidationError]
+    value: object, keys: Iterable[str], data: FormData, errors: list[ValidationError]
 ) -> list[TaskToolRow]:
     """Return a row for each tool of an agent, and for each that a configured value names.
 
@@ -75,7 +75,7 @@ def background_tool_rows(
     return [sent.get(key) or task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
 
 
-def sent_row(data: Any, key: str, errors: list[ValidationError]) -> TaskToolRow:
+def sent_row(data: FormData, key: str, errors: list[ValidationError]) -> TaskToolRow:
     use, timeout, retries = (f"background-{part}-{key}" for part in ("use", "timeout", "retries"))
     return TaskToolRow(
         key,
@@ -98,7 +98,7 @@ def task_tool_row(key: str, choice: JSONValue) -> TaskToolRow:
     return TaskToolRow(key, {True: DEFERRED, False: "never"}.get(choice, ""), "", "")
 
 
-def compose_background(data: Any, base: JSONValue) -> tuple[JSONObject | None, list[InputError]]:
+def compose_background(data: FormData, base: JSONValue) -> tuple[JSONObject | None, list[InputError]]:
     """Return the value that a page sent, with the stored members that have no input, and the errors."""
     stored: JSONObject = base if isinstance(base, dict) else {}
     tools = stored.get("tools")
@@ -120,7 +120,7 @@ def compose_background(data: Any, base: JSONValue) -> tuple[JSONObject | None, l
     return value or None, errors
 
 
-def background_error(path: str, message: str, data: object) -> ValidationError:
+def background_error(path: str, message: str, data: FormData) -> ValidationError:
     """Return the error for an issue at a path of the field: that of an input if the page sent one for the path."""
     for key in get_submitted_list(data, "background-key"):
         for member, part, label in (("timeoutMs", "timeout", "Seconds"), ("maxRetries", "retries", "Retries")):
@@ -129,7 +129,7 @@ def background_error(path: str, message: str, data: object) -> ValidationError:
     return ValidationError(f"{path}: {message}" if path else message, code="invalid")
 
 
-def compose_use(data: object, key: str, before: object, errors: list[InputError]) -> object:
+def compose_use(data: FormData, key: str, before: object, errors: list[InputError]) -> object:
     """Return the choice of a row, unchanged if nobody changed it, or None for that of the tool."""
     sent = sent_row(data, key, [])
     use = sent.use

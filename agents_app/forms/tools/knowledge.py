@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.registry import Entry, Kind, registry
 
@@ -109,14 +109,14 @@ def parse_input(text: str) -> object:
     return text if isinstance(value, dict | list) else value
 
 
-def compose_knowledge(data: object, base: object) -> JSONObject | None:
+def compose_knowledge(data: FormData, base: object) -> JSONObject | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = base if isinstance(base, dict) else {}
     keys = dict.fromkeys(get_submitted_list(data, "knowledge-base"))
     return {key: compose_choice(data, key, stored.get(key) or {}) for key in keys} or None
 
 
-def compose_choice(data: Any, key: str, before: JSONMapping) -> JSONObject:
+def compose_choice(data: FormData, key: str, before: JSONMapping) -> JSONObject:
     choice = {name: value for name, value in before.items() if name not in ("filter", "topK")}
     if text := str(data.get(f"knowledge-top-{key}", "")).strip():
         choice["topK"] = int(text) if text.isdecimal() and len(text) < 10 else text
@@ -127,7 +127,7 @@ def compose_choice(data: Any, key: str, before: JSONMapping) -> JSONObject:
     return choice
 
 
-def posted_conditions(data: object, key: str) -> Iterator[Condition]:
+def posted_conditions(data: FormData, key: str) -> Iterator[Condition]:
     names = (f"knowledge-{part}-{key}" for part in ("key", "operator", "value"))
     for condition in zip(*(get_submitted_list(data, name) for name in names), strict=False):
         if condition[0]:

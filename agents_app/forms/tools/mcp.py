@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_problem, find_same_names, selected_tools
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.tools.definition_difference import PartDifference, part_differences
 from agents_app.registry import Entry, Kind, registry
@@ -112,7 +112,7 @@ def tool_row(key: str, entry: Entry | None, selected: SelectedTool | None, owner
     return SelectableTool(key, key.partition("_")[2], entry, selected is not None, asks, problem)
 
 
-def compose_selection(data: Any, base: JSONValue) -> JSONObject | None:
+def compose_selection(data: FormData, base: JSONValue) -> JSONObject | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = {tool.key: tool for tool in selected_tools(base)}
     approved, accepted = {*get_submitted_list(data, "mcp-approval")}, {*get_submitted_list(data, "mcp-accept")}

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
+from agents_app.forms.form_data import FormData
 from agents_app.forms.memory.composing import compose_memory_options
 from agents_app.forms.objects.field import ObjectInputs, get_submitted_list
 from agents_app.forms.objects.members import (
@@ -25,7 +26,7 @@ from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS
 EXAMPLES = {"temperature": "0.7", "topP": "0.9", "maxTokens": "1000"}
 
 
-def submitted_rows(data: object) -> list[VariantRow]:
+def submitted_rows(data: FormData) -> list[VariantRow]:
     """Return the variants of a form, without those in which nothing is filled in."""
     rows = [
         read_variant_row(data, name, row)
@@ -35,7 +36,7 @@ def submitted_rows(data: object) -> list[VariantRow]:
     return [row for row in rows if not row.is_blank]
 
 
-def read_variant_row(data: Any, name: str, row: str) -> VariantRow:
+def read_variant_row(data: FormData, name: str, row: str) -> VariantRow:
     prefix = f"variant-{name}-{row}"
 
     def text(part: str) -> str:

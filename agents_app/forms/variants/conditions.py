@@ -14,10 +14,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.conditional import JOINS, MAX_RULE_DEPTH, RULE_OPERATORS
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import normalize_line, parse_tags
 from agents_app.forms.tools.knowledge import parse_input
@@ -93,7 +94,7 @@ class ConditionGroup:
         return group
 
     @classmethod
-    def from_data(cls, data: Any, prefix: str, name: str = "", depth: int = 1) -> ConditionGroup:
+    def from_data(cls, data: FormData, prefix: str, name: str = "", depth: int = 1) -> ConditionGroup:
         """Return what was submitted, without conditions and groups in which nothing is filled in."""
         group = cls(prefix, name, str(data.get(f"{prefix}-join") or "AND"), depth=depth)
         columns = (get_submitted_list(data, f"{prefix}-{column}") for column in ConditionTexts._fields[:2])

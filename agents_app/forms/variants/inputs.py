@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.members import parse_tags
 from agents_app.forms.pickers import OptionSource, PickerOption
 from agents_app.forms.variants.composing import compose_context_keys, compose_variants, submitted_rows
@@ -31,7 +32,7 @@ class VariantInputs:
         return cls(describe_variants(value), ", ".join(context_keys or ()), source)
 
     @classmethod
-    def submitted(cls, data: Any, source: OptionSource) -> VariantInputs:
+    def submitted(cls, data: FormData, source: OptionSource) -> VariantInputs:
         return cls(submitted_rows(data), str(data.get("context_keys") or "").strip(), source)
 
     def compose(self, stored: object, stored_keys: Sequence[str] | None) -> tuple[Any, list[str] | None]:

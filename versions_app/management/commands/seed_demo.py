@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -63,7 +62,7 @@ def highest_role(superuser: bool, roles: dict[str, str]) -> str:
     return "superuser" if superuser else max((Role(role) for role in roles.values()), key=lambda role: role.rank).value
 
 
-def create_demo_agent(demo_agent: DemoAgent, users: dict[str, Any]) -> None:
+def create_demo_agent(demo_agent: DemoAgent, users: dict[str, User]) -> None:
     """Create an agent and apply the steps of its history."""
     now = timezone.now()
     with change(actor=users[demo_agent.author], source=Source.PAGE, at=now - timedelta(days=demo_agent.days_ago)):

@@ -1,0 +1,8 @@
+"""The name of what a form was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FormData = Mapping[str, Any]  # a QueryDict from a browser, a plain dict from code
