@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
+from typing import TypedDict
 from uuid import UUID
 
-from agentcms.db.column_values import ColumnValues
+from django.db.models.expressions import Combinable
+
+from agentcms.wire.json_types import JSONObject
 from runs_app.events.stream_chunks import StreamChunk
-from runs_app.models import RunStep
+from runs_app.models import PendingCall, RunStep
+
+
+class RunEnd(TypedDict, total=False):
+    """The columns that the end of a run writes to its row: of an answer, a suspension or a hand-over."""
+
+    status: str
+    finish_reason: str
+    error: str
+    output: str
+    usage: JSONObject
+    cost: Decimal | None
+    warnings: list[dict[str, str]]
+    remembered: JSONObject | None
+    is_demo: bool
+    first_text_at: Combinable
+    # Of a suspension: the calls that wait, and those of runs below that its events report.
+    calls: Sequence[PendingCall]
+    reported: Collection[UUID]
+    conversation: JSONObject
+    expires_at: datetime | None
+    worked_ms: int
+    attempts: Combinable  # of a hand-over
 
 
 def uncancellable_future() -> Future[bool]:
@@ -38,7 +65,7 @@ class PendingRun:
     step_futures: list[Future[bool]] = field(default_factory=list)  # of those who wait for these steps
     chunks: list[tuple[StreamChunk, datetime]] = field(default_factory=list)
     in_flight: int = 0  # number of leading chunks that the thread is writing; these must not change
-    end: ColumnValues | None = None  # the columns of the end, once the run has ended or is handed over
+    end: RunEnd | None = None  # the columns of the end, once the run has ended or is handed over
     written: Future[bool] = field(default_factory=uncancellable_future)
     first_text_at: datetime | None = None
     text_id: str | None = None  # of the text whose pieces are being added
@@ -50,7 +77,7 @@ class WriteSnapshot:
 
     number: int
     chunks: list[tuple[StreamChunk, datetime]]
-    end: ColumnValues | None
+    end: RunEnd | None
     fence: int = 0
     steps: tuple[RunStep, ...] = ()
     step_futures: tuple[Future[bool], ...] = ()

@@ -8,14 +8,15 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from typing import Unpack
 from uuid import UUID
 
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from runs_app.events.notifications import notifier
-from runs_app.events.pending_runs import PendingRun, WriteSnapshot, take_snapshot, uncancellable_future
+from runs_app.events.pending_runs import PendingRun, RunEnd, WriteSnapshot, take_snapshot, uncancellable_future
 from runs_app.events.stream_chunks import DELTA_TYPES, StreamChunk, append_delta
 from runs_app.models import AgentRun, RunStep
 from runs_app.models.run import DURABLE_LEASE_DURATION
@@ -120,11 +121,12 @@ class PendingWrites:
         run = self.runs.get(run_id)
         return run is not None and time.monotonic() < run.leased_until
 
-    def hand_over(self, run_id: UUID, worked_ms: int, **columns: Any) -> Future[bool]:
-        """Queue a durable run for another process, after its chunks and steps. Set columns of its row."""
-        return self.close(run_id, status=AgentRun.Status.QUEUED, worked_ms=worked_ms, **columns)
+    def hand_over(self, run_id: UUID, worked_ms: int, attempts: Combinable | None = None) -> Future[bool]:
+        """Queue a durable run for another process, after its chunks and steps. Set its attempts if they are given."""
+        end: RunEnd = {"status": AgentRun.Status.QUEUED, "worked_ms": worked_ms}
+        return self.close(run_id, **(end if attempts is None else {**end, "attempts": attempts}))
 
-    def close(self, run_id: UUID, **values: Any) -> Future[bool]:
+    def close(self, run_id: UUID, **values: Unpack[RunEnd]) -> Future[bool]:
         """Write the end of a run after its chunks. The result is False if another process owns the run."""
         with self.changed:
             run = self.runs.get(run_id)

@@ -101,5 +101,6 @@ def save_end(run_id: UUID, snapshot: WriteSnapshot, *, has_thread: bool) -> None
     elif snapshot.end["status"] == AgentRun.Status.SUSPENDED:
         suspending.save_suspension(run_id, last_event_number=last_number, **snapshot.end)
     else:
-        columns = {"last_event_number": last_number, "has_thread": has_thread, **snapshot.end}
-        run_ends.save_end_columns(run_id, snapshot.parent_id, **columns)
+        run_ends.save_end_columns(
+            run_id, snapshot.parent_id, has_thread=has_thread, last_event_number=last_number, **snapshot.end
+        )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import F
+from django.db.models.expressions import Combinable
 from pydantic_ai.run import AgentRunResult
 
 from agentcms.wire.json_types import JSONObject
@@ -105,9 +106,9 @@ def record_cancelled(execution: RunExecution) -> None:
         execution.close(build_chunk("abort"), status=AgentRun.Status.CANCELLED)
 
 
-def hand_over(execution: RunExecution, **columns: Any) -> None:
+def hand_over(execution: RunExecution, attempts: Combinable | None = None) -> None:
     """Queue the durable run for another process."""
-    execution.engine.writer.hand_over(execution.run_id, execution.worked_ms, **columns)
+    execution.engine.writer.hand_over(execution.run_id, execution.worked_ms, attempts)
 
 
 def record_failure(execution: RunExecution, error: Exception) -> None:

@@ -7,18 +7,18 @@ import time
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from uuid import UUID
 
 from pydantic_ai.run import AgentRun as ModelRun
 
-from agentcms.db.column_values import ColumnValues
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.references import MissingReference
 from runs_app.approvals.segments import Segment
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journal
 from runs_app.events.durable_recorder import DurableRecorder, WrittenEvents
+from runs_app.events.pending_runs import RunEnd
 from runs_app.events.recorder import Recorder, usage_payload
 from runs_app.events.stream_chunks import StreamChunk, to_storable_json
 
@@ -45,7 +45,7 @@ class RunExecution:
     is_durable: bool = False
     model: str = "The model"
     model_run: ModelRun[RunDeps, Any] | None = None
-    columns: ColumnValues = field(default_factory=dict)
+    columns: RunEnd = field(default_factory=RunEnd)
     segment: Segment = field(default_factory=Segment)
     prepared: PreparedRun | None = None
     journal: Journal | None = None  # of a durable run
@@ -87,7 +87,7 @@ class RunExecution:
         return usage_payload(self.model_run.usage) if self.model_run else {}
 
     @property
-    def memory_columns(self) -> ColumnValues:
+    def memory_columns(self) -> RunEnd:
         """The memory that the model was given, and the warnings of its capabilities."""
         if self.prepared is None:
             return {}
@@ -97,9 +97,9 @@ class RunExecution:
             "warnings": joined_warnings(warnings, deps.warnings),
         }
 
-    def close(self, last: StreamChunk, **columns: Any) -> Awaitable[bool]:
+    def close(self, last: StreamChunk, **columns: Unpack[RunEnd]) -> Awaitable[bool]:
         """Write the last chunk and the end of the run. The result is False if another process owns the run."""
-        figures = {"usage": self.usage, "cost": self.model_run.usage.cost} if self.model_run else {}
+        figures: RunEnd = {"usage": self.usage, "cost": self.model_run.usage.cost} if self.model_run else {}
         text = to_storable_json(self.recorder.text)
         self.columns = {"output": text, **self.columns, **self.memory_columns, **figures, **columns}
         with self.engine.writer.one_commit():
