@@ -160,6 +160,7 @@ class CanReadMetrics(BasePermission):
 
 def is_from_network(request: Request, networks: Iterable[Any]) -> bool:
     """Return True if the request comes from one of the networks and not through a proxy."""
+    # A proxy inside of the network forwards requests from anywhere.
     if request.headers.get("X-Forwarded-For") or request.headers.get("Forwarded"):
         return False
     try:

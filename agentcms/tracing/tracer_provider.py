@@ -40,6 +40,7 @@ def get_tracer_provider() -> TracerProvider:
         if _provider is None or _pid != os.getpid():
             # The SDK reads the standard variables: the name of the service, the sampler and the limits.
             resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or SERVICE_NAME})
+            # `stop_provider` stops it: it waits for a second at most.
             _provider = TracerProvider(resource=resource, shutdown_on_exit=False)
             _processor = BoundedProcessor(build_exporter())
             _provider.add_span_processor(_processor)

@@ -123,6 +123,7 @@ class StoredScorerView(JSONView):
         inside = unknown_in_scorer(body, row.head.snapshot["type"] if row.head else "")
         with checking_names(request, body, ScorerBody, silent=READ_ONLY_SCORER_KEYS, inside=inside) as names:
             change, fields = parse_scorer_change(body)
+        # Again, because the role that is needed depends on the body.
         get_scorer(request, scorer_id, role_to_change(fields.get("publish") is not False))
         reject_other_identity(row, fields)
         row = records.change_scorer(scorer_id, change, author=request.user.get_username(), **fields)

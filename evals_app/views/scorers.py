@@ -95,6 +95,7 @@ def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
     form = ScorerForm(request.POST or None, row=row)
     if form.is_valid():
         before = row.head.snapshot if row.head else {}
+        # A change keeps what it does not name, so null removes the settings that the form has no more.
         change = {name: None for name in before if name not in form.snapshot} | form.snapshot
         options = {"publish": publish, "change_message": form.cleaned_data["change_message"]}
         try:

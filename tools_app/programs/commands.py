@@ -21,6 +21,7 @@ NO_SANDBOX_MESSAGE = (
     "The command '{key}' cannot be started: bubblewrap is not available on this machine. Ask the operator to install "
     'it, or to write "sandbox": "none" for this command in {setting}.'
 )
+# Not the other variables of the server, among which are its secrets.
 INHERITED_VARIABLES = ("LANG", "LC_ALL", "PATH", "TZ")
 
 

@@ -60,6 +60,7 @@ def conversation_label(thread: Thread, first_text: str) -> str:
 
 def find_chosen_threads(agent: Agent, user: Caller, choices: Sequence[str]) -> dict[str, Thread]:
     """Return the conversations that columns have chosen and the user may continue, by choice."""
+    # More digits would not fit the column.
     keys = [choice for choice in choices if choice.isascii() and choice.isdigit() and len(choice) < 19]
     return {str(thread.pk): thread for thread in own_threads(agent, user).filter(pk__in=keys)} if keys else {}
 
