@@ -68,6 +68,7 @@ HEAVY = (
     "onnxruntime",
     "pydantic_ai",
     "pydantic_evals",
+    "lxml",
     "pypdf",
     "referencing",
     "semantic_text_splitter",

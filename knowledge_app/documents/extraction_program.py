@@ -10,69 +10,73 @@ import io
 import json
 import resource
 import sys
-from html.parser import HTMLParser
 
 MAX_MEMORY = 1024 * 1024 * 1024  # bytes
+MAX_DEPTH = 1000  # elements inside each other; for each end tag without a start, libxml2 looks at all of them
+PIECE = 16 * 1024  # characters
 SKIPPED = {"script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "select", "textarea"}
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLOCKS = {"p", "div", "section", "article", "main", "aside", "header", "footer", "nav", "table", "tr", "ul", "ol"}
 BLOCKS |= {"blockquote", "pre", "dl", "dt", "dd", "figure", "figcaption", "form", "fieldset", "hr", "title", "address"}
+SEPARATORS = {**dict.fromkeys(BLOCKS, "\n\n"), "li": "\n- ", "br": "\n", "td": " ", "th": " "}
 
 
-class TextOfHtml(HTMLParser):
-    """A parser that collects the visible text, with Markdown marks for headings and items of lists."""
+class TextOfHtml:
+    """A target of lxml's parser that collects the visible text, with Markdown marks for headings and items of lists.
+
+    Python's own parser takes hours for some documents of a megabyte, such as one of `<a ` without an end.
+    """
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
-        self.skipping = ""
-        self.skip_depth = 0
+        self.depth = 0
+        self.skipped_at = 0  # the depth of the element whose content is left out
         self.preformatted = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self.skipping:
-            self.skip_depth += tag == self.skipping
-        elif tag in SKIPPED:
-            self.skipping, self.skip_depth = tag, 1
+    def start(self, tag: str, attributes: object) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise ValueError(f"The document has more than {MAX_DEPTH:,} elements inside each other. Simplify it.")
+        if self.skipped_at:
+            return
+        if tag in SKIPPED:
+            self.skipped_at = self.depth
         elif tag in HEADINGS:
             self.parts.append("\n\n" + "#" * HEADINGS[tag] + " ")
-        elif tag == "li":
-            self.parts.append("\n- ")
-        elif tag == "br":
-            self.parts.append("\n")
-        elif tag in ("td", "th"):
-            self.parts.append(" ")
-        elif tag in BLOCKS:
-            self.parts.append("\n\n")
+        else:
+            self.parts.append(SEPARATORS.get(tag, ""))
         self.preformatted += tag == "pre"
 
-    def handle_endtag(self, tag: str) -> None:
-        if self.skipping:
-            self.skip_depth -= tag == self.skipping
-            if self.skip_depth <= 0:
-                self.skipping = ""
-        elif tag in HEADINGS or tag in BLOCKS:
-            self.parts.append("\n\n")
-        if tag == "pre" and self.preformatted:
-            self.preformatted -= 1
+    def end(self, tag: str) -> None:
+        if not self.skipped_at:
+            self.preformatted -= tag == "pre"
+            if tag in HEADINGS or tag in BLOCKS:
+                self.parts.append("\n\n")
+        elif self.depth == self.skipped_at:
+            self.skipped_at = 0
+        self.depth -= 1
 
-    def handle_data(self, data: str) -> None:
-        if not self.skipping:
-            blank_at_ends = (" " if data[:1].isspace() else "", " " if data[-1:].isspace() else "")
-            words = " ".join(data.split())
-            self.parts.append(data if self.preformatted else words.join(blank_at_ends) if words else " ")
+    def data(self, text: str) -> None:
+        if not self.skipped_at:
+            blank_at_ends = (" " if text[:1].isspace() else "", " " if text[-1:].isspace() else "")
+            words = " ".join(text.split())
+            self.parts.append(text if self.preformatted else words.join(blank_at_ends) if words else " ")
 
-    def text(self) -> str:
+    def close(self) -> str:
         lines = [line.rstrip() for line in "".join(self.parts).splitlines()]
         single_blanks = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
         return "\n".join(line if line.startswith("    ") else line.lstrip() for line in single_blanks).strip()
 
 
 def html_pages(content: bytes, max_characters: int) -> list[str]:
-    parser = TextOfHtml()
-    parser.feed(content.decode("utf-8", "replace"))
-    parser.close()
-    text = parser.text()
+    from lxml import etree  # type: ignore[import-untyped]
+
+    parser = etree.HTMLParser(target=TextOfHtml(), encoding="utf-8")
+    text = content.decode("utf-8", "replace")
+    # In pieces: an error of the target ends the parser only at the end of a piece.
+    for start in range(0, len(text), PIECE):
+        parser.feed(text[start : start + PIECE].encode())
+    text = parser.close()
     if len(text) > max_characters:
         raise ValueError(f"The document has more than {max_characters:,} characters of text. Divide it.")
     return [text]

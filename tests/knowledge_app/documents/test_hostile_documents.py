@@ -87,8 +87,12 @@ def test_a_damaged_or_circular_pdf_fails_with_a_reason(content):
 
 
 @pytest.mark.parametrize("content", [
-    b"<div>" * 500_000 + b"Port eighty",
-    b"<p>Port eighty" + b"<!--" * 1000,
+    b"<div>" * 900 + b"Port eighty" + b"</p>" * 500_000,
+    b"<p>Port eighty" + b"<!--" * 500_000,
+    b"<p>Port eighty" + b"<a " * 500_000,
+    b"<p>Port eighty" + b"<a x='" * 500_000,
+    b"<p>Port eighty" + b"</a/" * 500_000,
+    b"<p>Port eighty" + b"<b id=1><p>" * 400,
     b"<p>Port eighty</p>" + b"&" * 500_000,
     b"<script>" * 1000 + b"steal()" + b"</script>" * 1000 + b"<p>Port eighty",
     b"<!DOCTYPE x [<!ENTITY a 'aaaaaaaa'><!ENTITY b '&a;&a;&a;&a;'>]><p>Port eighty &b;&b;",
@@ -101,6 +105,13 @@ def test_hostile_html_is_read_or_stopped(content, settings):
     assert "Port eighty" in text
     assert "steal" not in text
     assert "aaaa" not in text
+
+
+@pytest.mark.parametrize("content", [b"<div>" * 500_000, b"<div></p>" * 300_000, b"<b></i>" * 300_000])
+def test_html_of_too_many_nested_elements_is_refused_soon(content, settings):
+    settings.KNOWLEDGE_EXTRACTION_TIMEOUT = 10
+
+    assert refusal(content, HTML) == "The document has more than 1,000 elements inside each other. Simplify it."
 
 
 @pytest.mark.parametrize(
