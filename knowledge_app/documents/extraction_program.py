@@ -18,7 +18,9 @@ SKIPPED = {"script", "style", "noscript", "template", "svg", "iframe", "object",
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLOCKS = {"p", "div", "section", "article", "main", "aside", "header", "footer", "nav", "table", "tr", "ul", "ol"}
 BLOCKS |= {"blockquote", "pre", "dl", "dt", "dd", "figure", "figcaption", "form", "fieldset", "hr", "title", "address"}
-SEPARATORS = {**dict.fromkeys(BLOCKS, "\n\n"), "li": "\n- ", "br": "\n", "td": " ", "th": " "}
+BLOCKS |= {"caption", "details", "summary", "legend"}
+CELLS = {"td", "th"}
+SEPARATORS = {**dict.fromkeys(BLOCKS, "\n\n"), "li": "\n- ", "br": "\n", **dict.fromkeys(CELLS, " ")}
 
 
 class TextOfHtml:
@@ -32,6 +34,8 @@ class TextOfHtml:
         self.depth = 0
         self.skipped_at = 0  # the depth of the element whose content is left out
         self.preformatted = 0
+        self.cells: list[int] = []  # numbers of parts where the open cells of tables start
+        self.is_line_open = False  # an item or a cell has no text yet: a paragraph in it starts no new line
 
     def start(self, tag: str, attributes: object) -> None:
         self.depth += 1
@@ -43,8 +47,12 @@ class TextOfHtml:
             self.skipped_at = self.depth
         elif tag in HEADINGS:
             self.parts.append("\n\n" + "#" * HEADINGS[tag] + " ")
-        else:
-            self.parts.append(SEPARATORS.get(tag, ""))
+        elif separator := SEPARATORS.get(tag):
+            if not (self.is_line_open and tag in BLOCKS):
+                self.parts.append(separator)
+                self.is_line_open = tag == "li" or tag in CELLS
+        if tag in CELLS:
+            self.cells.append(len(self.parts))
         self.preformatted += tag == "pre"
 
     def end(self, tag: str) -> None:
@@ -52,15 +60,32 @@ class TextOfHtml:
             self.preformatted -= tag == "pre"
             if tag in HEADINGS or tag in BLOCKS:
                 self.parts.append("\n\n")
+                self.is_line_open = False
+            elif tag in CELLS:
+                self.end_cell()
         elif self.depth == self.skipped_at:
             self.skipped_at = 0
         self.depth -= 1
 
+    def end_cell(self) -> None:
+        """Remove the blanks at the end of a cell. A paragraph ends there, and the next cell stays in the same line."""
+        start = self.cells.pop()
+        while len(self.parts) > start and self.parts[-1].isspace():
+            self.parts.pop()
+        self.is_line_open = False
+
     def data(self, text: str) -> None:
-        if not self.skipped_at:
-            blank_at_ends = (" " if text[:1].isspace() else "", " " if text[-1:].isspace() else "")
-            words = " ".join(text.split())
-            self.parts.append(text if self.preformatted else words.join(blank_at_ends) if words else " ")
+        if self.skipped_at:
+            return
+        words = " ".join(text.split())
+        if self.preformatted:
+            self.parts.append(text)
+        elif words:
+            starts_with_blank = text[0].isspace() and not self.is_line_open
+            self.parts.append(words.join((" " * starts_with_blank, " " * text[-1].isspace())))
+        elif not self.is_line_open:
+            self.parts.append(" ")
+        self.is_line_open &= not words
 
     def close(self) -> str:
         lines = [line.rstrip() for line in "".join(self.parts).splitlines()]
