@@ -24,6 +24,7 @@ from jobs_app.runner import broker_circuit
 from runs_app.models import run_configuration
 from tests.emptying import delete_rows_after_tests
 from tests.migrated import drop_databases, own_copy
+from tests.rendering import record_contexts_of_pages
 from tests.runs import wait_for_engine
 from tests.served import Served
 from tests.served_accounts import find_or_create_template, serving_with_accounts
@@ -35,6 +36,7 @@ hypothesis_settings.register_profile("patient", deadline=None, suppress_health_c
 hypothesis_settings.load_profile("patient")
 
 delete_rows_after_tests()
+record_contexts_of_pages()
 
 # The collection of thousands of tests leaves no garbage. `pytest_collection_finish` enables it again.
 gc.disable()
