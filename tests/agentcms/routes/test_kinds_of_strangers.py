@@ -63,6 +63,7 @@ CHANGEABLE = {
     "participant": {"messages", "runs", "calls"},  # an editor stops the run of the conversation, whose calls end
 }
 ATTEMPTS = 3
+READING = ("SELECT", "SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
 STRANGERS = [kind for kind in READABLE if kind not in ("service", "bound to alice")]
 # The rows of the scene: the text that only their readers see, and the parameters of routes and bodies that name them.
 GROUPS = {
@@ -214,7 +215,9 @@ class Answer:
                     answer._iterator.close()  # as the test client closes it: without the connection to the database
                 else:
                     text = b"".join(content)
-            self.changed = {name for name, rows in state().items() if rows != before[name]} if before else set()
+            has_written = any(not query["sql"].startswith(READING) for query in queries)
+            after = state() if before and has_written else before or {}
+            self.changed = {name for name, rows in after.items() if rows != before[name]}
             transaction.set_rollback(True)
         self.status, self.queries, self.text = answer.status_code, len(queries), text.decode()
         values = {str(value) for value in names.values()} - {*TEXTS}
