@@ -35,7 +35,7 @@ PAGES += ["/agents/{agent}/try", "/runs"]
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("width", [1440, 390])
 def test_a_page_is_small_and_has_no_layout_shift(visit: Any, agent: str, path: str, width: int):
-    visitor = visit()
+    visitor = visit(own_context=True)
     visitor.page.set_viewport_size({"width": width, "height": 900})
     visitor.page.add_init_script(OBSERVE_SHIFTS)
     sizes = count_bytes(visitor.page)
@@ -53,7 +53,7 @@ def test_a_page_is_small_and_has_no_layout_shift(visit: Any, agent: str, path: s
 
 
 def test_the_editor_of_long_texts_loads_when_somebody_uses_the_page(visit: Any, agent: str):
-    visitor = visit()
+    visitor = visit(own_context=True)
     sizes = count_bytes(visitor.page)
     page = visitor.goto(f"/agents/{agent}")
     page.wait_for_load_state("networkidle")
