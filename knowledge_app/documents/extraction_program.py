@@ -47,10 +47,9 @@ class TextOfHtml:
             self.skipped_at = self.depth
         elif tag in HEADINGS:
             self.parts.append("\n\n" + "#" * HEADINGS[tag] + " ")
-        elif separator := SEPARATORS.get(tag):
-            if not (self.is_line_open and tag in BLOCKS):
-                self.parts.append(separator)
-                self.is_line_open = tag == "li" or tag in CELLS
+        elif (separator := SEPARATORS.get(tag)) and not (self.is_line_open and tag in BLOCKS):
+            self.parts.append(separator)
+            self.is_line_open = tag == "li" or tag in CELLS
         if tag in CELLS:
             self.cells.append(len(self.parts))
         self.preformatted += tag == "pre"

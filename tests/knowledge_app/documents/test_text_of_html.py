@@ -12,7 +12,8 @@ PAGES = {
     ),
     "nested lists": ("<ul><li>One<ul><li>A</li></ul></li><li>Two</li></ul>", "- One\n\n- A\n\n- Two"),
     "paragraphs in cells": (
-        "<table><tr><th><p>Item</p></th><th><p>Price</p></th></tr>\n<tr><td>\n<p>Tea</p>\n</td><td>2 €</td></tr></table>",
+        "<table><tr><th><p>Item</p></th><th><p>Price</p></th></tr>"
+        "<tr><td>\n<p>Tea</p>\n</td><td>2 €</td></tr></table>",
         "Item Price\n\nTea 2 €",
     ),
     "an empty cell": ("<p>Prices</p><table><tr><td></td><td>Tea</td></tr></table>", "Prices\n\nTea"),
