@@ -8,7 +8,7 @@ STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGE_URL = environment.read_url("STORAGE_URL", "s3")
-STORAGES = {
+STORAGES: dict[str, dict[str, object]] = {
     "default": storage_config(STORAGE_URL, DATA_DIR, "files"),
     "exchange": storage_config(STORAGE_URL, DATA_DIR, "exchange"),
     "staticfiles": {"BACKEND": "agentcms.web.static_files.StaticFilesStorage"},
