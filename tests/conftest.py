@@ -64,6 +64,9 @@ LONGEST = (
     "tests/browser/",
     "tests/client",
 )
+# The metrics have a line for each route and status that tests of this process have requested. After most of the tests,
+# reading them takes ten times the CPU.
+READING_METRICS = "tests/agentcms/observability/"
 
 
 # --- The rules of a run
@@ -107,10 +110,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def order(item: pytest.Item) -> list[bool]:
-    """Return the key by which tests are sorted: the longest first, then those that wait for processes."""
+    """Return the key by which tests are sorted: the longest, those of metrics, then those that wait for processes."""
     in_longest = [item.nodeid.startswith(path) for path in LONGEST]
+    reads_metrics = item.nodeid.startswith(READING_METRICS)
     waits = starts_processes(item) or item.nodeid.startswith("tests/durable/")
-    return [not is_early for is_early in (*in_longest, waits)]
+    return [not is_early for is_early in (*in_longest, reads_metrics, waits)]
 
 
 def is_selected(item: pytest.Item) -> bool:
