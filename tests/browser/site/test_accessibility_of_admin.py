@@ -154,6 +154,29 @@ def test_lists_are_not_cut_off(visit: Any, agent: str):
         assert results.evaluate("results => results.scrollWidth - results.clientWidth") <= 0, model
 
 
+def test_a_list_fades_where_columns_are_hidden_on_phones(visit: Any, agent: str):
+    visitor = visit("root")
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    results = visitor.goto("/admin/agents_app/agent/").locator("#changelist .results")
+    hidden_edge = "element => getComputedStyle(element).getPropertyValue('--hidden-edge')"
+
+    at_start = results.evaluate(hidden_edge)
+    results.evaluate("element => element.scrollTo(element.scrollWidth, 0)")
+    expect(results).to_have_css("--hidden-edge", "0px")
+    visitor.page.set_viewport_size({"width": 2000, "height": 844})
+
+    assert at_start == "40px"
+    expect(results).to_have_css("--hidden-edge", "0px")
+
+
+def test_a_no_is_not_shown_as_a_problem(visit: Any, agent: str):
+    page = visit("root").goto("/admin/auth/user/")
+    mark = page.locator("#result_list img[alt=False]").first
+
+    expect(mark).to_have_css("filter", "grayscale(1)")
+    expect(page.locator("#result_list img[alt=True]").first).to_have_css("filter", "none")
+
+
 def test_the_edges_of_inputs_are_visible_in_both_themes(visit: Any, agent: str):
     page = visit("root").goto(f"/admin/agents_app/agent/{agent}/change/")
 
