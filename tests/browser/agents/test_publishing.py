@@ -124,3 +124,19 @@ def test_discarding_the_draft_shows_live_and_can_be_undone(visit, fresh, api):
     expect(page.locator("#agent-title")).not_to_contain_text("Draft")
     page.locator(".toast").get_by_role("button", name="Undo").click()
     expect(instructions(page)).to_contain_text("A draft.")
+
+
+def test_the_buttons_of_a_review_take_two_rows_on_a_phone(visit, fresh, served):
+    with served.client(served.keys["editor"]) as editor:
+        patch_agent(editor, fresh, instructions="Greet all guests.", autoPublish=False)
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(f"/agents/{fresh}")
+    page.get_by_role("textbox", name="Description").first.fill("Greets guests.")
+    page.get_by_role("button", name="Review changes").click()
+    foot = page.locator("dialog[open] .dialog-foot")
+    expect(foot).to_be_visible()
+
+    assert foot.bounding_box()["height"] < 130  # three rows are 173
+    expect(foot.get_by_role("button", name="Compare with live")).to_be_visible()
+    expect(page.locator("dialog[open]").get_by_role("button", name="Close")).to_be_visible()
