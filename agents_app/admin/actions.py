@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from django import forms
 from django.contrib import admin, messages
@@ -47,9 +48,19 @@ DRAFT_CHANGED_MESSAGE = (
 )
 
 
-def gate_note(agent: Agent, draft: AgentVersion) -> str:
-    """Return what the release gates say of publishing a draft, or a blank text."""
-    return " ".join(filter(None, [publish_refusal_of(agent, draft), publish_warning_of(agent, draft)]))
+class DraftToPublish(NamedTuple):
+    """A draft in the question whether to publish. `versions` are live and draft, `refusal` and `warning` of gates."""
+
+    agent: Agent
+    versions: str
+    refusal: str
+    warning: str
+
+
+def draft_to_publish(agent: Agent) -> DraftToPublish:
+    draft = get_head_version(agent)
+    refusal, warning = publish_refusal_of(agent, draft), publish_warning_of(agent, draft)
+    return DraftToPublish(agent, bulk.live_and_draft(agent), refusal, warning)
 
 
 class AgentActionsAdmin(AgentRemovalAdmin):
@@ -205,11 +216,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
     def confirm_publishing(self, request: HttpRequest, agents: list[Agent]) -> HttpResponse | None:
         """Render the drafts that the user may publish, or add a warning without any."""
         allowed = [agent for agent in agents if has_role(request.user, Role.PUBLISHER, agent.owner_id)]
-        drafts = [
-            (agent, bulk.live_and_draft(agent), gate_note(agent, get_head_version(agent)))
-            for agent in allowed
-            if agent.has_draft and not agent.archived_at
-        ]
+        drafts = [draft_to_publish(agent) for agent in allowed if agent.has_draft and not agent.archived_at]
         if not drafts:
             self.message_user(
                 request, "None of the selected agents has a draft that you can publish.", messages.WARNING
@@ -217,6 +224,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
             return None
         title = f"Publish {pluralize(len(drafts), 'draft')}"
         context = {"drafts": drafts, "skipped": len(agents) - len(drafts), "verb": "Publish"}
+        context["are_all_refused"] = all(draft.refusal for draft in drafts)
         return confirmation_page(self, request, "agents_app/publish_drafts", title, **context)
 
     @admin.action(description="Export selected agents")

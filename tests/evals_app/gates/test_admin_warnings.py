@@ -55,3 +55,22 @@ def test_saving_an_agent_warns(client, agent):
     answer = client.post(address, sent | {"description": "Warmly"})
 
     assert any(message.startswith("Version 3 needs 0.80") for message in messages(answer)), answer.content.decode()
+
+
+def test_a_refused_version_cannot_be_published_from_its_question(client, agent):
+    draft = agent.versions.get(version_number=2)
+    refusal = 'disabled title="A release gate is not met."'
+    assert refusal not in act(client, draft, "publish", confirmed="").content.decode()
+
+    agent.gates.update(mode=ReleaseGate.Mode.ENFORCE)
+
+    assert refusal in act(client, draft, "publish", confirmed="").content.decode()
+
+
+def test_drafts_that_are_all_refused_cannot_be_published_from_their_question(client, agent):
+    refusal = 'disabled title="Release gates are not met."'
+    assert refusal not in choose_action(client, agent).content.decode()
+
+    agent.gates.update(mode=ReleaseGate.Mode.ENFORCE)
+
+    assert refusal in choose_action(client, agent).content.decode()
