@@ -96,7 +96,7 @@ def html_pages(content: bytes, max_characters: int) -> list[str]:
     from lxml import etree  # type: ignore[import-untyped]
 
     parser = etree.HTMLParser(target=TextOfHtml(), encoding="utf-8")
-    text = content.decode("utf-8", "replace")
+    text = content.decode("utf-8", "replace") or " "  # for lxml, no text at all is an error
     # In pieces: an error of the target ends the parser only at the end of a piece.
     for start in range(0, len(text), PIECE):
         parser.feed(text[start : start + PIECE].encode())

@@ -107,6 +107,11 @@ def test_hostile_html_is_read_or_stopped(content, settings):
     assert "aaaa" not in text
 
 
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\r\n", b"<!-- draft -->", b"<script>steal()</script>"])
+def test_html_without_text_is_refused_as_such(content):
+    assert refusal(content, HTML) == extraction.EMPTY_MESSAGE
+
+
 @pytest.mark.parametrize("content", [b"<div>" * 500_000, b"<div></p>" * 300_000, b"<b></i>" * 300_000])
 def test_html_of_too_many_nested_elements_is_refused_soon(content, settings):
     settings.KNOWLEDGE_EXTRACTION_TIMEOUT = 10
