@@ -126,6 +126,27 @@ def test_values_of_another_type_have_a_prepared_statement_of_their_own(other_con
     assert len(prepared_names(other_connection, sql)) == 2
 
 
+def test_statements_that_are_sent_together_are_prepared_once(other_connection):
+    sql = "SELECT %s::int + 3"
+    for _ in range(THRESHOLD):
+        other_connection.run_statements([(sql, [1])] * 5)
+
+    assert len(prepared_names(other_connection, sql)) == 1
+
+
+def test_a_statement_that_is_not_sent_is_prepared_once(other_connection):
+    """The statement after it has a value that no text of PostgreSQL can have."""
+    sql = "SELECT %s::text"
+    for _ in range(THRESHOLD):
+        other_connection.run_statement(sql, ["a"])
+
+    for _ in range(THRESHOLD):
+        with pytest.raises(DataError, match="NUL"):
+            other_connection.run_statements([(sql, ["a"]), (sql, ["a\0"])])
+
+    assert len(prepared_names(other_connection, sql)) == 1
+
+
 def test_nothing_is_prepared_for_a_pooler_that_cannot(unprepared_connection):
     sql = "SELECT %s::int + 2"
     for number in range(THRESHOLD + 2):

@@ -39,6 +39,7 @@ class EncodedStatement:
     transformer: Any
     preparation: Prepare = Prepare.NO
     name: bytes = b""
+    new_key: Any = None  # under which the manager counts a statement that it did not know
 
 
 class PreparedStatements:
@@ -98,6 +99,8 @@ class PreparedStatements:
             result = self.libpq.prepare(statement.name, query, types)
             if result.status not in SUCCESS:
                 raise self._error(result)
+        # At once: if the next statement is the same, or fails, nothing would end a second one of another name.
+        statement.new_key = self.manager.maybe_add_to_cache(statement, statement.preparation, statement.name)
         return statement  # type: ignore[no-any-return]
 
     def _add(self, sql: str) -> tuple[bytes, Any]:
@@ -137,10 +140,12 @@ class PreparedStatements:
         poll.poll()
 
     def _read(self, statements: Sequence[EncodedStatement], results: Sequence[PGresult]) -> list[list[ResultRow]]:
-        """Return the rows of each result. Tell psycopg which statements were executed."""
+        """Return the rows of each result. Let psycopg forget new statements that failed."""
+        for statement, result in zip(statements, results, strict=True):
+            if statement.new_key is not None:
+                self.manager.validate(statement.new_key, statement.preparation, statement.name, [result])
         rows = []
         for statement, result in zip(statements, results, strict=True):
-            self._note_execution(statement, result)
             if result.status not in SUCCESS:
                 error = self._error(result)
                 if isinstance(error, psycopg.errors.FeatureNotSupported):
@@ -152,11 +157,6 @@ class PreparedStatements:
         if self.manager._to_flush:
             self.connection.wait(self.manager.maintain_gen(self.connection))
         return rows
-
-    def _note_execution(self, statement: Any, result: PGresult) -> None:
-        key = self.manager.maybe_add_to_cache(statement, statement.preparation, statement.name)
-        if key is not None:
-            self.manager.validate(key, statement.preparation, statement.name, [result])
 
     def _error(self, result: PGresult) -> psycopg.Error:
         if result.error_field(DiagnosticField.SQLSTATE) is None:  # libpq itself failed: the connection is lost
