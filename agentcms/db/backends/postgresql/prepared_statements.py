@@ -1,7 +1,8 @@
 """Small statements on a connection of psycopg, executed with the functions of libpq.
 
 A cursor of psycopg waits for its result in a generator, so that Ctrl-C can interrupt a long statement. For a statement
-that reads a row by its key, that takes more CPU than all the rest. Here libpq itself waits, and is not interrupted.
+that reads a row by its key, that takes more CPU than all the rest. Here libpq itself waits for a single statement, and
+a signal is handled after it. A signal during statements that are sent together closes the connection.
 https://www.postgresql.org/docs/current/libpq-exec.html
 https://www.postgresql.org/docs/current/libpq-pipeline-mode.html
 """
