@@ -22,7 +22,7 @@ class FactsField(ParsedJSONField):
     """
 
     def __init__(self, **options: Any) -> None:
-        defaults: JSONObject = {"required": False, "label": "Facts about the caller"}
+        defaults: dict[str, Any] = {"required": False, "label": "Facts about the caller"}
         super().__init__(**{**defaults, "error_messages": {"invalid": INVALID_JSON}, **options})
 
     def to_python(self, value: object) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import singledispatch
+from typing import Any
 
 from django.core import exceptions as django
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
@@ -16,13 +17,12 @@ from rest_framework.response import Response
 from agentcms import errors
 from agentcms.errors import ApiError, BadRequest
 from agentcms.logs import describe_exception
-from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import join_path, to_wire, wire_path
 
 log = logging.getLogger(__name__)
 
 
-def exception_handler(exception: Exception, context: JSONMapping) -> Response | None:
+def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Response | None:
     """Return the error response of an exception, or None for a bug, which DRF raises again. DRF calls this."""
     error = api_error(exception)
     if error is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import unquote_to_bytes
 
 from agentcms.api.pagination import Paging
@@ -34,7 +34,7 @@ class HasMeta(Protocol):
     """A request of Django or DRF."""
 
     @property
-    def META(self) -> JSONObject: ...
+    def META(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Import it only from views and URLs: `rest_framework.views` loads the parsers and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http.response import HttpResponseBase
@@ -13,7 +14,6 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from agentcms.errors import BadRequest, NotFound
-from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import to_wire
 from agentcms.wire.validation import find_json_faults
 
@@ -44,7 +44,7 @@ class JSONView(APIView):
         validate_path_params(kwargs)
 
 
-def validate_path_params(arguments: JSONMapping) -> None:
+def validate_path_params(arguments: Mapping[str, Any]) -> None:
     """Raise BadRequest if a parameter of the path has a NUL or a lone surrogate: a database rejects them."""
     faults = [
         fault for name, value in arguments.items() if isinstance(value, str) for fault in find_json_faults(value, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpResponse
@@ -63,7 +65,7 @@ class DocumentsView(UploadView):
 
 def add_from_fields(request: Request, base: KnowledgeBase, fields: JSONObject) -> Document:
     name, text, url = (fields.get(key) for key in ("name", "text", "url"))
-    options: JSONObject = {"metadata": fields.get("metadata"), "user": request.user}
+    options: dict[str, Any] = {"metadata": fields.get("metadata"), "user": request.user}
     if url is not None and text is None:
         return add_url(base, url, name=name or "", **options)
     if text is None or name is None or url is not None:
@@ -83,7 +85,7 @@ def add_files(request: Request, base: KnowledgeBase) -> list[JSONObject]:
         faults = [(join_path("metadata", field), message) for field, message in error.faults]
         raise BadRequest("request body", faults) from None
     limit = settings.KNOWLEDGE_MAX_DOCUMENT_BYTES
-    options: JSONObject = {"metadata": metadata, "user": request.user}
+    options: dict[str, Any] = {"metadata": metadata, "user": request.user}
     with transaction.atomic():  # one file after the other: all of them together may not fit into the memory
         return [
             document_body(

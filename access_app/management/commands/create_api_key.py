@@ -14,7 +14,6 @@ from access_app.models import ApiKey, validate_key_context, validate_key_resourc
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.db.column_values import ColumnValues
-from agentcms.wire.json_types import JSONObject
 
 
 class Command(BaseCommand):
@@ -45,7 +44,7 @@ class Command(BaseCommand):
         self.stdout.write(token)
 
 
-def memory_columns(user: User, options: JSONObject) -> ColumnValues:
+def memory_columns(user: User, options: dict[str, Any]) -> ColumnValues:
     """Return whose conversations the key reaches. Raise CommandError for invalid options."""
     owner, resource = options["realm_owner"], options["resource"]
     if owner is not None and not has_role(user, Role.EDITOR, owner):

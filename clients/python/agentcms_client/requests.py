@@ -30,7 +30,7 @@ class Call:
 
     def request_kwargs(self) -> JSONObject:
         """Return the arguments for `httpx.Client.request`."""
-        kwargs: JSONObject = {
+        kwargs: dict[str, Any] = {
             "method": self.method,
             "url": self.path,
             "params": self.query,
