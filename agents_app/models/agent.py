@@ -69,6 +69,11 @@ class Agent(ConfigurationColumns):
                 name="agent_listed",
                 condition=models.Q(active_version__isnull=False, archived_at__isnull=True),
             ),
+            models.Index(
+                fields=["-created_at", "id", "active_version", "archived_at"],
+                name="agent_archived",
+                condition=models.Q(active_version__isnull=False, archived_at__isnull=False),
+            ),
             models.Index(fields=["-updated_at", "id"], name="agent_updated"),
             models.Index(fields=["name", "id"], name="agent_name"),
             # Not `db_index`: for text it makes two indexes on PostgreSQL, and every edit writes to both.
