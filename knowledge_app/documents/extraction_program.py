@@ -13,7 +13,7 @@ import sys
 
 MAX_MEMORY = 1024 * 1024 * 1024  # bytes
 MAX_DEPTH = 1000  # elements inside each other; for each end tag without a start, libxml2 looks at all of them
-PIECE = 16 * 1024  # characters
+PIECE = 128 * 1024  # characters; for each piece, libxml2 looks again for the end of an open comment
 SKIPPED = {"script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "select", "textarea"}
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLOCKS = {"p", "div", "section", "article", "main", "aside", "header", "footer", "nav", "table", "tr", "ul", "ol"}
@@ -95,7 +95,8 @@ class TextOfHtml:
 def html_pages(content: bytes, max_characters: int) -> list[str]:
     from lxml import etree  # type: ignore[import-untyped]
 
-    parser = etree.HTMLParser(target=TextOfHtml(), encoding="utf-8")
+    # Else comments of more than 10 MB would be text. What is large is stopped by the limits of this process.
+    parser = etree.HTMLParser(target=TextOfHtml(), encoding="utf-8", huge_tree=True)
     text = content.decode("utf-8", "replace") or " "  # for lxml, no text at all is an error
     # In pieces: an error of the target ends the parser only at the end of a piece.
     for start in range(0, len(text), PIECE):
