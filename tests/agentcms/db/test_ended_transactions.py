@@ -1,14 +1,12 @@
 """Transactions that PostgreSQL ends: they took too long, or the server accepts no writes for now."""
 
 import time
-from contextlib import closing
 
 import pytest
-from django.conf import settings
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection
 
 from agentcms.api.exceptions import api_error
-from agentcms.db.configuration import database_config
+from tests.agentcms.db.separate_connection import separate_connection
 
 LOCK_FIRST_USER = "SELECT 1 FROM auth_user ORDER BY id LIMIT 1 FOR UPDATE"
 
@@ -18,19 +16,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres_only
 @pytest.fixture
 def hanging_connection():
     """Return a connection whose transactions may wait for one second."""
-    config = database_config(
-        settings.DATABASE_URL,
-        settings.DATA_DIR,
-        pool_size=1,
-        use_prepared_statements=True,
-        lock_timeout=1,
-        idle_timeout=1,
-    )
-    wrapper = type(connections["default"])
-    hanging = wrapper({**connection.settings_dict, "OPTIONS": config["OPTIONS"]}, alias="hanging")
-    with closing(hanging):
+    with separate_connection(lock_timeout=1, idle_timeout=1) as hanging:
         yield hanging
-    hanging.close_pool()
 
 
 def assert_unavailable(error):

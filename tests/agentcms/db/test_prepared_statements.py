@@ -1,26 +1,23 @@
 """Statements of compiled queries and write batches on PostgreSQL, which libpq executes without a cursor of psycopg."""
 
 import threading
-from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from django.conf import settings
 from django.db import (
     DataError,
     IntegrityError,
     NotSupportedError,
     OperationalError,
     connection,
-    connections,
     transaction,
 )
 from psycopg.types.json import Jsonb
 
 from agentcms.db.backends.postgresql.prepared_statements import numbered_placeholders
-from agentcms.db.configuration import database_config
+from tests.agentcms.db.separate_connection import separate_connection
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres_only]
 
@@ -43,29 +40,14 @@ VALUES = [
 
 @pytest.fixture
 def other_connection():
-    """Return a connection of its own, with a pool of its own."""
-    yield from open_connection(use_prepared_statements=True)
+    with separate_connection() as other:
+        yield other
 
 
 @pytest.fixture
 def unprepared_connection():
-    yield from open_connection(use_prepared_statements=False)
-
-
-def open_connection(use_prepared_statements):
-    config = database_config(
-        settings.DATABASE_URL,
-        settings.DATA_DIR,
-        pool_size=1,
-        use_prepared_statements=use_prepared_statements,
-        lock_timeout=5,
-        idle_timeout=60,
-    )
-    options = {**connection.settings_dict, "OPTIONS": config["OPTIONS"]}
-    other = type(connections["default"])(options, alias="other")
-    with closing(other):
+    with separate_connection(use_prepared_statements=False) as other:
         yield other
-    other.close_pool()
 
 
 @pytest.fixture
