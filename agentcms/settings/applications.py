@@ -33,6 +33,7 @@ MIDDLEWARE = [
     # The API fast path skips the middleware below, which only pages need.
     "agentcms.middleware.compression.PageGZipMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "agentcms.middleware.private_pages.PrivatePageMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
