@@ -21,6 +21,7 @@ from evals_app.experiments.targets import reject_without_model
 from evals_app.forms.experiments import StartForm
 from evals_app.models import Dataset, Experiment
 from evals_app.views.lookups import get_page_dataset
+from runs_app.providers.table import model_unavailable_reason
 
 MAX_AGENT_CHOICES = 500
 
@@ -31,9 +32,10 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Ask for the options of an experiment with an estimate of its cost, then start it."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
     agents = Agent.objects.for_user(request.user).without_archived().order_by("name")
-    choices = [*agents.values_list("pk", "name")[:MAX_AGENT_CHOICES]]
+    rows = [*agents.values_list("pk", "name", "model")[:MAX_AGENT_CHOICES]]
+    choices = [(key, name) for key, name, _ in rows]
     defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
-    defaults["target"] = default_target(dataset, dict(choices))
+    defaults["target"] = default_target(dataset, {key: model["provider"] for key, _, model in rows})
     given: JSONObject = {
         name: request.GET.getlist(name) if name == "scorers" else request.GET[name]
         for name in request.GET
@@ -53,13 +55,18 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     return render_form(request, dataset, form)
 
 
-def default_target(dataset: Dataset, agents: dict[str, str]) -> str:
-    """Return the target that the form offers first: one that the dataset is for, else the first agent."""
+def default_target(dataset: Dataset, providers: dict[str, str]) -> str:
+    """Return the target that the form offers first: one that the dataset is for, else an agent that can answer.
+
+    `providers` has the model provider of each agent that can be chosen. If none can answer, the first one is offered.
+    """
     kind = dataset.target_type or Experiment.Target.AGENT
-    fitting = [key for key in dataset.target_ids if kind != Experiment.Target.AGENT or key in agents]
+    fitting = [key for key in dataset.target_ids if kind != Experiment.Target.AGENT or key in providers]
     if fitting:
         return f"{kind}:{fitting[0]}"
-    return f"{Experiment.Target.AGENT}:{next(iter(agents))}" if agents else ""
+    answering = (key for key, provider in providers.items() if not model_unavailable_reason(provider))
+    first = next(answering, next(iter(providers), ""))
+    return f"{Experiment.Target.AGENT}:{first}" if first else ""
 
 
 def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> HttpResponse:

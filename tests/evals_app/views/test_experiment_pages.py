@@ -88,6 +88,16 @@ def test_an_agent_without_a_model_that_can_answer_is_not_started(client, editor,
     assert [row.version_number for row in Experiment.objects.all()] == [1]
 
 
+def test_the_form_offers_an_agent_that_can_answer_first(client, editor, agent):
+    AgentFactory(id="atlas", name="Atlas", owner_id="support", model={"provider": "anthropic", "name": "claude"})
+    make_dataset("One", owner_id="support")
+
+    page = text(client.get(START))
+
+    assert '<option value="agent:clerk" selected>' in page
+    assert page.index('value="agent:atlas"') < page.index('value="agent:clerk"')
+
+
 def test_a_workflow_or_a_scorer_is_started_instead_of_an_agent(client, editor, agent):
     dataset = make_dataset(
         {"input": {"output": "One"}}, owner_id="support", target_type="scorer", target_ids=["exact"]
