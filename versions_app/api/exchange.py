@@ -16,7 +16,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import Forbidden, NotFound, UnsupportedMediaType
+from agentcms.errors import BadRequest, Forbidden, NotFound, UnsupportedMediaType
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent, run_idempotently
@@ -30,6 +30,7 @@ from jobs_app.models import JobFile
 from runs_app.privacy.personal_data import EXPORT_RESOURCE
 from versions_app.api.uploads import MAX_FILE_NAME_LENGTH, declared_length, receive_body
 from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_agent_export
+from versions_app.exchange.file_format import file_format_fault
 from versions_app.exchange.import_job import StoredUpload, start_import
 from versions_app.exchange.records import ACTIONS
 from versions_app.exchange.report import record_payload
@@ -66,6 +67,8 @@ class ImportView(JSONView):
             require_quota(request.user, declared_length(request))
         with temporary_file("import.jsonl") as file:
             size, digest = receive_body(request, file)
+            if fault := file_format_fault(file):
+                raise BadRequest("request body", [("", fault)])
             with StoredUpload(file, size) as upload:
                 return self.start(request, options, upload, digest, unknown)
 

@@ -7,6 +7,9 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import UploadedFile
+
+from versions_app.exchange.file_format import file_format_fault
 
 
 class UploadForm(forms.Form):
@@ -28,6 +31,12 @@ class UploadForm(forms.Form):
     @property
     def max_size(self) -> str:
         return f"{settings.IMPORT_MAX_BYTES // 1024**2} MB"
+
+    def clean_file(self) -> UploadedFile[bytes]:
+        file: UploadedFile[bytes] = self.cleaned_data["file"]
+        if fault := file_format_fault(file):
+            raise ValidationError(fault)
+        return file
 
     def clean(self) -> None:
         if self.was_too_large:

@@ -165,6 +165,24 @@ def test_an_empty_too_large_or_wrong_file_is_refused(api, settings):
     assert not Job.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (json.dumps([record("a")]).encode(), "This file is JSON, but not JSON Lines."),
+        (json.dumps([record("a")], indent=2).encode(), "This file is JSON, but not JSON Lines."),
+        (b"\n" + json.dumps(record("a"), indent=2).encode(), "This file is JSON, but not JSON Lines."),
+        (json.dumps(record("a")).encode("utf-16"), "This is not a text file in UTF-8."),
+        (b"\x89PNG\r\n\x1a\n\0\0", "This is not a text file in UTF-8."),
+    ],
+)
+def test_a_file_that_is_not_json_lines_is_refused_as_a_whole(api, content, reason):
+    answer = import_records(api, content)
+
+    assert answer.status_code == 400
+    assert answer.body["issues"][0]["message"].startswith(reason)
+    assert not Job.objects.exists()
+
+
 def test_repeating_an_import_with_one_idempotency_key_creates_one_job(api):
     before = set(stored_names(file_storage()))
     first = import_records(api, [record("a")], Idempotency_Key="k")

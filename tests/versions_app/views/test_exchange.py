@@ -162,6 +162,16 @@ def test_a_missing_empty_or_too_large_file_is_an_error_at_its_field(publisher, s
     assert not Job.objects.exists()
 
 
+def test_a_file_that_is_not_json_lines_is_an_error_at_its_field(publisher):
+    upload = SimpleUploadedFile("in.json", json.dumps([record("a")], indent=2).encode())
+
+    answer = publisher.post(IMPORT, {"file": upload})
+
+    assert answer.status_code == 422
+    assert "This file is JSON, but not JSON Lines." in answer.content.decode()
+    assert not Job.objects.exists()
+
+
 def test_importing_needs_the_publisher_role(editor):
     assert "needs the Publisher role" in editor.get(LIST).content.decode()
     assert editor.post(IMPORT, {"file": file(record("new"))}).status_code == 403
