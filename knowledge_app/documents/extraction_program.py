@@ -20,7 +20,10 @@ BLOCKS = {"p", "div", "section", "article", "main", "aside", "header", "footer",
 BLOCKS |= {"blockquote", "pre", "dl", "dt", "dd", "figure", "figcaption", "form", "fieldset", "hr", "title", "address"}
 BLOCKS |= {"caption", "details", "summary", "legend"}
 CELLS = {"td", "th"}
-SEPARATORS = {**dict.fromkeys(BLOCKS, "\n\n"), "li": "\n- ", "br": "\n", **dict.fromkeys(CELLS, " ")}
+LISTS = {"ul", "ol"}
+INDENTATION = " " * 4  # of an item of an inner list, and of code
+MAX_INDENTATION = 10  # lists inside each other; deeper ones would only add blanks
+SEPARATORS = {**dict.fromkeys(BLOCKS, "\n\n"), "br": "\n", **dict.fromkeys(CELLS, " ")}
 
 
 class TextOfHtml:
@@ -35,6 +38,7 @@ class TextOfHtml:
         self.skipped_at = 0  # the depth of the element whose content is left out
         self.preformatted = 0
         self.cells: list[int] = []  # numbers of parts where the open cells of tables start
+        self.item_numbers: list[int] = []  # of the open lists: the number of the last item, negative without numbers
         self.is_line_open = False  # an item or a cell has no text yet: a paragraph in it starts no new line
 
     def start(self, tag: str, attributes: object) -> None:
@@ -47,9 +51,13 @@ class TextOfHtml:
             self.skipped_at = self.depth
         elif tag in HEADINGS:
             self.parts.append("\n\n" + "#" * HEADINGS[tag] + " ")
+        elif tag in LISTS:
+            self.start_list(tag)
+        elif tag == "li":
+            self.start_item()
         elif (separator := SEPARATORS.get(tag)) and not (self.is_line_open and tag in BLOCKS):
             self.parts.append(separator)
-            self.is_line_open = tag == "li" or tag in CELLS
+            self.is_line_open = tag in CELLS
         if tag in CELLS:
             self.cells.append(len(self.parts))
         self.preformatted += tag == "pre"
@@ -57,7 +65,9 @@ class TextOfHtml:
     def end(self, tag: str) -> None:
         if not self.skipped_at:
             self.preformatted -= tag == "pre"
-            if tag in HEADINGS or tag in BLOCKS:
+            if tag in LISTS and self.item_numbers:
+                self.item_numbers.pop()
+            if (tag in HEADINGS or tag in BLOCKS) and not (tag in LISTS and self.item_numbers):
                 self.parts.append("\n\n")
                 self.is_line_open = False
             elif tag in CELLS:
@@ -65,6 +75,21 @@ class TextOfHtml:
         elif self.depth == self.skipped_at:
             self.skipped_at = 0
         self.depth -= 1
+
+    def start_list(self, tag: str) -> None:
+        """Start a list. One inside an item continues its lines."""
+        if not self.item_numbers:
+            self.parts.append("\n\n")
+        self.item_numbers.append(0 if tag == "ol" else -sys.maxsize)
+
+    def start_item(self) -> None:
+        """Start the line of an item, with its number in an ordered list and an indentation for each outer list."""
+        number = 0
+        if self.item_numbers:
+            number = self.item_numbers[-1] = self.item_numbers[-1] + 1
+        level = min(len(self.item_numbers) - 1, MAX_INDENTATION)
+        self.parts.append("\n" + INDENTATION * level + (f"{number}. " if number > 0 else "- "))
+        self.is_line_open = True
 
     def end_cell(self) -> None:
         """Remove the blanks at the end of a cell. A paragraph ends there, and the next cell stays in the same line."""
@@ -89,7 +114,7 @@ class TextOfHtml:
     def close(self) -> str:
         lines = [line.rstrip() for line in "".join(self.parts).splitlines()]
         single_blanks = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
-        return "\n".join(line if line.startswith("    ") else line.lstrip() for line in single_blanks).strip()
+        return "\n".join(line if line.startswith(INDENTATION) else line.lstrip() for line in single_blanks).strip()
 
 
 def html_pages(content: bytes, max_characters: int) -> list[str]:

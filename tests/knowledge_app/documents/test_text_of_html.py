@@ -10,7 +10,13 @@ PAGES = {
         "<ul><li>\n <p>One</p>\n <p>More</p>\n</li><li><div><b>T</b>wo</div></li></ul>",
         "- One\n\nMore\n\n- Two",
     ),
-    "nested lists": ("<ul><li>One<ul><li>A</li></ul></li><li>Two</li></ul>", "- One\n\n- A\n\n- Two"),
+    "nested lists": ("<ul><li>One<ul><li>A</li></ul></li><li>Two</li></ul>", "- One\n    - A\n- Two"),
+    "ordered lists": (
+        "<p>Steps</p><ol><li>Open<ol><li><p>Look</p></li><li>Wait</li></ol></li>\n<li>Close</li></ol><p>Done</p>",
+        "Steps\n\n1. Open\n    1. Look\n\n    2. Wait\n2. Close\n\nDone",
+    ),
+    "items without a list": ("<li>One</li><li>Two</li></ul><p>Three", "- One\n- Two\n\nThree"),
+    "lists one after the other": ("<ol><li>A</li></ol><ul><li>B</li></ul><ol><li>C</li></ol>", "1. A\n\n- B\n\n1. C"),
     "paragraphs in cells": (
         "<table><tr><th><p>Item</p></th><th><p>Price</p></th></tr>"
         "<tr><td>\n<p>Tea</p>\n</td><td>2 €</td></tr></table>",
