@@ -64,7 +64,7 @@ PAGES = (
     Destination("New agent", "agents:create", "plus", "create add", EDITORS),
     Destination("Runs", "runs:list", "play"),
     Destination("Approvals", "runs:approvals", "bell", "waiting decide decisions inbox questions"),
-    Destination("Threads", "threads:list", "list", "conversations memory messages"),
+    Destination("Conversations", "threads:list", "list", "threads memory messages"),
     Destination("Background tasks", "tools:background_tasks", "history", "tools long progress"),
     Destination("Knowledge", "knowledge:list", "search", "documents bases passages"),
     Destination("Datasets", "evals:datasets", "list", "questions items evaluations"),

@@ -134,14 +134,14 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
             run_ends.cancel_run(run.pk)
         delete_threads([thread.pk])
-        messages.success(request, "The thread was deleted.")
+        messages.success(request, "The conversation was deleted.")
         return redirect_page(request, reverse("threads:list"))
     context = {
         "nav": "runs",
         "title": f"Delete “{thread.title or thread.key}”?",
         "body": "threads/_delete.html",
         "thread": thread,
-        "buttons": [{"label": "Delete the thread", "kind": "danger"}],
+        "buttons": [{"label": "Delete the conversation", "kind": "danger"}],
         "back": reverse("threads:view", args=[thread.key]),
     }
     return render_dialog(request, context)

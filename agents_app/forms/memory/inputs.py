@@ -23,7 +23,7 @@ from agents_app.forms.objects.members import (
 INPUT_PREFIX = "memory-"
 MEMORY_KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))
 ON_OFF = (("", "Off"), ("on", "On"))
-SCOPES = (("", "All threads of a resource (default)"), ("thread", "One thread"))
+SCOPES = (("", "All conversations of a resource (default)"), ("thread", "One conversation"))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ GROUPS = (
             MemoryInput(f"{TITLE}.instructions", "Instructions", "area"),
         ),
         MemoryInput(TITLE, "Titles", "switch"),
-        "Writes a title for each new thread.",
+        "Writes a title for each new conversation.",
     ),
     MemoryGroup(
         "Observational memory",
@@ -168,7 +168,7 @@ GROUPS = (
             MemoryInput(f"{OBSERVATIONS}.reflection.instruction", "Instruction of the reflector", "area"),
         ),
         MemoryInput(OBSERVATIONS, "Observational memory", "switch"),
-        "Replaces the older messages of a thread by observations.",
+        "Replaces the older messages of a conversation by observations.",
     ),
 )
 ALL_INPUTS = tuple(item for group in GROUPS for item in group.all_inputs)

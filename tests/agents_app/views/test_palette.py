@@ -67,7 +67,7 @@ def test_the_tabs_of_the_current_agent_come_first(viewer):
 def test_pages_are_found_by_other_words_and_by_role(viewer, editor):
     assert palette(viewer, q="imports") == {"Pages": ["Import and export"]}
     assert palette(viewer, q="members") == {"Pages": ["Team"]}
-    assert palette(viewer, q="conv") == {"Pages": ["Threads"]}
+    assert palette(viewer, q="threads") == {"Pages": ["Conversations"]}
     assert palette(viewer, q="experiments")["Pages"] == ["Experiments"]
     assert palette(viewer, q="evaluations")["Pages"] == ["Datasets", "Experiments", "Scorers"]
     assert palette(viewer, q="create") == {}

@@ -73,4 +73,4 @@ def test_a_thread_without_an_agent_has_nobody_to_add(ann):
     page = browser(ann).get(address(add_thread(ann))).content.decode()
 
     assert "No participants yet" in page
-    assert "This thread has no agent." in page
+    assert "This conversation has no agent." in page

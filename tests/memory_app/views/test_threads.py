@@ -43,7 +43,7 @@ def test_a_user_reads_exports_and_deletes_an_own_thread(client, ann, thread):
     assert "This cannot be undone." in question
     assert client.post(reverse("threads:delete", args=["t"])).status_code == 302
     assert not Thread.objects.exists()
-    assert "No threads yet" in client.get(LIST).content.decode()
+    assert "No conversations yet" in client.get(LIST).content.decode()
 
 
 def test_publishers_read_the_threads_of_an_agent_and_others_do_not(client, ann, thread):
