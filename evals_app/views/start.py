@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from access_app.caller import Caller
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
@@ -62,11 +63,22 @@ def default_target(dataset: Dataset, providers: dict[str, str]) -> str:
     """
     kind = dataset.target_type or Experiment.Target.AGENT
     fitting = [key for key in dataset.target_ids if kind != Experiment.Target.AGENT or key in providers]
-    if fitting:
+    if fitting and kind != Experiment.Target.AGENT:
         return f"{kind}:{fitting[0]}"
-    answering = (key for key, provider in providers.items() if not model_unavailable_reason(provider))
-    first = next(answering, next(iter(providers), ""))
-    return f"{Experiment.Target.AGENT}:{first}" if first else ""
+    candidates = fitting or [*providers]
+    answering = [key for key in candidates if not model_unavailable_reason(providers[key])]
+    return f"{Experiment.Target.AGENT}:{[*answering, *candidates][0]}" if candidates else ""
+
+
+def describe_missing_target(form: StartForm, user: Caller) -> str:
+    """Return why the agent that is chosen could answer no item, or a blank text."""
+    kind, _, key = str(form["target"].value() or "").partition(":")
+    body = {"targetType": kind, "targetId": key, "agentVersion": str(form["version"].value() or "")}
+    try:
+        reject_without_model(body, user)
+    except ApiError as error:
+        return f"{error.error.rstrip('.')}."
+    return ""
 
 
 def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> HttpResponse:
@@ -86,6 +98,7 @@ def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> Http
         "form": form,
         "estimate": estimate_cost(key, dataset, repeats_count, scorers) if is_known and is_agent else None,
         "is_call": is_known and not is_agent,
+        "missing_target": describe_missing_target(form, request.user) if is_known else "",
         "run_count": dataset.item_count * repeats_count,
     }
     return render(request, "evals/start.html", context, status=422 if form.errors else 200)

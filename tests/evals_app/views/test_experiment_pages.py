@@ -95,7 +95,29 @@ def test_the_form_offers_an_agent_that_can_answer_first(client, editor, agent):
     page = text(client.get(START))
 
     assert '<option value="agent:clerk" selected>' in page
+    assert "cannot answer" not in page
     assert page.index('value="agent:atlas"') < page.index('value="agent:clerk"')
+
+
+def test_the_form_says_at_once_that_an_agent_cannot_answer(client, editor, agent):
+    AgentFactory(id="atlas", name="Atlas", owner_id="support", model={"provider": "anthropic", "name": "claude"})
+    make_dataset("One", owner_id="support", target_ids=["atlas"])
+
+    page = text(client.get(START))
+    other = text(client.get(f"{START}?target=agent:clerk"))
+    absent = text(client.get(f"{START}?target=agent:clerk&version=99"))
+
+    assert '<option value="agent:atlas" selected>' in page
+    assert "Atlas cannot answer: Anthropic has no API key." in page
+    assert "cannot answer" not in other
+    assert "Target &#x27;clerk 99&#x27; of the experiment was not found." in absent
+
+
+def test_of_the_agents_of_a_dataset_one_that_can_answer_is_offered(client, editor, agent):
+    AgentFactory(id="atlas", name="Atlas", owner_id="support", model={"provider": "anthropic", "name": "claude"})
+    make_dataset("One", owner_id="support", target_ids=["atlas", "clerk"])
+
+    assert '<option value="agent:clerk" selected>' in text(client.get(START))
 
 
 def test_a_workflow_or_a_scorer_is_started_instead_of_an_agent(client, editor, agent):
