@@ -67,7 +67,9 @@ class TextOfHtml:
             self.preformatted -= tag == "pre"
             if tag in LISTS and self.item_numbers:
                 self.item_numbers.pop()
-            if (tag in HEADINGS or tag in BLOCKS) and not (tag in LISTS and self.item_numbers):
+            if tag in LISTS and self.item_numbers:
+                self.end_line()
+            elif tag in HEADINGS or tag in BLOCKS:
                 self.parts.append("\n\n")
                 self.is_line_open = False
             elif tag in CELLS:
@@ -88,8 +90,17 @@ class TextOfHtml:
         if self.item_numbers:
             number = self.item_numbers[-1] = self.item_numbers[-1] + 1
         level = min(len(self.item_numbers) - 1, MAX_INDENTATION)
-        self.parts.append("\n" + INDENTATION * level + (f"{number}. " if number > 0 else "- "))
+        self.end_line()
+        self.parts.append(INDENTATION * level + (f"{number}. " if number > 0 else "- "))
         self.is_line_open = True
+
+    def end_line(self) -> None:
+        """End the line, unless nothing but blanks came after it."""
+        while self.parts and self.parts[-1] == " ":
+            self.parts.pop()
+        if not (self.parts and self.parts[-1].endswith("\n")):
+            self.parts.append("\n")
+        self.is_line_open = False
 
     def end_cell(self) -> None:
         """Remove the blanks at the end of a cell. A paragraph ends there, and the next cell stays in the same line."""

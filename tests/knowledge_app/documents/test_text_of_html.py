@@ -15,6 +15,11 @@ PAGES = {
         "<p>Steps</p><ol><li>Open<ol><li><p>Look</p></li><li>Wait</li></ol></li>\n<li>Close</li></ol><p>Done</p>",
         "Steps\n\n1. Open\n    1. Look\n\n    2. Wait\n2. Close\n\nDone",
     ),
+    "text after an inner list": (
+        "<ul><li>One<ul><li>A</li>\n</ul>\nmore</li><li>Two</ul>",
+        "- One\n    - A\nmore\n- Two",
+    ),
+    "a list in a cell": ("<table><tr><td><ul><li>A</li></ul></td><td>b</td></tr></table>", "- A b"),
     "items without a list": ("<li>One</li><li>Two</li></ul><p>Three", "- One\n- Two\n\nThree"),
     "lists one after the other": ("<ol><li>A</li></ol><ul><li>B</li></ul><ol><li>C</li></ol>", "1. A\n\n- B\n\n1. C"),
     "paragraphs in cells": (
