@@ -43,6 +43,11 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
 
     @property
+    def sentence(self) -> str:
+        """The message as pages show it. Some messages of the API end without a full stop."""
+        return f"{self.error.rstrip('.')}."
+
+    @property
     def body(self) -> JSONObject:
         body: JSONObject = {"error": self.error, "code": self.code}
         if self.issues is not None:

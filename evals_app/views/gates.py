@@ -113,7 +113,7 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
         reject_without_model(body, request.user)
         experiment = create_experiment(dataset, parse_experiment(body), request.user)
     except ApiError as error:
-        messages.error(request, f"{error.error.rstrip('.')}.")
+        messages.error(request, error.sentence)
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:

@@ -48,7 +48,7 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
             reject_without_model(form.body, request.user)
             experiment = create_experiment(dataset, parse_experiment(form.body), request.user)
         except ApiError as error:
-            form.add_error(None, f"{error.error.rstrip('.')}.")
+            form.add_error(None, error.sentence)
         except ValidationError as error:
             form.add_error(None, " ".join(error.messages))
         else:
@@ -77,7 +77,7 @@ def describe_missing_target(form: StartForm, user: Caller) -> str:
     try:
         reject_without_model(body, user)
     except ApiError as error:
-        return f"{error.error.rstrip('.')}."
+        return error.sentence
     return ""
 
 
@@ -90,15 +90,18 @@ def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> Http
     is_known = any(target == key for _, choices in groups for key, _ in choices)
     kind, _, key = target.partition(":")
     is_agent = kind == Experiment.Target.AGENT
+    missing_target = describe_missing_target(form, request.user) if is_known and not form.errors else ""
     repeats_count = min(max(count, 1), MAX_REPEATS)
     scorers = form["scorers"].value() or dataset.scorer_keys
     context: TemplateContext = {
         "nav": "evals",
         "dataset": dataset,
         "form": form,
-        "estimate": estimate_cost(key, dataset, repeats_count, scorers) if is_known and is_agent else None,
+        "estimate": estimate_cost(key, dataset, repeats_count, scorers)
+        if is_known and is_agent and not missing_target
+        else None,
         "is_call": is_known and not is_agent,
-        "missing_target": describe_missing_target(form, request.user) if is_known else "",
+        "missing_target": missing_target,
         "run_count": dataset.item_count * repeats_count,
     }
     return render(request, "evals/start.html", context, status=422 if form.errors else 200)

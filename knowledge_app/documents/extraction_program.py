@@ -16,7 +16,7 @@ MAX_DEPTH = 1000  # elements inside each other; for each end tag without a start
 PIECE = 128 * 1024  # characters; for each piece, libxml2 looks again for the end of an open comment
 SKIPPED = {"script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "select", "textarea"}
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
-BLOCKS = {"p", "div", "section", "article", "main", "aside", "header", "footer", "nav", "table", "tr", "ul", "ol"}
+BLOCKS = {"p", "div", "section", "article", "main", "aside", "header", "footer", "nav", "table", "tr"}
 BLOCKS |= {"blockquote", "pre", "dl", "dt", "dd", "figure", "figcaption", "form", "fieldset", "hr", "title", "address"}
 BLOCKS |= {"caption", "details", "summary", "legend"}
 CELLS = {"td", "th"}
@@ -38,7 +38,7 @@ class TextOfHtml:
         self.skipped_at = 0  # the depth of the element whose content is left out
         self.preformatted = 0
         self.cells: list[int] = []  # numbers of parts where the open cells of tables start
-        self.item_numbers: list[int] = []  # of the open lists: the number of the last item, negative without numbers
+        self.item_numbers: list[int | None] = []  # of the last item of each open list, None in a list without numbers
         self.is_line_open = False  # an item or a cell has no text yet: a paragraph in it starts no new line
 
     def start(self, tag: str, attributes: object) -> None:
@@ -65,10 +65,8 @@ class TextOfHtml:
     def end(self, tag: str) -> None:
         if not self.skipped_at:
             self.preformatted -= tag == "pre"
-            if tag in LISTS and self.item_numbers:
-                self.item_numbers.pop()
-            if tag in LISTS and self.item_numbers:
-                self.end_line()
+            if tag in LISTS:
+                self.end_list()
             elif tag in HEADINGS or tag in BLOCKS:
                 self.parts.append("\n\n")
                 self.is_line_open = False
@@ -82,16 +80,26 @@ class TextOfHtml:
         """Start a list. One inside an item continues its lines."""
         if not self.item_numbers:
             self.parts.append("\n\n")
-        self.item_numbers.append(0 if tag == "ol" else -sys.maxsize)
+        self.item_numbers.append(0 if tag == "ol" else None)
+
+    def end_list(self) -> None:
+        """End a list: its last line if it is inside an item, else its paragraph."""
+        self.item_numbers[-1:] = []
+        if self.item_numbers:
+            self.end_line()
+        else:
+            self.parts.append("\n\n")
+            self.is_line_open = False
 
     def start_item(self) -> None:
         """Start the line of an item, with its number in an ordered list and an indentation for each outer list."""
-        number = 0
-        if self.item_numbers:
-            number = self.item_numbers[-1] = self.item_numbers[-1] + 1
+        mark = "- "
+        if self.item_numbers and (last := self.item_numbers[-1]) is not None:
+            self.item_numbers[-1] = last + 1
+            mark = f"{last + 1}. "
         level = min(len(self.item_numbers) - 1, MAX_INDENTATION)
         self.end_line()
-        self.parts.append(INDENTATION * level + (f"{number}. " if number > 0 else "- "))
+        self.parts.append(INDENTATION * level + mark)
         self.is_line_open = True
 
     def end_line(self) -> None:

@@ -9,9 +9,8 @@ from tests.browser.site.test_accessibility_of_data import post
 def test_the_estimate_follows_the_form(visit, api, agent):
     absent = f"{agent}-absent"
     create_agent(api, absent, name="Absent", model={"provider": "anthropic", "name": "claude"})
-    dataset = post(api, "/datasets", {"name": f"Questions {agent}", "targetType": "agent", "targetIds": [absent]})[
-        "id"
-    ]
+    body = {"name": f"Questions {agent}", "targetType": "agent", "targetIds": [absent]}
+    dataset = post(api, "/datasets", body)["id"]
     post(api, f"/datasets/{dataset}/items", {"input": "When do you open?"})
     page = visit().goto(f"/datasets/{dataset}/experiments/start")
     expect(page.locator("#estimate")).to_contain_text("Absent cannot answer: Anthropic has no API key.")

@@ -30,6 +30,14 @@ def agent():
     return AgentFactory(id="clerk", owner_id="support", model=DEMO, instructions="")
 
 
+@pytest.fixture
+def atlas():
+    """Return an agent that cannot answer, because its provider has no key."""
+    return AgentFactory(
+        id="atlas", name="Atlas", owner_id="support", model={"provider": "anthropic", "name": "claude"}
+    )
+
+
 def text(answer, status=200):
     assert answer.status_code == status, answer.content.decode()[:500]
     return answer.content.decode()
@@ -88,8 +96,7 @@ def test_an_agent_without_a_model_that_can_answer_is_not_started(client, editor,
     assert [row.version_number for row in Experiment.objects.all()] == [1]
 
 
-def test_the_form_offers_an_agent_that_can_answer_first(client, editor, agent):
-    AgentFactory(id="atlas", name="Atlas", owner_id="support", model={"provider": "anthropic", "name": "claude"})
+def test_the_form_offers_an_agent_that_can_answer_first(client, editor, agent, atlas):
     make_dataset("One", owner_id="support")
 
     page = text(client.get(START))
@@ -99,8 +106,7 @@ def test_the_form_offers_an_agent_that_can_answer_first(client, editor, agent):
     assert page.index('value="agent:atlas"') < page.index('value="agent:clerk"')
 
 
-def test_the_form_says_at_once_that_an_agent_cannot_answer(client, editor, agent):
-    AgentFactory(id="atlas", name="Atlas", owner_id="support", model={"provider": "anthropic", "name": "claude"})
+def test_the_form_says_at_once_that_an_agent_cannot_answer(client, editor, agent, atlas):
     make_dataset("One", owner_id="support", target_ids=["atlas"])
 
     page = text(client.get(START))
@@ -113,8 +119,7 @@ def test_the_form_says_at_once_that_an_agent_cannot_answer(client, editor, agent
     assert "Target &#x27;clerk 99&#x27; of the experiment was not found." in absent
 
 
-def test_of_the_agents_of_a_dataset_one_that_can_answer_is_offered(client, editor, agent):
-    AgentFactory(id="atlas", name="Atlas", owner_id="support", model={"provider": "anthropic", "name": "claude"})
+def test_of_the_agents_of_a_dataset_one_that_can_answer_is_offered(client, editor, agent, atlas):
     make_dataset("One", owner_id="support", target_ids=["atlas", "clerk"])
 
     assert '<option value="agent:clerk" selected>' in text(client.get(START))
