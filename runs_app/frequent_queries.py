@@ -1,4 +1,4 @@
-"""The queries that every run sends, compiled once per process. Django needs longer to build them than to send them."""
+"""The queries of every run and every page, compiled once per process. Building them takes longer than sending them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from access_app.caller_params import CallerParam
 from agentcms.db.compiled_query import compiled_query
 from agentcms.db.parameters import json_array_items
 from agents_app.models import Agent, AgentQuerySet
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, PendingCall, RunEvent
 from runs_app.models.run_queryset import AgentRunQuerySet
 
 MAX_EVENTS_PER_READ = 100  # an event has up to 256 kB, the largest result of a tool
@@ -77,3 +77,9 @@ def events_after(*, run_id: UUID, number: int) -> QuerySet[RunEvent, tuple[int, 
     """Return the numbers and chunks of the next events of a run."""
     events = RunEvent.objects.filter(run=run_id, number__gt=number).order_by("number")
     return events.values_list("number", "data")[:MAX_EVENTS_PER_READ]
+
+
+@compiled_query
+def calls_to_decide(limit: int, *, user: CallerParam) -> QuerySet[PendingCall, UUID]:
+    """Return the IDs of the first calls that a user of the pages may decide. The role of an API key is not applied."""
+    return PendingCall.objects.decidable_by(user).order_by().values_list("pk", flat=True)[:limit]

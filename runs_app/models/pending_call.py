@@ -40,7 +40,7 @@ class PendingCallQuerySet(models.QuerySet["PendingCall"]):
             return self
         if not (user.is_authenticated and user.is_active):
             return self.none()
-        own = Q(requested_by=user) & (Q(realm_owner=None) | Q(run__thread__in=joined_threads(user)))
+        own = Q(requested_by=user.pk) & (Q(realm_owner=None) | Q(run__thread__in=joined_threads(user)))
         if not has_role_everywhere(user, Role.VIEWER):
             own &= Q(owner_id__in=owner_ids_for(user))
         return self.filter(own | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
@@ -49,14 +49,14 @@ class PendingCallQuerySet(models.QuerySet["PendingCall"]):
         """Filter to the calls that the API key of a user asked for in the realm of an owner's end users."""
         if not has_role(user, Role.EDITOR, owner_id):
             return self.none()
-        calls = self.filter(requested_by=user, realm_owner=owner_id)
+        calls = self.filter(requested_by=user.pk, realm_owner=owner_id)
         return calls if has_role_everywhere(user, Role.VIEWER) else calls.filter(owner_id__in=owner_ids_for(user))
 
     def decidable_by(self, user: Caller) -> Self:
         """Filter to the waiting calls that a user may decide."""
         waiting = self.for_user(user).waiting().exclude(kind=PendingCall.Kind.CHILD)
         if user.is_authenticated:
-            waiting = waiting.exclude(four_eyes=True, requested_by=user)
+            waiting = waiting.exclude(four_eyes=True, requested_by=user.pk)
         role_suffices = Q(pk=None)
         for role in (Role.EDITOR, Role.PUBLISHER, Role.MANAGER):
             if has_role_everywhere(user, role):

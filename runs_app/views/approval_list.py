@@ -14,6 +14,7 @@ from access_app.caller import Caller
 from agentcms.web.list_state import Chip, ListState
 from agentcms.web.template_context import TemplateContext
 from runs_app.display.approvals import PendingCallView, build_approval_views
+from runs_app.frequent_queries import calls_to_decide
 from runs_app.models import PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
 
@@ -35,8 +36,11 @@ class ListTab(NamedTuple):
 
 
 def count_decidable(user: Caller) -> int:
-    """Return the number of calls that a user may decide, at most `MAX_COUNT` + 1. One query."""
-    return PendingCall.objects.decidable_by(user).order_by()[: MAX_COUNT + 1].count()
+    """Return the number of calls that a user of the pages may decide, at most `MAX_COUNT` + 1. One query.
+
+    Every page shows it. Django would spend a fifth of the time of a page on compiling this query.
+    """
+    return len(calls_to_decide(MAX_COUNT + 1, user=user))
 
 
 def waiting_approvals(request: HttpRequest) -> TemplateContext:

@@ -25,6 +25,7 @@ from runs_app.approvals.expiry import runs_with_expired_calls
 from runs_app.engine.reaper import forgotten_runs, possibly_lost_runs
 from runs_app.frequent_queries import (
     agent_to_run,
+    calls_to_decide,
     cancel_requested_ids,
     chunks_of_run,
     events_after,
@@ -34,7 +35,7 @@ from runs_app.frequent_queries import (
     run_with_id,
 )
 from tests.factories import AgentFactory, UserFactory, member
-from tests.runs_app.factories import RunFactory
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 from versions_app.api.representation_cache import (
     pointers_with_total,
     version_keys,
@@ -58,6 +59,7 @@ def calls_of_runs(user, agent, run):
     yield cancel_requested_ids, (), {"holder": run.holder}
     yield run_with_id, (), {"run_id": run.pk}
     yield chunks_of_run, (), {"run_id": run.pk}
+    yield calls_to_decide, (2,), {"user": user}
     yield events_after, (), {"run_id": run.pk, "number": 1}
     yield possibly_lost_runs, ("here",), {}
     yield forgotten_runs, (), {}
@@ -88,7 +90,7 @@ def calls(user, agent, prefix):
 
 @pytest.fixture(params=["member", "superuser"])
 def user(request):
-    return UserFactory(is_superuser=True) if request.param == "superuser" else member("viewer", "us")
+    return UserFactory(is_superuser=True) if request.param == "superuser" else member("editor", "us")
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def examples(user):
     durable = {"agent": agent, "is_durable": True}
     RunFactory(open=True, holder="here:1:a", lease_until=now(), **durable)
     RunFactory(open=True, status="queued", **durable)
-    RunFactory(suspended=True, expires_at=now(), agent=agent)
+    PendingCallFactory(run=RunFactory(suspended=True, expires_at=now(), agent=agent, requested_by=user))
     return [*calls(user, agent, prefix), *calls_of_runs(user, agent, run)]
 
 
