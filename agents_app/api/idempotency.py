@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import cast
 
 from django.db import OperationalError, connection, transaction
@@ -29,29 +29,49 @@ IN_PROGRESS_MESSAGE = "A request with this Idempotency-Key is in progress. Repea
 NOT_REPEATABLE_MESSAGE = "This request was done before, but its response cannot be repeated. Read the agent instead."
 
 
-def idempotent(post: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+Post = Callable[..., HttpResponse]
+
+
+def idempotent_while(find_visible: Callable[..., object]) -> Callable[[Post], Post]:
     """Run a POST with an `Idempotency-Key` once and answer repeats with the first response.
 
     The view calls `note_required_role()`, as `lock_matching_agent()` does. Otherwise its response cannot be repeated.
+
+    Args:
+        find_visible: Gets the request and what the URL names. It raises NotFound where the caller does not see that
+            any longer.
     """
 
-    @wraps(post)
-    def wrapper(view: object, request: Request, **arguments: str) -> HttpResponse:
-        def act() -> HttpResponse:
-            return post(view, request, **arguments)
+    def decorate(post: Post) -> Post:
+        @wraps(post)
+        def wrapper(view: object, request: Request, **arguments: str) -> HttpResponse:
+            act = partial(post, view, request, **arguments)
+            if "HTTP_IDEMPOTENCY_KEY" not in request.META:
+                return act()
+            content = f"{request.get_full_path()}\n{canonical(request.data)}"
+            return run_idempotently(request, content, act, partial(find_visible, request, **arguments))
 
-        if "HTTP_IDEMPOTENCY_KEY" not in request.META:
-            return act()
-        content = f"{request.get_full_path()}\n{canonical(request.data)}"
-        return run_idempotently(request, content, act, arguments.get("agent_id"))
+        return wrapper
 
-    return wrapper
+    return decorate
+
+
+def find_visible_agent(request: Request, agent_id: str | None = None, **arguments: str) -> None:
+    """Raise NotFound if the URL names an agent that the caller may not see."""
+    if agent_id is not None and not Agent.objects.for_user(request.user).filter(pk=agent_id).exists():
+        raise agent_not_found(agent_id)
+
+
+idempotent = idempotent_while(find_visible_agent)
 
 
 def run_idempotently(
-    request: Request, content: str, act: Callable[[], HttpResponse], agent_id: str | None = None
+    request: Request, content: str, act: Callable[[], HttpResponse], check_visible: Callable[[], object] | None = None
 ) -> HttpResponse:
-    """Act, or return the response that the key got first. `content` identifies the path and the body."""
+    """Act, or return the response that the key got first. `content` identifies the path and the body.
+
+    `check_visible` raises NotFound where the caller may no longer see what the request is about.
+    """
     key = idempotency_key(request)
     if key is None:
         return act()
@@ -62,7 +82,7 @@ def run_idempotently(
             with collect_required_role() as required:
                 response = act()
             return store_response(record, response, required)
-    return replay_response(request, key, fingerprint, agent_id)
+    return replay_response(request, key, fingerprint, check_visible)
 
 
 def idempotency_key(request: Request) -> str | None:
@@ -109,24 +129,26 @@ def store_response(record: IdempotencyRecord, response: HttpResponse, required: 
     return response
 
 
-def replay_response(request: Request, key: str, fingerprint: str, agent_id: str | None) -> HttpResponse:
+def replay_response(
+    request: Request, key: str, fingerprint: str, check_visible: Callable[[], object] | None
+) -> HttpResponse:
     """Return the first response to a key, if the caller may still do what the first request did."""
     record = IdempotencyRecord.objects.find(_user_id(request), key)
     if record is None or record.fingerprint != fingerprint:
         raise Unprocessable(KEY_REUSED_MESSAGE, "key_reused")
-    check_still_allowed(request, record, agent_id)
+    if check_visible is not None:
+        check_visible()
+    check_still_allowed(request, record)
     response = json_text_response(record.content, record.status, record.etag)
     response.headers["Idempotent-Replayed"] = "true"
     return response
 
 
-def check_still_allowed(request: Request, record: IdempotencyRecord, agent_id: str | None) -> None:
-    """Check that the caller may see the agent and has the role that the first request needed.
+def check_still_allowed(request: Request, record: IdempotencyRecord) -> None:
+    """Check that the caller has the role that the first request needed.
 
-    Raises NotFound, RoleRequired, and Conflict for a record without a role, as an older release stores it.
+    Raises RoleRequired, and Conflict for a record without a role, as an older release stores it.
     """
-    if agent_id is not None and not Agent.objects.for_user(request.user).filter(pk=agent_id).exists():
-        raise agent_not_found(agent_id)
     if record.role is None:
         raise Conflict(NOT_REPEATABLE_MESSAGE, "not_repeatable")
     if record.role:

@@ -14,7 +14,7 @@ from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.wire.unknown_names import find_unknown_below
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import check_names, checking_names, read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import created_body, experiment_body
@@ -76,7 +76,7 @@ class DatasetExperimentsView(JSONView):
         dataset = get_dataset(request, dataset_id)
         return list_experiments(request, Experiment.objects.for_user(request.user).filter(dataset=dataset))
 
-    @idempotent
+    @idempotent_while(get_dataset)
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)

@@ -20,7 +20,7 @@ from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONValue
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names, wire_names
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, warning_payloads
 from evals_app.api.lookups import get_dataset, get_item
@@ -54,7 +54,7 @@ class ItemsView(JSONView):
         page = read_page(rows, paging, item_body)
         return json_response(paged("items", page, rows.count(), paging) | warning_payloads(unknown))
 
-    @idempotent
+    @idempotent_while(get_dataset)
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)
@@ -68,7 +68,7 @@ class ItemsView(JSONView):
 class ItemBatchView(JSONView):
     """Additions and deletions of many items, each as one version."""
 
-    @idempotent
+    @idempotent_while(get_dataset)
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         note_required_role(Role.EDITOR, dataset.owner_id)

@@ -16,7 +16,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent, idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, read_named_fields, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
@@ -58,7 +58,13 @@ def get_scorer(request: Request, scorer_id: str, role: Role = Role.VIEWER) -> Sc
         raise NotFound(f"Scorer {scorer_id} not found.")
     if role != Role.VIEWER:
         require_granted_role(request.user, role, row)
+        note_required_role(role, row.owner_id)
     return row
+
+
+def find_visible_scorer(request: Request, scorer_id: str, version_id: str = "") -> None:
+    """Raise NotFound if the caller may not see the scorer."""
+    get_scorer(request, scorer_id)
 
 
 def reject_other_identity(row: Scorer, fields: JSONObject) -> None:
@@ -149,7 +155,7 @@ class ScorerVersionsView(JSONView):
         payload = page_payload("versions", bodies, versions.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))
 
-    @idempotent
+    @idempotent_while(find_visible_scorer)
     def post(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.EDITOR)
         fields, unknown = read_named_fields(request, json_object_body(request), NewVersion)
@@ -174,6 +180,7 @@ class ScorerVersionView(JSONView):
 class ScorerActivateView(JSONView):
     """The publishing of a version."""
 
+    @idempotent_while(find_visible_scorer)
     def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
         version = records.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
         records.activate_version(scorer_id, version)
@@ -184,6 +191,7 @@ class ScorerActivateView(JSONView):
 class ScorerRestoreView(JSONView):
     """A new version with the configuration of an earlier one."""
 
+    @idempotent_while(find_visible_scorer)
     def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
         version = records.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
         restored = records.add_restored_version(scorer_id, version, request.user.get_username())

@@ -12,7 +12,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.vectors import local_embedders
 from agentcms.wire.metadata_filter import parse_filter_of_body
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent_while
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from knowledge_app.api.lookups import get_base, get_index
 from knowledge_app.api.schemas import CreateIndexBody, UpsertBody, VectorQueryBody
@@ -73,10 +73,15 @@ class CreateIndexView(JSONView):
         return json_response({"success": True} | warning_payloads(unknown))
 
 
+def find_vectors(request: Request, vector_id: str) -> None:
+    """Raise NotFound if the caller may not see the knowledge base."""
+    get_base(request, vector_id)
+
+
 class UpsertView(JSONView):
     """Vectors that the caller computed."""
 
-    @idempotent
+    @idempotent_while(find_vectors)
     def post(self, request: Request, vector_id: str) -> HttpResponse:
         base = get_base(request, vector_id, Role.PUBLISHER)
         fields, unknown = read_named_fields(request, json_object_body(request), UpsertBody)

@@ -13,7 +13,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Unprocessable
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent_while
 from agents_app.api.unknown_keys import warning_payloads
 from tools_app.api.lookups import get_server, lock_changeable_server
 from tools_app.api.representation import version_body
@@ -42,10 +42,15 @@ class ClientVersionView(JSONView):
         return json_response(version_body(get_server_version(get_server(request, server_id), number)))
 
 
+def find_restored_server(request: Request, server_id: str, number: str) -> None:
+    """Raise NotFound if the caller may not see the server."""
+    get_server(request, server_id)
+
+
 class ClientRestoreView(JSONView):
     """A new version with the configuration of an earlier one."""
 
-    @idempotent
+    @idempotent_while(find_restored_server)
     def post(self, request: Request, server_id: str, number: str) -> HttpResponse:
         json_object_body(request)
         with transaction.atomic():

@@ -13,7 +13,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Conflict
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
@@ -35,10 +35,16 @@ class RunItemBody(ItemChange):
     include_trajectory: bool | None = None
 
 
+def find_run_and_dataset(request: Request, run_id: str) -> None:
+    """Raise NotFound if the caller may not read the run or not see the dataset that the body names."""
+    get_readable_run(request, run_id)
+    get_dataset(request, json_object_body(request)["datasetId"])
+
+
 class AddRunView(JSONView):
     """The addition of a run to a dataset."""
 
-    @idempotent
+    @idempotent_while(find_run_and_dataset)
     def post(self, request: Request, run_id: str) -> HttpResponse:
         run = get_readable_run(request, run_id)
         body = json_object_body(request)

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.wire.json_types import JSONObject
+from agents_app.api.required_role import note_required_role
 from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from evals_app.scorers.results import ScoreValue
 from runs_app.api.lookups import get_readable_run
@@ -34,6 +35,7 @@ def create_score(request: Request, given: JSONObject) -> Score:
     fields = validate_fields(ScoreBody, given)
     run = get_readable_run(request, fields["run_id"])
     require_role(request.user, Role.EDITOR, run.owner_id)
+    note_required_role(Role.EDITOR, run.owner_id)
     return Score.objects.create(
         run=run,
         scorer=fields["scorer_id"],

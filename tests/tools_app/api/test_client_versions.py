@@ -129,3 +129,12 @@ def test_the_agents_that_use_a_server_are_listed_and_named_when_it_is_deleted(ma
     assert (shared["total"], shared["hidden"]) == (3, 1)
     message = manager.delete(CLIENT).body["message"]
     assert message == "MCP server office deleted. 2 agents run without its tools"
+
+
+def test_a_repeated_restore_of_a_server_that_moved_to_another_team_is_not_found(manager):
+    manager.post(CLIENTS, body())
+    manager.post(f"{CLIENT}/versions/1/restore", {}, Idempotency_Key="k")
+
+    McpServer.objects.update(owner_id="sales")
+
+    assert manager.post(f"{CLIENT}/versions/1/restore", {}, Idempotency_Key="k").status_code == 404

@@ -1,0 +1,96 @@
+"""POST requests of evaluations with an `Idempotency-Key`."""
+
+import pytest
+
+from access_app.models import Membership
+from evals_app.models import Dataset, Scorer
+from runs_app.models import Score
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+DATASETS = "/api/datasets"
+SCORER = "/api/stored/scorers/polite"
+POLITE = {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "day"}}
+
+
+@pytest.fixture
+def user():
+    return member("publisher", "support")
+
+
+@pytest.fixture
+def publisher(user):
+    return Caller(api_key(user))
+
+
+def repeat(caller, requests):
+    """Send each request twice, each with a key of its own. Return the pairs of answers."""
+    answers = []
+    for number, (path, body) in enumerate(requests):
+        pair = [caller.post(path, body, Idempotency_Key=f"k{number}") for _ in range(2)]
+        answers.append([(answer.status_code, answer.body) for answer in pair])
+    return answers
+
+
+def test_a_repeated_version_of_a_scorer_is_stored_once(publisher):
+    publisher.post("/api/stored/scorers", POLITE)
+    first = publisher.get(f"{SCORER}/versions").body["versions"][0]["id"]
+
+    answers = repeat(
+        publisher,
+        [
+            (f"{SCORER}/versions", {}),
+            (f"{SCORER}/versions/{first}/restore", {}),
+            (f"{SCORER}/versions/{first}/activate", {}),
+        ],
+    )
+
+    assert [pair[0][0] for pair in answers] == [201, 201, 200]
+    assert all(first == again for first, again in answers), answers
+    assert Scorer.objects.get().versions.count() == 2
+
+
+def test_a_repeated_score_is_stored_once(publisher):
+    run = RunFactory(agent=AgentFactory(id="clerk", owner_id="support"))
+    given = {"scorerId": "polite", "score": 0.5}
+
+    answers = repeat(
+        publisher,
+        [
+            ("/api/scores", given | {"runId": str(run.pk)}),
+            ("/api/observability/scores", {"score": given | {"traceId": str(run.pk)}}),
+        ],
+    )
+
+    assert [pair[0][0] for pair in answers] == [201, 201]
+    assert all(first == again for first, again in answers), answers
+    assert Score.objects.count() == 2
+
+
+def test_a_repeated_score_needs_the_role_of_the_first(publisher, user):
+    run = RunFactory(agent=AgentFactory(id="clerk", owner_id="support"))
+    body = {"scorerId": "polite", "score": 0.5, "runId": str(run.pk)}
+    publisher.post("/api/scores", body, Idempotency_Key="k")
+
+    Membership.objects.filter(user=user).update(role="viewer")
+
+    assert publisher.post("/api/scores", body, Idempotency_Key="k").status_code == 403
+
+
+def test_what_moved_to_another_team_is_not_repeated(publisher):
+    run = RunFactory(agent=AgentFactory(id="clerk", owner_id="support"))
+    dataset = publisher.post(DATASETS, {"name": "Questions"}).body["id"]
+    requests = [
+        (f"{DATASETS}/{dataset}/items", {"input": "Hello"}),
+        (f"{DATASETS}/{dataset}/items/batch", {"items": [{"input": "Hello"}]}),
+        (f"{DATASETS}/{dataset}/experiments", {"targetType": "agent", "targetId": "clerk"}),
+        (f"/api/runs/{run.pk}/add-to-dataset", {"datasetId": dataset}),
+    ]
+    assert [first[0] for first, _ in repeat(publisher, requests)] == [201] * 4
+
+    Dataset.objects.update(owner_id="sales")
+
+    assert [first[0] for first, _ in repeat(publisher, requests)] == [404] * 4
