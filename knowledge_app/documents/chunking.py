@@ -13,6 +13,8 @@ from knowledge_app.documents import media_types
 # The library takes quadratic time for long blank space and for long words. It gets short parts without such space.
 LONG_GAP = re.compile(r"(?<!\s)\s{200,}")
 MAX_PART_LENGTH = 100_000
+# A heading, the mark of a block of code, or a line without a letter or digit, such as a rule.
+is_mark = re.compile(r"#.*|\s{0,3}(```|~~~).*|\W*").fullmatch
 PART_ENDS = ("\n\n", "\n", " ")
 
 
@@ -50,8 +52,9 @@ def split_text(
         for position, part in split_into_parts(text)
         for start, chunk in splitter.chunk_indices(part)
     ]
-    # A heading is the place of each passage below it. Alone it answers nothing, but it is like many questions.
-    with_text = [part for part in placed_chunks if not (has_marks and has_only_headings(part[1]))]
+    # A heading is the place of each passage below it. Alone it answers nothing, but it is like many questions. The
+    # library also divides a long block of code from its first and its last line.
+    with_text = [part for part in placed_chunks if not (has_marks and has_only_marks(part[1]))]
     for number, (start, chunk) in enumerate(with_text or placed_chunks):
         section = bisect_right(starts, start) - 1
         place = sections[section][1] if section >= 0 else ""
@@ -78,6 +81,6 @@ def part_end(text: str, start: int) -> int:
     return next((end for end in ends if end > start + MAX_PART_LENGTH // 2), limit)
 
 
-def has_only_headings(chunk: str) -> bool:
-    """Return True for a chunk that consists of headings."""
-    return all(line.startswith("#") for line in chunk.splitlines() if line.strip())
+def has_only_marks(chunk: str) -> bool:
+    """Return True for a chunk that consists of headings and marks."""
+    return all(is_mark(line) for line in chunk.splitlines())

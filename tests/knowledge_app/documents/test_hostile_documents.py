@@ -126,6 +126,17 @@ def test_a_text_of_headings_alone_is_found_by_them(text, passages):
     assert [passage.text for passage in split_text(text, MARKDOWN, [], size=9, overlap=0)] == passages
 
 
+def test_the_marks_of_a_block_of_code_are_no_passage():
+    lines = "\n".join(f"value_{number} = {number}" for number in range(40))
+    text = f"Assign the values:\n\n```python\n{lines}\n```\n\n---\n\nThen add them."
+
+    passages = [passage.text for passage in split_text(text, MARKDOWN, [], size=300, overlap=0)]
+
+    assert "```python" not in passages
+    assert passages[0] == "Assign the values:"
+    assert passages[-1].endswith("Then add them.")
+
+
 def test_a_text_of_headings_has_a_limited_number_of_places():
     text = f"# {'x' * 180}\n" + "## a\n" * 500_000
 
