@@ -13,7 +13,11 @@ DROP = """([zone, files]) => {
     for (const type of ["dragenter", "dragover", "drop"])
         zone.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: data }));
 }"""
-FILES = [["Ports.md", "# Ports\n\nThe router has the port eighty."], ["empty.txt", ""], ["photo.png", "\x89PNG"]]
+FILES = [
+    ["Ports.md", "# Ports\n\nThe router has the port eighty." + "\n- one more port" * 40],
+    ["empty.txt", ""],
+    ["photo.png", "\x89PNG"],
+]
 
 
 def test_dropped_files_are_uploaded_with_progress_and_each_error_is_at_its_file(visit, api, axe):
@@ -43,5 +47,10 @@ def test_dropped_files_are_uploaded_with_progress_and_each_error_is_at_its_file(
     ]
     assert find_violations(page, axe) == []
     page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_label("Question").fill("Which port does the router have?")
+    page.get_by_label("Question").press("Enter")
+    passage = page.locator(".passage pre").first
+    expect(passage).to_contain_text("one more port")
+    assert passage.evaluate("element => element.scrollHeight - element.clientHeight") == 0  # it does not scroll
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     api.delete(f"/api/knowledge/{base}")
