@@ -16,7 +16,7 @@ from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.fetching import reject_large
-from knowledge_app.documents.media_types import MARKDOWN, media_type_of
+from knowledge_app.documents.media_types import EMPTY_MESSAGE, MARKDOWN, PDF, TEXT, decode, media_type_of
 from knowledge_app.indexing.jobs import enqueue_document_indexing
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.models.document import MAX_DOCUMENT_NAME_LENGTH
@@ -44,9 +44,9 @@ def add_content(
     name = checked_name(name)
     reject_empty(content)
     reject_large(len(content))
-    media_type = (
-        media_type if source == Document.Source.TEXT and media_type else media_type_of(name, content, media_type)
-    )
+    if not (media_type and source == Document.Source.TEXT):
+        media_type = media_type_of(name, content, media_type)
+    reject_unreadable(content, media_type)
     fields = {
         "source": source,
         "url": "",
@@ -138,6 +138,14 @@ def reject_empty(content: bytes) -> None:
     """Raise DocumentError for a file without content."""
     if not content:
         raise DocumentError("The file is empty. Add one that has a text.")
+
+
+def reject_unreadable(content: bytes, media_type: str) -> None:
+    """Raise DocumentError for a document that is not text in UTF-8, and for a text that is blank."""
+    if media_type != PDF:
+        text = decode(content)
+        if media_type in (TEXT, MARKDOWN) and not text.strip():
+            raise DocumentError(EMPTY_MESSAGE)
 
 
 def reject_invalid_metadata(metadata: object) -> None:

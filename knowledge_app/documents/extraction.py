@@ -15,7 +15,7 @@ from django.conf import settings
 
 from knowledge_app.documents import media_types
 from knowledge_app.documents.errors import DocumentError
-from knowledge_app.documents.media_types import decode
+from knowledge_app.documents.media_types import EMPTY_MESSAGE, decode
 from tools_app.programs.commands import Command
 from tools_app.programs.sandbox import NO_SANDBOX, SANDBOX, is_sandbox_available
 
@@ -24,7 +24,6 @@ MAX_EXTRACTED_CHARACTERS = 5_000_000  # of the text of a document
 MAX_PLACE_LENGTH = 200
 MAX_SECTIONS = 20_000  # headings of a text that become places; a hostile one consists of millions
 TOO_LONG_MESSAGE = f"The document has more than {MAX_EXTRACTED_CHARACTERS:,} characters of text. Divide it."
-EMPTY_MESSAGE = "The document has no text."
 SCANNED_MESSAGE = "The PDF has no text. It may be a scan: add a version with recognized text."
 STOPPED_MESSAGE = "The document could not be read within {seconds} seconds and the memory limit. Divide it."
 

@@ -22,6 +22,8 @@ BY_SUFFIX = {
 }
 ACCEPTED = ",".join(BY_SUFFIX)
 UNKNOWN_MEDIA_TYPE_MESSAGE = "'{name}' cannot be read. Add text, Markdown, HTML or PDF."
+NOT_PDF_MESSAGE = "'{name}' is not a PDF. Save it as one, or rename it."
+EMPTY_MESSAGE = "The document has no text."
 NOT_TEXT_MESSAGE = "The document is not text in UTF-8. Save it as UTF-8 and add it again."
 
 
@@ -35,7 +37,9 @@ def media_type_of(name: str, content: bytes, declared: str = "") -> str:
         media_type = HTML if declared == "application/xhtml+xml" else declared
     if media_type is None and begins_like_html(content[:500]):
         media_type = HTML
-    if media_type is None or media_type == PDF:  # a PDF begins with its mark
+    if media_type == PDF:  # a PDF begins with its mark
+        raise DocumentError(NOT_PDF_MESSAGE.format(name=name))
+    if media_type is None:
         raise DocumentError(UNKNOWN_MEDIA_TYPE_MESSAGE.format(name=name))
     return media_type
 

@@ -68,7 +68,7 @@
       const error = errorOf(request);
       find("progress", row).remove();
       const result = find("[data-result]", row);
-      result.textContent = error || "Added";
+      result.textContent = error || "Uploaded";
       result.classList.toggle("field-error", Boolean(error));
     }
 

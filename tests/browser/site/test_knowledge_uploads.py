@@ -37,7 +37,7 @@ def test_dropped_files_are_uploaded_with_progress_and_each_error_is_at_its_file(
     expect(rows).to_have_count(3)
     expect(page.get_by_role("progressbar", name="Upload of Ports.md")).to_be_visible()
     sent[0].continue_()
-    expect(rows.nth(0)).to_have_text("Ports.md Added")
+    expect(rows.nth(0)).to_have_text("Ports.md Uploaded")
     expect(rows.nth(1)).to_contain_text("empty.txt The file is empty")
     expect(rows.nth(2)).to_contain_text("photo.png")
     expect(rows.locator(".field-error")).to_have_count(2)

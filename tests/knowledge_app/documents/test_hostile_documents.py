@@ -145,10 +145,15 @@ def test_a_text_of_headings_has_a_limited_number_of_places():
     assert len(extracted.sections) == extraction.MAX_SECTIONS
 
 
-@pytest.mark.parametrize("name", ["archive.zip", "report.docx", "page.pdf", "noname"])
+@pytest.mark.parametrize("name", ["archive.zip", "report.docx", "noname"])
 def test_archives_and_unknown_files_are_refused(name):
     with pytest.raises(DocumentError, match="cannot be read"):
         media_type_of(name, b"PK\x03\x04" + b"\0" * 100)
+
+
+def test_another_file_with_the_name_of_a_pdf_is_refused_as_such():
+    with pytest.raises(DocumentError, match="is not a PDF"):
+        media_type_of("page.pdf", b"PK\x03\x04" + b"\0" * 100)
 
 
 ESCAPED = """

@@ -107,6 +107,24 @@ def test_several_files_are_uploaded_and_each_error_names_its_file(base):
     assert Document.objects.get(name="c.html").text == "# C\n\nHello"
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "error"),
+    [
+        ("old.txt", "Öfen".encode("latin-1"), "The document is not text in UTF-8."),
+        ("noise.html", b"\xff\x00\x80" * 9, "The document is not text in UTF-8."),
+        ("blank.md", b" \n\n", "The document has no text."),
+    ],
+)
+def test_a_file_without_readable_text_is_refused_at_once(base, name, content, error):
+    files = {"files": SimpleUploadedFile(name, content)}
+
+    upload = browser().post(f"{PAGE}/upload", files, headers={"Accept": "application/json"})
+
+    assert upload.status_code == 422
+    assert error in upload.json()["results"][0]["error"]
+    assert not Document.objects.exists()
+
+
 def test_the_script_reads_the_error_of_a_file(base):
     upload = browser().post(
         f"{PAGE}/upload",
