@@ -87,11 +87,14 @@ class VersionChangeList(CheckedChangeList):
     """A page of versions, each without a message with a summary of its change."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        # The database sorts whole rows, which are as large as the instructions.
+        # These columns are as large as the instructions.
         return super().get_queryset(request, exclude_parameters).defer("snapshot_text", "agent__instructions")
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
+        # The database sorts only the IDs. With their agents, it would sort whole rows of all versions.
+        ids = [*self.result_list.values_list("pk", flat=True)]
+        self.result_list = self.queryset.filter(pk__in=ids)
         add_summaries([version for version in self.result_list if not version.custom_message])
 
 

@@ -1,10 +1,12 @@
 """The list of versions in the admin, when instructions are long."""
 
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.factories import AgentFactory, UserFactory
 from tests.history_pages import edit
+from versions_app.admin.versions import AgentVersionAdmin
 
 
 def test_rows_are_sorted_without_their_texts(client, db):
@@ -34,3 +36,19 @@ def test_summaries_are_made_once(client, db):
 
     assert not [query["sql"] for query in queries if '"snapshot"' in query["sql"]]
     assert "Instructions +1" in page
+
+
+@pytest.mark.parametrize("query", ["", "?p=2", "?q=agent"])
+def test_the_database_sorts_only_the_ids_of_versions(client, db, monkeypatch, query):
+    monkeypatch.setattr(AgentVersionAdmin, "list_per_page", 2)
+    agent = AgentFactory(name="Agent")
+    for number in range(3):
+        edit(agent, description=f"Change {number}")
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+
+    with CaptureQueriesContext(connection) as queries:
+        client.get(f"/admin/versions_app/agentversion/{query}")
+
+    (sorting,) = (query["sql"] for query in queries if "DESC LIMIT 2" in query["sql"])
+    assert sorting.startswith('SELECT "versions_app_agentversion"."id" AS "pk" FROM')
+    assert "IN (SELECT" not in sorting
