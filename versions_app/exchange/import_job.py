@@ -123,7 +123,7 @@ def import_records(job: Job, file: IO[bytes]) -> JSONObject:
         with transaction.atomic():
             outcome = import_record(record, user, job.parameters, file_ids)
             counts[outcome.action] += 1
-            report.add(number, outcome)
+            report.add(number, outcome, record.name)
             position = {"line": number, "counts": dict(counts)}
             job.report_progress(done=counts.total(), cursor=position, report_size=report.size)
     drop_resolved_warnings(job)

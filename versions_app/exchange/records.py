@@ -93,6 +93,13 @@ class Record(NamedTuple):
         ids.add(hash_id(agent_id))
         return cls(agent_id, value)
 
+    @property
+    def name(self) -> str:
+        """The name of the agent, or "" if the line has none."""
+        agent = self.value.get("agent") if isinstance(self.value, dict) else None
+        name = agent.get("name") if isinstance(agent, dict) else None
+        return name if isinstance(name, str) else ""
+
 
 def hash_id(agent_id: str) -> int:
     """Return a hash of eight bytes, to save memory: a file may have millions of IDs."""

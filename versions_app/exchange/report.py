@@ -33,7 +33,7 @@ class ActionCount(NamedTuple):
 
 
 class ReportLine(NamedTuple):
-    """A record of a file with its outcome. `name` is None if the user cannot open the agent."""
+    """A record of a file, with `new_name` of the file. `name` is None if the user cannot open the agent."""
 
     number: int
     agent_id: str
@@ -42,6 +42,7 @@ class ReportLine(NamedTuple):
     reason: str
     warnings: list[str]
     name: str | None
+    new_name: str
 
 
 class JobReport:
@@ -136,6 +137,7 @@ def report_lines(report: JobReport, rows: Sequence[ReportRow], agents: AgentQuer
             row.content.get("reason", ""),
             [warning_text(warning) for warning in row.content.get("warnings", ())],
             names.get(row.content.get("id", "")),
+            row.content.get("name", ""),
         )
         for row in rows
     ]
@@ -149,7 +151,7 @@ def warning_text(warning: Mapping[str, str]) -> str:
 
 def record_payload(row: ReportRow) -> JSONObject:
     """Return a row of the report in the API."""
-    content = {name: value for name, value in row.content.items() if name != "ownerId"}
+    content = {name: value for name, value in row.content.items() if name not in ("ownerId", "name")}
     return {"line": row.number, "action": row.action, **content}
 
 

@@ -30,9 +30,9 @@ class ReportWriter:
         self.listed = job.report_rows.count()  # those of an earlier worker
         self.size = job.report_size
 
-    def add(self, number: int, outcome: RecordOutcome) -> None:
-        """Add the outcome of a line, if it fits."""
-        content = row_content(outcome)
+    def add(self, number: int, outcome: RecordOutcome, name: str) -> None:
+        """Add the outcome of a line with the name of its agent, if it fits."""
+        content = row_content(outcome, name)
         size = len(json.dumps(content))
         if self.listed >= MAX_LISTED_RECORDS or self.size + size > MAX_REPORT_SIZE:
             return
@@ -48,7 +48,7 @@ def adopt_outcome_log(job: Job, log: IO[bytes], size: int) -> None:
     ReportRow.objects.bulk_create(rows, ROW_BATCH_SIZE, ignore_conflicts=True)
 
 
-def row_content(outcome: RecordOutcome) -> JSONObject:
+def row_content(outcome: RecordOutcome, name: str) -> JSONObject:
     """Return what a row stores, without what is blank. Texts that quote a file are truncated."""
     warnings = [
         {name: truncate(text, MAX_REPORTED_ID_LENGTH) for name, text in warning.items()}
@@ -56,6 +56,7 @@ def row_content(outcome: RecordOutcome) -> JSONObject:
     ]
     values: JSONObject = {
         "id": truncate(outcome.id, MAX_REPORTED_ID_LENGTH),
+        "name": truncate(name, MAX_REPORTED_ID_LENGTH),
         "reason": truncate(outcome.reason, MAX_REPORTED_TEXT_LENGTH),
         "code": outcome.code,
         "ownerId": outcome.owner_id,

@@ -96,6 +96,16 @@ def test_checking_a_file_changes_nothing(publisher, agent):
     assert Agent.objects.get().name == "Concierge"
 
 
+def test_the_check_shows_the_name_of_an_agent_that_would_be_created(publisher):
+    job = checked(publisher, record("new", name="Night <porter>"), record("wrong", name=5))
+
+    new, wrong = publisher.get(address("job", job)).text.split('<th scope="row">')[1:]
+
+    assert '<span dir="auto">Night &lt;porter&gt;</span>' in new
+    assert "<code>new</code>" in new
+    assert wrong.startswith("<code>wrong</code>")
+
+
 def test_a_record_shows_unregistered_keys(publisher, agent):
     job = checked(publisher, record("new", tools=["gone", "lost"]), record(agent.pk))
 
