@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from datetime import date
 from typing import Any
 
 from django.contrib import admin
@@ -22,18 +21,9 @@ class CheckedChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         try:
-            if self.date_hierarchy:
-                reject_unknown_date(self.params, self.date_hierarchy)
             super().get_results(request)
         except (ValueError, OverflowError) as error:
             raise IncorrectLookupParameters from error
-
-
-def reject_unknown_date(params: Mapping[str, Any], field: str) -> None:
-    """Raise ValueError if the parts of the date by which a list is filtered make no date."""
-    parts = [params.get(f"{field}__{part}") for part in ("year", "month", "day")]
-    year, month, day = (int(part[-1]) if part else 1 for part in parts)
-    date(year, month, day)
 
 
 class CheckedListMixin:

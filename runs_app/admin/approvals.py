@@ -61,7 +61,6 @@ class PendingCallAdmin(ReadOnlyAdmin):
         "decided_at",
     )
     search_fields = ("tool", "agent_key", "owner_id", "requested_by_name", "decided_by_name", "reason", "call_id")
-    date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
     fields = (
         "page",

@@ -22,7 +22,6 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
     list_display = ("tool", "agent_key", "team", "status", "retries", "attempts", "created_at", "finished_at")
     list_filter = ("status", "is_awaited", "is_at_most_once", "created_at")
     search_fields = ("tool", "agent_key", "owner_id", "call_id", "error")
-    date_hierarchy = "created_at"
     actions = ("cancel",)
     fields = (
         "page",

@@ -61,7 +61,6 @@ class RunAdmin(ReadOnlyAdmin):
     list_display = ("agent_key", "version_label", "status", "requested_by_name", "tokens", "created_at", "finished_at")
     list_filter = ("status", "target", "is_demo", "created_at")
     search_fields = ("agent_key", "requested_by_name", "error")
-    date_hierarchy = "created_at"
     fields = (
         "agent_key",
         "team",

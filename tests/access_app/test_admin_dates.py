@@ -21,6 +21,11 @@ PAGES = {
 }
 
 
+@pytest.mark.parametrize("label", PAGES)
+def test_no_list_reads_the_dates_of_all_rows(label):
+    assert PAGES[label].date_hierarchy is None
+
+
 @pytest.mark.parametrize("query", DATES)
 @pytest.mark.parametrize("label", PAGES)
 def test_a_date_that_does_not_exist_is_no_fault_of_the_server(db, label, query):
