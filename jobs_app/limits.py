@@ -13,7 +13,7 @@ from access_app.caller import Caller
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
-from jobs_app.models import Job, JobFile, JobQuerySet
+from jobs_app.models import Job, JobFile, JobQuerySet, LeaseLost
 
 JOB_RETRY_AFTER = 5  # seconds
 
@@ -88,9 +88,11 @@ def used_bytes(user: Caller) -> int:
 
 
 def attach_file(job: Job, user: Caller, name: str, size: int, fingerprint: str = "") -> JobFile:
-    """Record a stored file as that of the job. Raises FileQuotaExceeded."""
+    """Record a stored file as that of the job. Raises FileQuotaExceeded, and LeaseLost if the job was deleted."""
     with transaction.atomic():
         lock_jobs_of(user)
+        if not Job.objects.select_for_update(no_key=True).filter(pk=job.pk).exists():
+            raise LeaseLost(f"Job {job.pk} was deleted.")
         JobFile.objects.filter(job=job).delete()  # that of an attempt whose worker died
         require_quota(user, size)
         return JobFile.objects.create(job=job, name=name, size=size, fingerprint=fingerprint)

@@ -157,7 +157,7 @@ def _execute(job: Job) -> Job:
         if result is not CONTINUES:
             job.finish(result)
     except LeaseLost:
-        log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
+        log.warning("Job %s (%s) was deleted or taken over by another worker.", job.pk, job.kind)
     except Exception as error:
         if is_transient(error):  # the lease expires and beat sends the job again
             log_failure(job, "was interrupted", error)

@@ -50,8 +50,11 @@ def announce_deletion(run_ids: Collection[UUID]) -> None:
 def delete_exports(realm: str, key: str) -> None:
     """Delete the exports of a resource with their files, which would outlive its data."""
     jobs = Job.objects.filter(kind=EXPORT_RESOURCE, parameters__realm=realm, parameters__resource=key)
-    for job in jobs:
-        job.delete()
+    for job_id in [*jobs.values_list("pk", flat=True)]:
+        with transaction.atomic():
+            # Locked before Django looks for its file, or a worker could attach one in between.
+            for job in Job.objects.select_for_update(of=("self",)).filter(pk=job_id).only("pk"):
+                job.delete()
 
 
 def anonymise_log(model: type[Model], ids: Iterable[object], name: str) -> None:
@@ -79,6 +82,7 @@ def forget_resource_job(job: Job) -> dict[str, int]:
                 counts[name] += delete_with_children(rows.model, keys, digest)
                 job.report_progress(done=sum(counts.values()), cursor=counts)
         is_gone = delete_resource(realm, key, digest)
+    delete_exports(realm, key)  # those that were started meanwhile
     note_forgotten(digest, job.parameters.get("by", ""))
     # The row of the job must not say whose data it was.
     Job.objects.filter(pk=job.pk).update(parameters={"digest": digest})

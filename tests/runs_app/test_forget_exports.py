@@ -1,0 +1,94 @@
+"""Exports of a resource that are started or written while its data is deleted."""
+
+import threading
+
+import pytest
+from django.db import connections
+from django.db.models.deletion import Collector
+
+from jobs_app import limits, runner
+from jobs_app.files import file_storage
+from jobs_app.models import Job, JobFile, LeaseLost
+from runs_app.privacy import jobs, personal_data
+from runs_app.privacy.jobs import start_resource_export
+from tests.factories import member
+from tests.memory_app.conftest import add_thread
+
+WAIT = 2  # seconds that a worker may take to attach its file
+
+
+@pytest.fixture
+def user():
+    return member("editor")
+
+
+@pytest.fixture
+def realm(user):
+    return add_thread(user, "t-alice", "alice", [("user", "turquoise")]).realm
+
+
+@pytest.mark.django_db
+def test_an_export_that_is_started_meanwhile_is_deleted_too(user, realm):
+    exports = []
+
+    def export(**kwargs):
+        exports.append(runner.run_claimed(str(start_resource_export(user, realm, "alice").pk)))
+
+    personal_data.resource_forgotten.connect(export)
+    try:
+        runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+    finally:
+        personal_data.resource_forgotten.disconnect(export)
+
+    assert [job.state for job in exports] == ["done"]
+    assert not Job.objects.filter(kind=personal_data.EXPORT_RESOURCE).exists()
+    assert not JobFile.objects.exists()
+
+
+@pytest.mark.django_db
+def test_an_export_whose_job_is_deleted_leaves_no_file(user, realm, monkeypatch):
+    saved = []
+
+    def save_and_delete(name, file):
+        saved.append(save_file(name, file))
+        personal_data.delete_exports(realm, "alice")
+        return saved[0]
+
+    save_file = jobs.save_file
+    monkeypatch.setattr(jobs, "save_file", save_and_delete)
+
+    runner.run_claimed(str(start_resource_export(user, realm, "alice").pk))
+
+    assert not file_storage().exists(saved[0])
+    assert not JobFile.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_that_is_attached_during_the_deletion_does_not_stop_it(user, realm, monkeypatch):
+    job = start_resource_export(user, realm, "alice")
+    ends, workers = [], []
+
+    def attach():
+        try:
+            ends.append(limits.attach_file(job, user, "x.jsonl", 1))
+        except LeaseLost as error:
+            ends.append(error)
+        finally:
+            connections.close_all()
+
+    def collect_then_attach(collector, rows, *args, **kwargs):
+        collect(collector, rows, *args, **kwargs)
+        if not workers and [*rows] == [job]:
+            workers.append(threading.Thread(target=attach))
+            workers[0].start()
+            workers[0].join(WAIT)
+
+    collect = Collector.collect
+    monkeypatch.setattr(Collector, "collect", collect_then_attach)
+
+    personal_data.delete_exports(realm, "alice")
+    workers[0].join()
+
+    assert [type(end) for end in ends] == [LeaseLost]
+    assert not Job.objects.exists()
+    assert not JobFile.objects.exists()
