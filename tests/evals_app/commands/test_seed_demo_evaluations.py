@@ -7,6 +7,7 @@ from agents_app.editing.change_context import change
 from evals_app.compare.pairs import compute_statistics
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Dataset, Experiment
+from evals_app.views.start import default_target
 from tests.factories import AgentFactory, UserFactory
 
 
@@ -32,3 +33,14 @@ def test_the_draft_of_the_demo_misses_the_gate_that_its_live_version_meets():
     figures = compute_statistics(before, after)["scorers"]
     assert figures["cites-source"]["worse"] > figures["cites-source"]["better"]
     assert figures["answer-length"]["better"] == 40
+
+
+@pytest.mark.django_db
+def test_an_experiment_of_the_demo_offers_an_agent_that_answers_without_a_key():
+    UserFactory(username="maya")
+    AgentFactory(id="reply-drafter", owner_id="support")
+
+    call_command("seed_demo_evaluations")
+
+    providers = {"reply-drafter": "anthropic", "refund-desk": "demo"}
+    assert default_target(Dataset.objects.get(), providers) == "agent:refund-desk"
