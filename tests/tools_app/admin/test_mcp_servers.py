@@ -40,6 +40,16 @@ def errors(answer):
     return {name: list(messages) for name, messages in answer.context["adminform"].form.errors.items()}
 
 
+def test_the_page_of_a_server_begins_with_the_error_of_its_listing(client, staff):
+    client.post(ADD, FIELDS)
+    McpServer.objects.update(list_error="The MCP server 'Office' cannot be reached.")
+
+    text = client.get(page(McpServer.objects.get())).text
+
+    assert text.count("&#x27;Office&#x27; cannot be reached.") == 1
+    assert text.index("cannot be reached.") < text.index('name="title"')
+
+
 def listing(**descriptions):
     return Listing({name: Definition(name, text, {"type": "object"}) for name, text in descriptions.items()}, [])
 
