@@ -59,7 +59,7 @@ def mail_user(user: User) -> bool:
         return False
     try:
         build_message(user, waiting).send()
-    except (SMTPException, OSError) as error:
+    except (SMTPException, OSError, ValueError) as error:  # ValueError: an address that cannot be in a header
         log.warning("The notice about approvals could not be sent to user %s: %s", user.pk, error)
         ApprovalNotice.objects.filter(pk=notice.pk).update(sent_at=notice.sent_at)
         return False

@@ -128,3 +128,12 @@ def test_nothing_is_sent_without_a_mail_server(call, settings):
     settings.EMAIL_HOST = ""
 
     assert send_mail_to_approvers() == 0
+
+
+def test_an_address_that_cannot_be_in_a_header_does_not_keep_others_from_their_mail(call, maya):
+    member(Role.PUBLISHER, username="tom", email="tom@example.org")
+    type(maya).objects.filter(pk=maya.pk).update(email="maya@example.org\nBcc: all@example.org")
+
+    assert send_mail_to_approvers() == 1
+
+    assert recipients() == ["tom@example.org"]
