@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -183,8 +181,3 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
         "back": reverse("knowledge:view", args=[base.key]),
     }
     return render_dialog(request, context)
-
-
-def base_url(base: KnowledgeBase, **query: str) -> str:
-    url = reverse("knowledge:view", args=[base.key])
-    return f"{url}?{urlencode(query)}" if query else url

@@ -22,7 +22,6 @@ from agents_app.forms.objects.members import (
 
 INPUT_PREFIX = "memory-"
 MEMORY_KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))
-ON_OFF = (("", "Off"), ("on", "On"))
 SCOPES = (("", "All conversations of a resource (default)"), ("thread", "One conversation"))
 
 

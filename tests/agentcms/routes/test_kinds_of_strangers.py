@@ -73,7 +73,6 @@ GROUPS = {
 }
 UUIDS = ("run_id", "call_id", "approval_id", "task_id")
 FORBIDDEN = "bound to bob"  # in the realm of the thread, so that it answers 403
-BOUND_REFUSED = ("api-approval", "api-background-task")  # the first letters of routes that no bound key opens
 
 # What differs between two answers that are alike: new IDs and times.
 UUID_LENGTH = 36
