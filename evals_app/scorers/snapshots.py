@@ -45,9 +45,8 @@ async def score_by_snapshot(snapshot: JSONMapping, answer: Answer, version_numbe
     except Exception as error:  # a provider or a registered step failed
         log.warning("A scorer of type %s failed: %s.", snapshot["type"], type(error).__name__)
         result = ScoreResult(error=describe_failure(error)[:2000])
-    if not result.usage:  # the scorer failed after its requests
-        result = replace(result, usage=spending.tokens, cost=spending.cost)
-    return replace(result, version_number=version_number)
+    # Also for a scorer that failed: its earlier requests cost money, too.
+    return replace(result, usage=spending.tokens, cost=spending.cost, version_number=version_number)
 
 
 def describe_failure(error: Exception) -> str:

@@ -6,7 +6,7 @@ What a judge reads is data: the names of its sections are escaped, so that an an
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.kinds.checks import Config
@@ -15,9 +15,6 @@ from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sec
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 from runs_app.engine.thread_pools import run_db
-
-if TYPE_CHECKING:
-    from evals_app.scorers.kinds.judge_models import CountingModel
 
 JUDGE = "llm-judge"
 FRAME = (
@@ -56,10 +53,9 @@ async def score_by_judge(config: Config, answer: Answer) -> ScoreResult:
 
     from evals_app.scorers.kinds.judge_models import CountingModel
 
-    model = CountingModel(await run_db(build_judge_model, config))
     judge = LLMJudge(
         rubric=rubric_of(config),
-        model=model,
+        model=CountingModel(await run_db(build_judge_model, config)),
         include_input=True,
         include_expected_output=answer.ground_truth is not None,
         score={"evaluation_name": "score", "include_reason": True},
@@ -72,7 +68,7 @@ async def score_by_judge(config: Config, answer: Answer) -> ScoreResult:
         ground_truth=None if answer.ground_truth is None else escape_sections(answer.ground_truth),
     )
     results: Any = await judge.evaluate(evaluator_context(data))
-    return judged_result(config, results["score"].value, results["score"].reason or "", model)
+    return judged_result(config, results["score"].value, results["score"].reason or "")
 
 
 async def score_by_schema(config: Config, answer: Answer) -> ScoreResult:
@@ -82,11 +78,11 @@ async def score_by_schema(config: Config, answer: Answer) -> ScoreResult:
     data = {"Input": judged_input(answer, needs_of(config)), "Output": answer.output}
     if answer.ground_truth is not None:
         data["ExpectedOutput"] = answer.ground_truth
-    value, model = await ask_judge(config, rubric_of(config), data, config["outputSchema"])
+    value = await ask_judge(config, rubric_of(config), data, config["outputSchema"])
     score = value.get("score")
     if not isinstance(score, int | float):
         raise ScorerError("The judge gave no number as score.")
-    return replace(judged_result(config, score, str(value.get("reason", "")), model), details=value)
+    return replace(judged_result(config, score, str(value.get("reason", ""))), details=value)
 
 
 def rubric_of(config: Config) -> str:
@@ -101,14 +97,12 @@ def needs_of(config: Config) -> tuple[str, ...]:
     return preset.needs if preset else ()
 
 
-def judged_result(config: Config, score: float, reason: str, model: CountingModel) -> ScoreResult:
+def judged_result(config: Config, score: float, reason: str) -> ScoreResult:
     """Return the score of a judge. Raise ScorerError if it is outside of its range: it is never changed."""
     low, high = score_range(config)
     if not low <= score <= high:
         raise ScorerError(f"The judge gave {score:g}, which is not between {low:g} and {high:g}.")
-    return ScoreResult(
-        float(score), reason[:5000], label=label_of(config, score), usage=model.tokens, cost=model.total_cost
-    )
+    return ScoreResult(float(score), reason[:5000], label=label_of(config, score))
 
 
 def score_range(config: Config) -> tuple[float, float]:

@@ -46,33 +46,25 @@ async def score_by_pipeline(config: JSONObject, answer: Answer) -> ScoreResult:
     """Score an answer by a pipeline. Raise NotScorable and ScorerError."""
     answer = replace(answer, **{name: DROPPABLE[name] for name in (config.get("prepareRun") or {}).get("drop") or []})
     results: JSONObject = {}
-    usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
-    cost: float | None = None
     for name in PIPELINE_STEPS:
-        if config.get(name) is None:
-            continue
-        results[name], model = await run_step(config, name, answer, results)
-        if model is not None:
-            usage = {key: usage[key] + model.tokens[key] for key in usage}
-            cost = cost if model.total_cost is None else (cost or 0.0) + model.total_cost
+        if config.get(name) is not None:
+            results[name] = await run_step(config, name, answer, results)
     score = score_of_step(results[SCORE_STEP])
     low, high = score_range(config)
     if not low <= score <= high:
         raise ScorerError(f"The pipeline gave {score:g}, which is not between {low:g} and {high:g}.")
-    return ScoreResult(
-        score, reason_of_step(results.get(REASON_STEP)), results, label_of(config, score), "", usage, cost
-    )
+    return ScoreResult(score, reason_of_step(results.get(REASON_STEP)), results, label_of(config, score))
 
 
-async def run_step(config: JSONObject, name: str, answer: Answer, results: JSONObject) -> tuple[Any, Any]:
-    """Return the result of a step, and the model that was asked for it or None."""
+async def run_step(config: JSONObject, name: str, answer: Answer, results: JSONObject) -> Any:
+    """Return the result of a step: what its function returns, or the answer of the model to its prompt."""
     step = config[name]
     if "function" in step:
         function = pipeline_steps.get(step["function"])
         if function is None:
             raise ScorerError(f"No pipeline step is registered as '{step['function']}'.")
         value = function(answer, dict(results))
-        return (await value if inspect.isawaitable(value) else value), None
+        return await value if inspect.isawaitable(value) else value
     from evals_app.scorers.kinds.structured_answers import ask_judge
 
     data = {"Input": answer.input, "Output": answer.output, "ExpectedOutput": answer.ground_truth, "Results": results}

@@ -18,9 +18,7 @@ SYSTEM = (
 )
 
 
-async def ask_judge(
-    config: JSONObject, prompt: str, data: JSONObject, schema: JSONObject
-) -> tuple[JSONObject, CountingModel]:
+async def ask_judge(config: JSONObject, prompt: str, data: JSONObject, schema: JSONObject) -> JSONObject:
     """Return the object with which the model of a scorer answers, without tools or memory. Raise ScorerError.
 
     A model whose answer does not fit the schema is asked once more.
@@ -32,7 +30,7 @@ async def ask_judge(
     agent: Any = Agent(model, instructions=SYSTEM, output_type=StructuredDict(schema, name="result"))
     agent.output_validator(partial(require_fitting, schema))
     result = await agent.run(f"{sections}\n<Rubric>\n{escape_sections(prompt)}\n</Rubric>")
-    return dict(result.output), model
+    return dict(result.output)
 
 
 def require_fitting(schema: JSONObject, value: JSONObject) -> JSONObject:
