@@ -137,20 +137,20 @@ def score_trajectory(config: JSONObject, answer: Answer) -> ScoreResult:
     names = [call.name for call in answer.calls]
     expectation = config.get("expected", answer.expected_trajectory)
     limits = limits_of(config, expectation)
-    faults = limit_faults(limits, answer)
+    broken_limits = limit_faults(limits, answer)
     difference: JSONObject = {}
-    part = 1.0
+    matching_share = 1.0
     if not limits or has_steps(expectation):
         expected = [*parse_steps(expected_steps(expectation), with_values)]
         mode = comparison_mode(config, expectation)
         reject_many_pairs(count_steps(expected), len(names))
         made = made_steps(expected, answer.calls)
         matches = match_steps(expected, made)
-        part = compare_steps(mode, expected, made, matches)
+        matching_share = compare_steps(mode, expected, made, matches)
         difference = difference_of(expected, made, matches)._asdict()
-        if part < 1:
-            faults.append(f"The calls do not match ({mode}).")
-    score = 0.0 if len(faults) > (part < 1) else part
+    faults = [*broken_limits, f"The calls do not match ({mode})."] if matching_share < 1 else broken_limits
+    # A broken limit fails the whole answer. Steps that do not match only lower the score.
+    score = 0.0 if broken_limits else matching_share
     return ScoreResult(score, " ".join(faults), {"calls": names, **difference}, FAILED if faults else PASSED)
 
 

@@ -29,7 +29,7 @@ class TrajectoryLimits(NamedTuple):
 
 
 def limits_of(config: JSONObject, expectation: JSONValue) -> TrajectoryLimits:
-    """Return the limits of a scorer and those of an expected trajectory, which hold both."""
+    """Return the limits of a scorer combined with those of an expected trajectory: both apply."""
     own = expectation if isinstance(expectation, dict) else {}
     most = [value for value in (config.get("maxSteps"), own.get("maxSteps")) if isinstance(value, int)]
     tools = {*(config.get("forbiddenTools") or ()), *names_in(own.get("blacklistedTools"))}
