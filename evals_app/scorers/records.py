@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -60,36 +61,34 @@ def add_version(row: Scorer, snapshot: JSONObject, author: str, message: str, pu
     before = row.head.snapshot if row.head else {}
     version = row.head
     if version is None or not json_equal(before, snapshot):
-        last = row.versions.first()
-        version = ScorerVersion.objects.create(
-            scorer=row,
-            version_number=last.version_number + 1 if last else 1,
-            snapshot=snapshot,
-            changed_fields=sorted(
-                name for name in {*before, *snapshot} if not json_equal(before.get(name), snapshot.get(name))
-            ),
-            change_message=message,
-            author_name=author,
-        )
+        changed = [name for name in {*before, *snapshot} if not json_equal(before.get(name), snapshot.get(name))]
+        version = insert_version(row, snapshot, author, message, sorted(changed))
     row.head = version
     row.live = version if publish else row.live
     save_pointers(row)
     return version
 
 
+def insert_version(
+    row: Scorer, snapshot: JSONObject, author: str, message: str, changed_fields: Sequence[str] = ()
+) -> ScorerVersion:
+    """Insert the next version of a locked scorer. The pointers stay as they are."""
+    last = row.versions.first()
+    return ScorerVersion.objects.create(
+        scorer=row,
+        version_number=last.version_number + 1 if last else 1,
+        snapshot=snapshot,
+        changed_fields=[*changed_fields],
+        change_message=message,
+        author_name=author,
+    )
+
+
 def copy_head(scorer_id: str, author: str, message: str) -> ScorerVersion:
     """Add a version with the newest configuration, as a mark in the history."""
     with transaction.atomic():
         row = lock_scorer(scorer_id)
-        last = row.versions.first()
-        version = ScorerVersion.objects.create(
-            scorer=row,
-            version_number=last.version_number + 1 if last else 1,
-            snapshot=row.head.snapshot if row.head else {},
-            change_message=message,
-            author_name=author,
-        )
-        row.head = version
+        row.head = version = insert_version(row, row.head.snapshot if row.head else {}, author, message)
         save_pointers(row)
     return version
 
@@ -103,18 +102,19 @@ def save_pointers(row: Scorer) -> None:
 
 def get_scorer_version(row: Scorer, version_id: str) -> ScorerVersion:
     """Return a version by its ID or number. Raise NotFound."""
-    key = parse_uuid(version_id)
-    versions = (
-        row.versions.filter(pk=key) if key else row.versions.filter(version_number=version_number_of(version_id))
-    )
-    version = versions.first()
+    version = find_scorer_version(row, version_id)
     if version is None:
         raise NotFound(f"The scorer has no version {version_id}.")
     return version
 
 
-def version_number_of(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+def find_scorer_version(row: Scorer, version_id: str) -> ScorerVersion | None:
+    """Return a version by its ID or number, or None."""
+    if key := parse_uuid(version_id):
+        return row.versions.filter(pk=key).first()
+    # No version has a number of ten digits, and Python refuses to convert thousands of them.
+    is_number = version_id.isascii() and version_id.isdigit() and len(version_id) < 10
+    return row.versions.filter(version_number=int(version_id)).first() if is_number else None
 
 
 def activate_version(scorer_id: str, version: ScorerVersion) -> Scorer:

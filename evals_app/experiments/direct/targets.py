@@ -12,7 +12,6 @@ from typing import Annotated
 from pydantic import BaseModel, Field, validate_call
 
 from agentcms.errors import ApiError
-from agentcms.ids import parse_uuid
 from agentcms.tracing import spans
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONObject, JSONValue
@@ -21,6 +20,7 @@ from agents_app.registry import Entry, Kind, is_task, registry
 from evals_app.datasets.schema import Key
 from evals_app.experiments.scoring import find_scorer
 from evals_app.models import Experiment, Scorer, ScorerVersion
+from evals_app.scorers.records import find_scorer_version
 from evals_app.scorers.results import Answer, ToolUse
 from runs_app.building.tool_messages import error_message, text_of_unknown_value
 from runs_app.events.stream_chunks import to_storable_json
@@ -111,22 +111,18 @@ def find_callee(kind: str, key: str, owner_id: str, version: str = "") -> Callee
             raise target_not_found(f"{key} {version}".strip())
         return Callee(kind, key)
     row = Scorer.objects.select_related("live", "head").filter(pk=key, owner_id__in=("", owner_id)).first()
-    scorer_version = find_scorer_version(row, version) if row is not None else None
+    scorer_version = select_scorer_version(row, version) if row is not None else None
     is_code = row is None and version in ("", "live") and find_scorer(key, owner_id) is not None
     if scorer_version is None and not is_code:
         raise target_not_found(f"{key} {version}".strip())
     return Callee(kind, key, scorer_version)
 
 
-def find_scorer_version(row: Scorer, version: str) -> ScorerVersion | None:
+def select_scorer_version(row: Scorer, version: str) -> ScorerVersion | None:
+    """Return the live version, the draft, or the version with an ID or a number such as `v3`, or None."""
     if version in ("", "live", "draft"):
         return row.head if version == "draft" else row.live
-    if version_id := parse_uuid(version):
-        return row.versions.filter(pk=version_id).first()
-    number = version.removeprefix("v")
-    # No version has a number of ten digits, and Python refuses to convert thousands of them.
-    is_number = number.isascii() and number.isdigit() and len(number) < 10
-    return row.versions.filter(version_number=int(number)).first() if is_number else None
+    return find_scorer_version(row, version.removeprefix("v"))
 
 
 def call_workflow(key: str, value: object) -> TargetResult:
