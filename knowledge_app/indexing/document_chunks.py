@@ -139,12 +139,16 @@ def document_fence(document: Document, index: KnowledgeIndex) -> Fence:
     """Return the fence of the job that a document names. It locks the base, the document and the index."""
 
     def lock() -> None:
-        # The base first, as all that lock both: `finish_rebuild` does, and two could wait for each other.
-        KnowledgeBase.objects.select_for_update().only("pk").filter(pk=document.base_id).first()
+        lock_base(document.base_id)
         lock_row(Document.objects.filter(pk=document.pk, job_id=document.job_id))
         lock_row(KnowledgeIndex.objects.filter(pk=index.pk))
 
     return lock
+
+
+def lock_base(base_id: int) -> None:
+    """Lock a base before its documents and indexes. Locks in another order could deadlock with `finish_rebuild`."""
+    KnowledgeBase.objects.select_for_update().only("pk").filter(pk=base_id).first()
 
 
 def lock_row(rows: QuerySet[Any]) -> None:

@@ -20,7 +20,15 @@ from jobs_app.slots import JobSlots
 from knowledge_app.approximate.hnsw import enqueue_if_large
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.preparation import prepare_document
-from knowledge_app.indexing.document_chunks import DocumentFill, Fence, Superseded, document_fence, is_document_indexed
+from knowledge_app.indexing.document_chunks import (
+    DocumentFill,
+    Fence,
+    Superseded,
+    document_fence,
+    is_document_indexed,
+    lock_base,
+    lock_row,
+)
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, REINDEX_BASE
 from knowledge_app.indexing.rebuild import begin_rebuild, copy_sent_chunks, finish_rebuild
 from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
@@ -188,9 +196,7 @@ def building_fence(index: KnowledgeIndex) -> Fence:
     """Return the fence of the job that builds an index."""
 
     def lock() -> None:
-        # The base first, as all that lock both: `finish_rebuild` does, and two could wait for each other.
-        KnowledgeBase.objects.select_for_update().only("pk").filter(pk=index.base_id).first()
-        if KnowledgeIndex.objects.select_for_update().filter(pk=index.pk, is_building=True).first() is None:
-            raise Superseded
+        lock_base(index.base_id)
+        lock_row(KnowledgeIndex.objects.filter(pk=index.pk, is_building=True))
 
     return lock
