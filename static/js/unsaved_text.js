@@ -39,6 +39,14 @@
     return texts.sort((a, b) => (a.at < b.at ? 1 : -1))[0] || null;
   }
 
+  // Add the values of a form to a body as the browser would send them: without boxes that are not checked.
+  function encodeValues(values, body = new URLSearchParams()) {
+    for (const [name, value, checked] of values) {
+      if (checked !== false) [value].flat().forEach((single) => body.append(name, single));
+    }
+    return body;
+  }
+
   // --- a form that was submitted without htmx: the next page shows if it was saved
 
   const markSubmitted = (form) => attempt(() => sessionStorage.setItem(SUBMITTED_KEY, keyOf(form)));
@@ -59,5 +67,5 @@
     keysWithPrefix(`${PREFIX}${user()}:`).forEach(removeText);
   });
 
-  Object.assign(agentcms, { keyOf, keysOfAgent, readText, writeText, removeText, findNewestText, markSubmitted });
+  Object.assign(agentcms, { keyOf, keysOfAgent, readText, writeText, removeText, findNewestText, encodeValues, markSubmitted });
 })();

@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, csrfToken, isChanged, markSaved, showChanged, updateRows } = agentcms;
+  const { find, findAll, listen, csrfToken, isChanged, markSaved, showChanged, updateRows, encodeValues } = agentcms;
   const RENDERED = "fieldset[data-structured], fieldset.picker-field";
 
   // --- another view: the names of the inputs change, but not what they mean
@@ -29,12 +29,11 @@
     const response = await fetch(form.dataset.fieldsUrl, {
       method: "POST",
       headers: { "X-CSRFToken": csrfToken() },
-      body: encode(form, values),
+      body: encodeForm(form, values),
     });
     if (!response.ok) throw new Error(`The server responded with ${response.status}.`);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     findAll("noscript", page).forEach((fallback) => fallback.remove()); // the parser runs no scripts, and shows it
-    findAll("noscript", page).forEach((element) => element.remove());
     findAll(RENDERED, form).forEach((field) => {
       const rendered = page.getElementById(field.id);
       if (!rendered) return;
@@ -45,14 +44,10 @@
     updateRows();
   }
 
-  // Encode values as the browser would send them: without boxes that are not checked.
-  function encode(form, values) {
+  function encodeForm(form, values) {
     const body = new URLSearchParams();
     findAll("input[type=hidden][name]", form).forEach((field) => body.append(field.name, field.value));
-    for (const [name, value, checked] of values) {
-      if (checked !== false) [value].flat().forEach((single) => body.append(name, single));
-    }
-    return body;
+    return encodeValues(values, body);
   }
 
   Object.assign(agentcms, { renderRows });

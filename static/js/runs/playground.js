@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, findNewestText } = agentcms;
+  const { find, findAll, listen, findNewestText, encodeValues } = agentcms;
   const VARIABLE_PREFIX = "variable-";
 
   // --- requests: one at a time, with the columns and runs that the page shows when a request is sent
@@ -80,7 +80,7 @@
     if (!form) return false;
     const text = findNewestText(form.dataset.agent);
     const field = find("[data-unsaved]", form);
-    const content = text ? encode(text.values) : "";
+    const content = text ? encodeValues(text.values).toString() : "";
     const changed = field.value !== content;
     field.value = content;
     find("[data-unsaved-base]", form).value = text?.base || "";
@@ -88,15 +88,6 @@
     const editorLink = find("[data-back-to-editor]");
     if (editorLink) editorLink.hash = text ? "#unsaved" : "";
     return changed;
-  }
-
-  // Encode the values as the browser would send the form: without boxes that are not checked.
-  function encode(values) {
-    const body = new URLSearchParams();
-    for (const [name, value, checked] of values) {
-      if (checked !== false) [value].flat().forEach((single) => body.append(name, single));
-    }
-    return body.toString();
   }
 
   // The server renders the columns of unsaved text from the text that the request contains.
