@@ -43,7 +43,7 @@ def lock_if_startable(experiment: Experiment) -> bool:
 
 
 def count_so_far(experiment: Experiment) -> None:
-    """Write the numbers of finished items, unless the experiment has ended meanwhile, which has counted them."""
+    """Save the numbers of finished items. An experiment that has ended meanwhile keeps its final figures."""
     counts = count_results(experiment)
     experiment.succeeded_count, experiment.failed_count = counts["succeeded"], counts["failed"]
     experiment.summary = {"cost": float(counts["cost"]), "tokens": counts["tokens"]}
@@ -53,7 +53,10 @@ def count_so_far(experiment: Experiment) -> None:
 
 
 def stop_reason(experiment: Experiment, spent: Spent = NOTHING_SPENT) -> str:
-    """Return why an experiment must stop, or a blank text. `spent` comes to what its results have spent."""
+    """Return why an experiment must stop, or a blank text.
+
+    `spent` is added to the spending of its stored results.
+    """
     if experiment.cancel_requested_at is not None:
         return experiment.stop_reason or CANCELLED_MESSAGE
     return exceeded_budget(experiment, spent)
@@ -63,7 +66,8 @@ def stop_reason(experiment: Experiment, spent: Spent = NOTHING_SPENT) -> str:
 def finish(experiment: Experiment, status: str, reason: str = "", *, stops_open: bool = False) -> None:
     """Store the end of an experiment with its figures, unless it has ended already.
 
-    With open results it only ends if it `stops_open` ones. Raise ApiError if it was deleted meanwhile.
+    With `stops_open`, open results are stored as stopped. Otherwise they keep the experiment open. Raise ApiError if
+    it was deleted meanwhile.
     """
     row = lock_experiment(experiment.pk)
     open_results = row.results.filter(state=ExperimentResult.State.RUNNING).select_related("item_version", "run")

@@ -16,7 +16,7 @@ from evals_app.scorers.results import MAX_SCORE, Answer, ScoreResult, answer_of_
 from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import to_storable_json
 
-MAX_SCORERS = 100  # that score at once for one experiment: 20 answers with 5 judges
+MAX_SCORERS = 100  # that run at the same time for one experiment: 20 answers with 5 judges
 
 
 def find_scorer(key: str, owner_id: str) -> Entry | None:
@@ -75,14 +75,14 @@ def set_scores(result: ExperimentResult, scores: list[JSONObject]) -> None:
     result.scores_cost = sum(Decimal(str(cost)) for cost in costs) if costs else None
 
 
-async def compute_scores(result: ExperimentResult, keys: list[str], scorers: asyncio.Semaphore) -> list[JSONObject]:
-    """Return the scores of the answer of a result by these scorers, which score at once as far as there are places."""
+async def compute_scores(result: ExperimentResult, keys: list[str], slots: asyncio.Semaphore) -> list[JSONObject]:
+    """Return the scores of the answer of a result by these scorers. They run at the same time, each in a slot."""
     from evals_app.scorers.scoring import score_answer  # imports pydantic-ai, which is heavy
 
     answer, versions = await read_scored_answer(result), result.experiment.scorer_versions
 
     async def score(key: str) -> ScoreResult:
-        async with scorers:
+        async with slots:
             return await score_answer(key, versions.get(key), answer)
 
     scores = await asyncio.gather(*map(score, keys))
@@ -104,8 +104,9 @@ async def read_scored_answer(result: ExperimentResult) -> Answer:
 
 
 def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:
-    """Return a score as a result stores it. A score that is no finite number, or a huge one, is an error."""
-    if score.score is not None and not abs(score.score) <= MAX_SCORE:  # NaN is not either
+    """Return a score as a result stores it. A score that is not a number, or outside of the limits, is an error."""
+    # Not `abs(…) > MAX_SCORE`, which is False for NaN.
+    if score.score is not None and not abs(score.score) <= MAX_SCORE:
         return _entry(key, name, replace(score, score=None, error=f"The score is no number up to {MAX_SCORE:,}."))
     more: JSONObject = {"label": score.label or None, "version": score.version_number}
     cost = None if score.cost is None else float(score.cost)

@@ -113,7 +113,10 @@ def add_earlier_spending(experiment_id: UUID, spent: Spent) -> None:
 
 
 def exceeded_budget(experiment: Experiment, spent: Spent = NOTHING_SPENT) -> str:
-    """Return which limit of its budget an experiment has reached, or a blank text. `spent` comes to its results."""
+    """Return which limit of its budget an experiment has reached, or a blank text.
+
+    `spent` is added to the spending of its stored results.
+    """
     budget, summary = experiment.budget, experiment.summary
     if (cost := budget.get("maxCost")) is not None and summary.get("cost", 0) + float(spent.cost or 0) > cost:
         return f"The budget of ${cost:g} is spent."

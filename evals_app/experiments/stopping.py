@@ -25,8 +25,8 @@ STOP_POLL_INTERVAL = 0.1  # seconds
 def request_cancel(experiment: Experiment) -> None:
     """Start no further item and stop the open runs. The job of the experiment ends it; without a job it ends now.
 
-    A command in the foreground has none, and may have been killed. A job that waits for a place is called: to end the
-    experiment it needs none. Raise ApiError if it was deleted meanwhile.
+    A command in the foreground has no job, and may have been killed. A job that waits for a slot is sent again,
+    because it needs no slot to end the experiment. Raise ApiError if the experiment was deleted meanwhile.
     """
     if not mark_cancelled(experiment):
         return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows as Vector
 
 ROWS_PER_BATCH = 2000
-CANDIDATES_OF_HNSW = 100  # that one scan of an HNSW index keeps: more find better ones and take longer
+CANDIDATES_OF_HNSW = 100  # `hnsw.ef_search`: with more candidates, a search is more exact and takes longer
 
 
 class Match(NamedTuple):
@@ -57,7 +57,10 @@ def nearest_chunks_in_database(rows: QuerySet[Chunk], vector: Vector, top_k: int
 
 
 def nearest_by_hnsw(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> list[Match]:
-    """Return nearly always the nearest chunks. PostgreSQL finds them by an HNSW index, until enough fit the filter."""
+    """Return the nearest chunks, with the approximate HNSW index of PostgreSQL, which may rarely miss one.
+
+    PostgreSQL goes on with the scan of the index until enough chunks fit the filter.
+    """
     distance = CosineDistance(vector[None], vector.size)
     ordered = rows.annotate(distance=distance).order_by("distance").values_list("pk", "distance")
     with transaction.atomic(), connection.cursor() as cursor:

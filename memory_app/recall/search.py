@@ -141,7 +141,7 @@ def recall_messages(
 
 
 def with_messages(hits: Iterable[FoundMessage]) -> Iterator[tuple[Message, FoundMessage]]:
-    """Yield each hit with its message and thread. Mostly few are needed, so that the first batches are small."""
+    """Yield each hit with its message and thread. The first batches are small, because mostly few hits are needed."""
     remaining, size = iter(hits), ROWS_PER_LOOKUP
     while batch := [*islice(remaining, size)]:
         size = min(size * 2, MAX_ROWS_PER_LOOKUP)

@@ -28,7 +28,10 @@ run_requeued = Signal()  # sent with `reason`, "lost" or "stopped", after a dura
 
 
 def lock_run(run_id: UUID, runs: QuerySet[AgentRun]) -> AgentRun | None:
-    """Lock a run that is about to end, if it is one of these, together with its parent, which its end locks."""
+    """Lock a run and its parent, and return the run if it is among `runs`. Otherwise return None.
+
+    The end of a run changes its parent, too. Both are locked in the same order everywhere, so there is no deadlock.
+    """
     parent = AgentRun.objects.filter(pk=run_id, parent__isnull=False).values("parent")
     AgentRun.objects.filter(Q(pk=run_id) | Q(pk__in=parent)).lock_in_order()
     return runs.filter(pk=run_id).first()

@@ -61,7 +61,7 @@ class RunTree:
 
     @classmethod
     def of_new(cls, run: AgentRun) -> RunTree | None:
-        """Return the position of a run that no agent has started and that begins, or None for others."""
+        """Return the position of a run that begins and has no parent, or None for any other run."""
         return cls((run.agent_key,), SubRunCounter()) if run.parent_id is None and run.segment == 0 else None
 
     @classmethod
