@@ -1,4 +1,4 @@
-"""Model providers."""
+"""Model providers, and the private networks that models and tools may reach."""
 
 from agentcms import environment
 from agentcms.settings.security import SECRET_KEY
@@ -20,5 +20,7 @@ MODEL_URLS = {
 MODEL_ALLOWED_SETTINGS = environment.read_list("MODEL_ALLOWED_SETTINGS")
 # The largest answer of a model provider to one request, in bytes.
 MODEL_MAX_ANSWER = environment.read_int("MODEL_MAX_ANSWER_MB", 16, minimum=1, maximum=1024) * 1024 * 1024
+# Connections to private addresses are refused unless their network is listed here. MODEL_NETWORKS is the earlier name.
+OUTBOUND_NETWORKS = environment.read_networks("OUTBOUND_NETWORKS") + environment.read_networks("MODEL_NETWORKS")
 # Encrypts the stored API keys of model providers. Changing it makes them unreadable.
 PROVIDER_KEY_SECRET = environment.read_text("PROVIDER_KEY_SECRET") or SECRET_KEY

@@ -1,4 +1,4 @@
-"""Tools: MCP servers, ACP agents, background tasks, knowledge bases and the networks that they may reach."""
+"""Tools: MCP servers, ACP agents, background tasks and knowledge bases."""
 
 from pathlib import Path
 
@@ -15,8 +15,6 @@ ACP_COMMANDS = environment.read_json_file("ACP_COMMANDS")
 ACP_SANDBOX = environment.read_choice("ACP_SANDBOX", "bwrap", "none")
 # The folders in which ACP agents work.
 WORKSPACES_DIR = Path(environment.read_text("WORKSPACES_DIR", str(DATA_DIR / "workspaces"))).resolve()
-# Connections to private addresses are refused unless their network is listed here. MODEL_NETWORKS is the earlier name.
-OUTBOUND_NETWORKS = environment.read_networks("OUTBOUND_NETWORKS") + environment.read_networks("MODEL_NETWORKS")
 
 # --- Background tasks
 
