@@ -14,11 +14,10 @@ from runs_app.building.messages import client_tool_definitions, prompt_and_histo
 from runs_app.building.structured_output import output_types
 from runs_app.engine.context import ProcessedParts, RunDeps
 from runs_app.engine.execution.state import PreparedRun, RunExecution, joined_warnings
-from runs_app.engine.execution.steps import follow_steps, record_steps
+from runs_app.engine.execution.steps import record_steps
 from runs_app.engine.sub_runs import RunTree
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.engine.usage_limits import RunLimits, run_limits
-from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.stream_chunks import build_chunk, to_storable_json
 from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
@@ -53,10 +52,7 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     context = model_run_context(run, messages, execution.prepared, execution.segment, limits, client_tools)
     async with context as model_run:
         execution.model_run = model_run
-        if isinstance(execution.recorder, DurableRecorder):
-            await follow_steps(model_run, execution.recorder, deps)
-        else:
-            await record_steps(model_run, execution.recorder, deps, limits)
+        await record_steps(model_run, execution.recorder, deps, limits)
     record_answer_value(execution, model_run.result.output)
 
 

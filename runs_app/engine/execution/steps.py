@@ -27,7 +27,10 @@ async def record_steps(
         called = None
         if Agent.is_model_request_node(node):
             recorder.begin_step()
-            await record_answer(node, model_run, recorder, limits)
+            if isinstance(recorder, DurableRecorder):
+                await read_answer(node, model_run)
+            else:
+                await record_answer(node, model_run, recorder, limits)
         elif Agent.is_call_tools_node(node):
             recorder.set_answer(node.model_response)
             await record_tool_calls(node, model_run, recorder)
@@ -61,27 +64,18 @@ async def record_answer(
             guard.count_event(lambda: stream.usage)
 
 
+async def read_answer(node: ModelRequestNode[RunDeps, Any], model_run: ModelRun[RunDeps, Any]) -> None:
+    """Read an answer in a durable run, and record nothing.
+
+    `record_model_events` records the events inside the step of the journal: a replayed answer has events, too.
+    """
+    async with node.stream(model_run.ctx) as stream:
+        async for _ in stream:
+            pass
+
+
 async def record_tool_calls(node: Called, model_run: ModelRun[RunDeps, Any], recorder: Recorder) -> None:
     """Record the tool calls of an answer and their results."""
     async with node.stream(model_run.ctx) as events:
         async for event in events:
             recorder.record(event)
-
-
-async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecorder, deps: RunDeps) -> None:
-    """Iterate over the steps of a durable run. The journal records the answers, because replayed ones have events."""
-    called: Called | None = None
-    async for node in model_run:
-        end_step(called, recorder, deps)
-        called = None
-        if Agent.is_model_request_node(node):
-            recorder.begin_step()
-            async with node.stream(model_run.ctx) as stream:
-                # Only read to its end: `record_model_events` has recorded the events inside the step.
-                async for _ in stream:
-                    pass
-        elif Agent.is_call_tools_node(node):
-            recorder.set_answer(node.model_response)
-            await record_tool_calls(node, model_run, recorder)
-            called = end_unless_stoppable(node, recorder, deps)
-    end_step(called, recorder, deps)
