@@ -128,7 +128,7 @@ def test_a_stranger_does_not_see_that_a_sub_agent_is_archived(api, archived):
     ]
 
 
-def test_roles(api, viewer, editor, stranger):
+def test_archiving_needs_the_publisher_role(api, viewer, editor, stranger):
     api.create()
 
     for path in (ARCHIVE, UNARCHIVE):

@@ -28,7 +28,7 @@ from agents_app.configuration.conditional import RULE_OPERATORS, choose_variants
         ("not_exists", None, None, True),
     ],
 )
-def test_operators(operator, actual, expected, is_true):
+def test_an_operator_compares_a_fact_with_a_value(operator, actual, expected, is_true):
     assert condition_holds(operator, actual, expected) is is_true
     assert operator in RULE_OPERATORS
 
@@ -41,7 +41,7 @@ def configuration(rules, **more):
     return {"conditional": {"model": [{"value": {}, "rules": rules}]}, **more}
 
 
-def test_groups_nest():
+def test_groups_of_conditions_can_be_nested():
     either = {"operator": "OR", "conditions": [condition("tier", "pro"), condition("plan.name", "gold")]}
     rules = {"operator": "AND", "conditions": [either, condition("owner", "support")]}
 

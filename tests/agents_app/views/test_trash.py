@@ -80,7 +80,7 @@ def test_a_manager_deletes_for_good_by_typing_the_name(deleted):
     assert not DeletedAgent.objects.exists()
 
 
-def test_roles(viewer, editor, publisher, deleted):
+def test_publishers_restore_and_only_managers_purge(viewer, editor, publisher, deleted):
     assert [client.get(TRASH).status_code for client in (viewer, editor, publisher)] == [200] * 3
     assert "Restore Porter" not in editor.get(TRASH).content.decode()
     assert "for good</a>" not in publisher.get(TRASH).content.decode()

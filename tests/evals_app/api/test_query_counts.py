@@ -48,7 +48,7 @@ def count_queries(call):
     return min(numbers), answer
 
 
-def test_datasets(agent, caller):
+def test_a_list_of_datasets_takes_a_constant_number_of_queries(agent, caller):
     def grow(numbers):
         for number in numbers:
             dataset = make_dataset("One", pk=f"set-{number}", owner_id="support", scorer_keys=["exact"])
@@ -57,7 +57,7 @@ def test_datasets(agent, caller):
     assert_constant(caller, "/api/datasets?perPage=50", "datasets", grow)
 
 
-def test_experiments(agent, caller):
+def test_a_list_of_experiments_takes_a_constant_number_of_queries(agent, caller):
     dataset = make_dataset("One", owner_id="support")
 
     def grow(numbers):
@@ -70,7 +70,7 @@ def test_experiments(agent, caller):
     assert_constant(caller, "/api/datasets/support/experiments?perPage=50", "experiments", grow, start=100)
 
 
-def test_results(agent, caller):
+def test_a_list_of_results_takes_a_constant_number_of_queries(agent, caller):
     paths = []
     for number, size in enumerate((SMALL, LARGE)):
         dataset = make_dataset(*map(str, range(size)), pk=f"set-{number}", owner_id="support")
@@ -83,7 +83,7 @@ def test_results(agent, caller):
     assert counts[0][0] == counts[1][0]
 
 
-def test_stored_scorers(caller):
+def test_a_list_of_scorers_takes_a_constant_number_of_queries(caller):
     def grow(numbers):
         for number in numbers:
             snapshot = {"name": "Says", "type": "check", "presetConfig": {"check": "includes", "value": "You"}}

@@ -74,7 +74,7 @@ def test_an_agent_is_deleted_for_good_by_typing_its_name(client, staff, deleted)
     assert not DeletedAgent.objects.exists()
 
 
-def test_roles(client, deleted):
+def test_staff_need_the_role_to_restore_or_purge(client, deleted):
     client.force_login(member("publisher", is_staff=True))
     assert b"Night porter" in client.get(TRASH).content
     assert client.post(address("purge", deleted), {"typed": "Night porter"}).status_code == 403

@@ -90,7 +90,7 @@ def test_a_repeated_restore_answers_the_same(api):
     assert second.headers["Idempotent-Replayed"] == "true"
 
 
-def test_roles(api, viewer, editor, manager, stranger):
+def test_publishers_restore_and_only_managers_purge(api, viewer, editor, manager, stranger):
     _, entry = deleted_agent(api)
     path = f"{TRASH}/{entry['id']}"
 
