@@ -18,7 +18,7 @@ from evals_app.experiments.ending import finish, set_end
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running.item_loop import ItemLoop
-from evals_app.experiments.spending import Spent, list_price
+from evals_app.experiments.spending import Spent, exceeded_budget, list_price
 from evals_app.experiments.stopping import end_early
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.records import create_scorer
@@ -338,3 +338,20 @@ def test_the_end_of_an_experiment_reads_its_earlier_spending_once(agent):
         query["sql"] for query in captured if query["sql"].startswith("SELECT") and "earlier_cost" in query["sql"]
     ]
     assert len(reads) == 1
+
+
+@pytest.mark.parametrize(
+    ("spent", "reason"),
+    [(Spent(4, Decimal("0.5")), ""), (Spent(4, Decimal("0.6")), "The budget of $1 is spent.")],
+)
+def test_a_budget_may_be_spent_to_the_last_cent(spent, reason):
+    experiment = Experiment(budget={"maxCost": 1, "maxTokens": 10}, summary={"cost": 0.5, "tokens": 6})
+
+    assert exceeded_budget(experiment, spent) == reason
+
+
+def test_a_budget_of_tokens_may_be_spent_to_the_last_one():
+    experiment = Experiment(budget={"maxTokens": 10}, summary={"tokens": 6})
+
+    assert exceeded_budget(experiment, Spent(4)) == ""
+    assert exceeded_budget(experiment, Spent(5)) == "The budget of 10 tokens is spent."
