@@ -42,21 +42,6 @@ def dataset_body(dataset: Dataset) -> JSONObject:
     }
 
 
-def item_content(version: ItemVersion) -> JSONObject:
-    """Return the fields of an item under wire names."""
-    return {
-        "input": version.input,
-        "groundTruth": version.ground_truth,
-        "expectedTrajectory": version.expected_trajectory,
-        "toolMocks": version.tool_mocks,
-        "unmockedToolPolicy": version.unmocked_tool_policy,
-        "scorerIds": version.scorer_keys,
-        "requestContext": version.request_context,
-        "metadata": version.metadata,
-        "source": version.source,
-    }
-
-
 def item_body(version: ItemVersion) -> JSONObject:
     """Return an item. The version must come with its item."""
     return {
@@ -64,7 +49,7 @@ def item_body(version: ItemVersion) -> JSONObject:
         "datasetId": version.dataset_id,
         "datasetVersion": version.from_version,
         "externalId": version.item.external_id,
-        **item_content(version),
+        **version.wire_content,
         "createdAt": version.item.created_at,
         "updatedAt": version.created_at,
     }

@@ -81,18 +81,7 @@ def _batches(dataset: Dataset, version: int) -> Iterator[list[JSONObject]]:
 
 def item_to_body(version: ItemVersion) -> JSONObject:
     """Return an item as a file has it: without what is not set."""
-    values: JSONObject = {
-        "externalId": version.item.external_id,
-        "input": version.input,
-        "groundTruth": version.ground_truth,
-        "expectedTrajectory": version.expected_trajectory,
-        "toolMocks": version.tool_mocks,
-        "unmockedToolPolicy": version.unmocked_tool_policy,
-        "scorerIds": version.scorer_keys,
-        "requestContext": version.request_context,
-        "metadata": version.metadata,
-        "source": version.source,
-    }
+    values: JSONObject = {"externalId": version.item.external_id, **version.wire_content}
     if version.unmocked_tool_policy == ItemVersion.Policy.ALLOW:
         values["unmockedToolPolicy"] = None
     return {name: value for name, value in values.items() if value is not None or name in ALWAYS_WRITTEN}

@@ -11,7 +11,10 @@ from django.utils import timezone
 
 from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.names import to_wire
 from evals_app.models.dataset import Dataset
+
+ITEM_WIRE_NAMES = {"scorer_keys": "scorerIds"}
 
 
 class DatasetItem(models.Model):
@@ -114,3 +117,8 @@ class ItemVersion(models.Model):
     def content(self) -> JSONObject:
         """The fields that a change may set."""
         return {name: getattr(self, name) for name in self.CONTENT_FIELDS}
+
+    @property
+    def wire_content(self) -> JSONObject:
+        """The same fields under the names of the API and of files."""
+        return {ITEM_WIRE_NAMES.get(name) or to_wire(name): value for name, value in self.content.items()}
