@@ -28,5 +28,11 @@ def test_long_words_do_not_make_long_parts():
     assert [len(part) for part in parts] == [1500, 1500]
 
 
+def test_a_part_ends_before_the_word_that_would_make_it_too_long():
+    parts = cut_parts(" ".join(["a" * 99] * 45))
+
+    assert [len(part) for part in parts] == [20 * 100 - 1, 20 * 100 - 1, 5 * 100 - 1]
+
+
 def test_every_text_has_a_part():
     assert cut_parts(" \n\u00a0") == [""]

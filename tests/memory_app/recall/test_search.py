@@ -65,6 +65,15 @@ def test_the_most_similar_part_of_a_question_counts(thread):
     assert ranked_numbers(thread, rows[1], rows[4] * 0.5)[:2] == [2, 5]
 
 
+def test_messages_below_the_threshold_are_not_recalled(thread):
+    rows = np.eye(6, 8, dtype=np.float32)
+    add_vectors(thread, rows)
+
+    recalled = recall_messages(vectors_of_resource(thread.resource_id, EMBEDDER), rows[1:2], 4, threshold=0.5)
+
+    assert [item.message.number for item in recalled] == [2]
+
+
 def test_vectors_of_another_length_are_left_out(thread):
     rows = [np.ones(8, np.float32)] * 5 + [np.ones(4, np.float32)]
     add_vectors(thread, rows)
