@@ -38,7 +38,7 @@ from versions_app.models.version import get_head_version, get_live_version
 # Staff may have added or removed the provider, a scorer, an MCP server, a knowledge base or an ACP agent.
 CHANGING_FIELDS = ("model", MEMORY_MODELS, "scorers", *OWNED_FIELDS)
 CHANGING_NAMES = (*(f'"field":"{field}"' for field in CHANGING_FIELDS), f'"key":"{ACP_PREFIX}')
-STORED_NAMES = tuple(f'"{field}"' for field in ("agents", *OWNED_FIELDS))
+STORED_NAMES = tuple(f'"{field}"' for field in ("agents", "scorers", *OWNED_FIELDS))
 
 
 class AgentRow(NamedTuple):
@@ -214,7 +214,7 @@ def _to_json(warnings: Iterable[MissingReference | UnknownName]) -> str:
 
 
 def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, StoredAgents]:
-    """Return the owner and the stored sub-agents of each agent with sub-agents, MCP tools or knowledge."""
+    """Return the owner and the stored sub-agents of each agent whose warnings depend on its owner."""
     named = {
         agent.id: (agent.owner_id, json.loads(agent.references).get("agents", ()))
         for agent in agents

@@ -158,13 +158,14 @@ def find_missing_references(
 ) -> list[MissingReference]:
     """Return a warning for each key that is neither registered in code nor added by staff.
 
-    `stored` are the agents of the owner and the shared ones. An agent of another owner gets the same warning as one
-    that does not exist.
+    `stored` are the agents of the owner and the shared ones. An agent or a scorer of another owner gets the same
+    warning as one that does not exist.
     """
     selected = [*references.get(MCP_CLIENTS, ())]
     others = {field: keys for field, keys in references.items() if field not in OWNED_FIELDS}
     unregistered = find_unregistered_references(others, stored)
-    missing = [warning for warning in map(_with_staff_entry, unregistered) if warning is not None]
+    checked = (_with_staff_entry(warning, stored.owner_id) for warning in unregistered)
+    missing = [warning for warning in checked if warning is not None]
     problems = ((reference, find_problem(reference, stored.owner_id)) for reference in selected)
     missing += [
         MissingReference(MCP_CLIENTS, split_reference(reference)[0], problem)
@@ -177,13 +178,16 @@ def find_missing_references(
     return missing + [MissingReference(KNOWLEDGE, key, problem) for key, problem in bases if problem]
 
 
-def _with_staff_entry(warning: MissingReference) -> MissingReference | None:
-    """Return the warning about a key that no code registers, or None if staff added a usable entry of this key."""
+def _with_staff_entry(warning: MissingReference, owner_id: str) -> MissingReference | None:
+    """Return the warning about a key that no code registers, or None if staff or the owner added a usable entry.
+
+    An entry of another owner gets the same warning as one that does not exist.
+    """
     kind = FIELD_KINDS[warning.field]
     if problem := acp_problem(kind, warning.key):
         return warning._replace(message=problem)
-    is_added = registry.is_staff_entry(kind, warning.key) or find_acp_entry(kind, warning.key) is not None
-    return None if is_added else warning
+    entry = registry.find_staff_entry(kind, warning.key) or find_acp_entry(kind, warning.key)
+    return warning if entry is None or entry.owner_id not in ("", owner_id) else None
 
 
 def find_unregistered_references(

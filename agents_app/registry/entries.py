@@ -144,10 +144,6 @@ class Registry:
             by_staff = {entry.key: entry for entry in self.staff_entries[kind]().values()}
         return [*(entry for entry in self.entries(kind) if entry.key not in by_staff), *by_staff.values()]
 
-    def is_staff_entry(self, kind: Kind, key: str) -> bool:
-        """Return whether staff added an entry with this key or ID."""
-        return self.find_staff_entry(kind, key) is not None
-
     def find_staff_entry(self, kind: Kind, key: str) -> Entry | None:
         """Return the entry that staff added with this key or ID, or None."""
         return self.staff_entries_of(kind).get(key)

@@ -135,7 +135,7 @@ class TestRunsOfAgents:
     def test_an_unpublished_scorer_is_not_offered(self):
         create(publish=False)
 
-        assert not registry.is_staff_entry(Kind.SCORER, "polite")
+        assert registry.find_staff_entry(Kind.SCORER, "polite") is None
 
 
 @pytest.mark.django_db(transaction=True)
