@@ -150,6 +150,15 @@ def run_now(kind: str, parameters: JSONObject) -> Job:
 
 
 def _execute(job: Job) -> Job:
+    try:
+        _execute_leased(job)
+    except LeaseLost:
+        log.warning("Job %s (%s) was deleted or taken over by another worker.", job.pk, job.kind)
+    return job
+
+
+def _execute_leased(job: Job) -> None:
+    """Run the handler and store its result or failure. Raises LeaseLost."""
     attributes: spans.Attributes = {"agentcms.job.id": str(job.pk), "agentcms.job.attempt": job.attempts}
     try:
         with spans.span(f"job {job.kind}", attributes, traceparent=job.traceparent):
@@ -157,14 +166,13 @@ def _execute(job: Job) -> Job:
         if result is not CONTINUES:
             job.finish(result)
     except LeaseLost:
-        log.warning("Job %s (%s) was deleted or taken over by another worker.", job.pk, job.kind)
+        raise
     except Exception as error:
         if is_transient(error):  # the lease expires and beat sends the job again
             log_failure(job, "was interrupted", error)
         else:
             log_failure(job, "failed", error)
             job.fail(failure_message(error))
-    return job
 
 
 def log_failure(job: Job, outcome: str, error: Exception) -> None:

@@ -92,6 +92,18 @@ def test_a_worker_that_lost_its_lease_writes_nothing(counting_job):
     assert Job.objects.get().result is None
 
 
+def test_a_job_that_fails_after_its_deletion_ends_quietly(caplog):
+    @runner.job_handler("raising")
+    def delete_and_fail(job):
+        Job.objects.filter(pk=job.pk).delete()
+        raise ValueError("No such file.")
+
+    runner.run_claimed(str(stored(kind="raising").pk))
+
+    assert not Job.objects.exists()
+    assert "was deleted or taken over" in caplog.text
+
+
 def test_a_job_that_raises_stores_the_error():
     @runner.job_handler("raising")
     def fail(job):
