@@ -114,13 +114,21 @@ def mark_ready(document: Document, count: int) -> None:
 
 
 def progress_of(document: Document, job: Job) -> Callable[[int, int], None]:
-    """Return a function that reports the progress of one document."""
+    """Return a function that reports the progress of one document. A job of all documents counts these instead."""
 
     def report(done: int, total: int) -> None:
         Document.objects.filter(pk=document.pk, job_id=document.job_id).update(done_chunks=done, chunk_count=total)
-        job.report_progress(done=done, total=total)
+        if job.kind == INDEX_DOCUMENT:
+            job.report_progress(done=done, total=total)
+        else:
+            renew_lease(job)
 
     return report
+
+
+def renew_lease(job: Job) -> None:
+    """Keep the progress of a job and renew its lease, during one of its documents. Raises LeaseLost."""
+    job.report_progress(done=job.done)
 
 
 def get_base_of_job(job: Job) -> KnowledgeBase:
@@ -157,7 +165,9 @@ def update_documents(base: KnowledgeBase, job: Job) -> JSONObject:
     documents = base.documents.order_by("pk")
     total, failed = documents.count(), 0
     rest = documents.filter(pk__gt=job.cursor) if job.cursor else documents
-    for done, document_id in enumerate([*rest.values_list("pk", flat=True)], 1 + total - rest.count()):
+    ids = [*rest.values_list("pk", flat=True)]
+    job.report_progress(done=total - len(ids), total=total)
+    for done, document_id in enumerate(ids, 1 + total - len(ids)):
         if claim_document(document_id, job):
             document = Document.objects.select_related("base").get(pk=document_id)
             try:
@@ -183,11 +193,11 @@ def rebuild(base: KnowledgeBase, job: Job) -> None:
         documents = finish_rebuild(base, index, copied)
         if documents is None:
             break
-        for number, document_id in enumerate(documents):
+        job.report_progress(done=0, total=len(documents))
+        for number, document_id in enumerate(documents, 1):
             document = Document.objects.filter(pk=document_id).first()
             if document is not None:
-                fence = building_fence(index)
-                DocumentFill(document, index, fence, lambda done, total: job.report_progress(done=done)).run()
+                DocumentFill(document, index, building_fence(index), lambda done, total: renew_lease(job)).run()
             job.report_progress(done=number, total=len(documents))
     enqueue_if_large(index)
 

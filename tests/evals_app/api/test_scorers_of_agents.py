@@ -23,7 +23,7 @@ def caller():
     scorer_table.invalidate()
     caller = Caller(api_key(member("publisher", "support")))
     body = {"id": "desk", "name": "Desk", "ownerId": "support", "model": MODEL, "instructions": "Help."}
-    created = caller.post(AGENTS, body | {"scorers": dict.fromkeys(NAMES, {})})
+    created = caller.post(AGENTS, body | {"scorers": {name: {} for name in NAMES}})
     assert created.status_code == 201
     return caller
 

@@ -10,7 +10,7 @@ from knowledge_app.documents.adding import add_content, add_text, delete_documen
 from knowledge_app.indexing import embedding, limits
 from knowledge_app.indexing.handlers import UNEXPECTED_MESSAGE, indexing_slots
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, enqueue_document_indexing, enqueue_reindexing
-from knowledge_app.models import Chunk, Document, KnowledgeIndex
+from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeIndex
 from knowledge_app.sent_vectors import upsert
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
 
@@ -304,6 +304,30 @@ def test_a_killed_rebuild_continues_where_it_stopped(base, embedder):
     assert len(embedder.texts) == len({*embedder.texts})
     assert base.index.indexed_documents.count() == 4
     assert KnowledgeIndex.objects.count() == 1
+
+
+def test_the_progress_of_all_documents_counts_documents(base, embedder, monkeypatch):
+    """First those that are looked through, then those of the other index."""
+    for number in range(3):
+        add_text(base, f"Document {number}", long_text(60, f"Word{number}"))
+    run_jobs()
+    IndexedDocument.objects.all().delete()
+    base.chunk_size = 300
+    base.save()
+    reports, report_progress = [], Job.report_progress
+
+    def report_and_note(job, **values):
+        report_progress(job, **values)
+        reports.append((job.done, job.total))
+
+    monkeypatch.setattr(Job, "report_progress", report_and_note)
+
+    enqueue_reindexing(base)
+    run_jobs()
+
+    first_pass, second_pass = reports[: reports.index((3, 3)) + 1], reports[reports.index((3, 3)) + 1 :]
+    assert [*dict.fromkeys(first_pass)] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert [*dict.fromkeys(second_pass)] == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 def test_more_chunks_than_can_be_searched_are_refused(base, monkeypatch):
