@@ -1,4 +1,4 @@
-"""Identifiers."""
+"""Identifiers and numbers of versions."""
 
 import hashlib
 import secrets
@@ -38,6 +38,12 @@ def parse_uuid(text: str) -> uuid.UUID | None:
     except ValueError:
         return None
     return value if str(value) == text.lower() else None  # `uuid.UUID` accepts braces and other forms too
+
+
+def parse_whole_number(text: str) -> int:
+    """Return the whole number of a text in a URL, such as a version number, or 0 for any other text."""
+    # Ten digits may exceed what a column of the database holds, and the query would fail.
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 def random_key() -> str:

@@ -33,9 +33,3 @@ class ListState:
     def query(self) -> str:
         """The query string without a page, for links of the pagination."""
         return self.url()[1:]
-
-
-def parse_whole_number(text: str) -> int:
-    """Return the whole number of a text in a URL, such as a version number, or 0 for any other text."""
-    # Ten digits may exceed what a column of the database holds, and the query would fail.
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from agentcms.errors import Conflict, NotFound
-from agentcms.ids import parse_uuid
+from agentcms.ids import parse_uuid, parse_whole_number
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
@@ -112,9 +112,7 @@ def find_scorer_version(row: Scorer, version_id: str) -> ScorerVersion | None:
     """Return a version by its ID or number, or None."""
     if key := parse_uuid(version_id):
         return row.versions.filter(pk=key).first()
-    # No version has a number of ten digits, and Python refuses to convert thousands of them.
-    is_number = version_id.isascii() and version_id.isdigit() and len(version_id) < 10
-    return row.versions.filter(version_number=int(version_id)).first() if is_number else None
+    return row.versions.filter(version_number=parse_whole_number(version_id)).first()
 
 
 def activate_version(scorer_id: str, version: ScorerVersion) -> Scorer:

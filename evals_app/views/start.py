@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from access_app.caller import Caller
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.ids import parse_whole_number
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
@@ -83,15 +84,14 @@ def describe_missing_target(form: StartForm, user: Caller) -> str:
 
 def render_form(request: HttpRequest, dataset: Dataset, form: StartForm) -> HttpResponse:
     """Render the form with the estimated cost of what is chosen."""
-    repeats = str(form["repeats"].value() or "")
-    count = int(repeats) if repeats.isascii() and repeats.isdigit() and len(repeats) < 3 else 1
     target = str(form["target"].value() or "")
     groups = form.fields["target"].choices  # type: ignore[attr-defined]
     is_known = any(target == key for _, choices in groups for key, _ in choices)
     kind, _, key = target.partition(":")
     is_agent = kind == Experiment.Target.AGENT
     missing_target = describe_missing_target(form, request.user) if is_known and not form.errors else ""
-    repeats_count = min(max(count, 1), MAX_REPEATS)
+    repeats = parse_whole_number(str(form["repeats"].value() or ""))
+    repeats_count = min(max(repeats, 1), MAX_REPEATS)
     scorers = form["scorers"].value() or dataset.scorer_keys
     context: TemplateContext = {
         "nav": "evals",

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access_app.permissions import owner_ids_for
 from access_app.role import Role
 from agentcms.api.renderers import encode_json
+from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.downloads import file_response
 from agents_app.models import Agent
@@ -77,10 +78,10 @@ def published_agents(request: HttpRequest) -> list[tuple[str, str]]:
 
 def page_number(request: HttpRequest, thread: Thread) -> str | int | None:
     """Return the page that the query names, or the one with the message of this number."""
-    number = request.GET.get("message", "")
-    if not (number.isascii() and number.isdigit() and len(number) < 10):
+    number = parse_whole_number(request.GET.get("message", ""))
+    if not number:
         return request.GET.get("page")
-    newer = thread.messages.filter(head_number=F("number"), number__gt=int(number)).count()
+    newer = thread.messages.filter(head_number=F("number"), number__gt=number).count()
     return newer // MESSAGES_ON_PAGE + 1
 
 

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from agentcms.errors import Unavailable
+from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import parse_whole_number
 from runs_app.api.streams import stream_response
 from runs_app.engine import run_ends
 from runs_app.events.streams import StreamSlot, TooManyStreams

@@ -15,8 +15,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
+from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import parse_whole_number
 from agents_app.configuration.schema import ConfigError
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, NotSuspended

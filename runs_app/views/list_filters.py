@@ -17,7 +17,8 @@ from django.http import QueryDict
 from access_app.caller import Caller
 from access_app.permissions import granted_covers, granted_role
 from access_app.role import Role
-from agentcms.web.list_state import Chip, ListState, parse_whole_number
+from agentcms.ids import parse_whole_number
+from agentcms.web.list_state import Chip, ListState
 from agents_app.models import Agent
 from runs_app.display.formats import format_cost, format_duration, total_tokens
 from runs_app.models import AgentRun

@@ -16,8 +16,8 @@ from django_htmx.http import trigger_client_event
 
 from access_app.permissions import has_role, require_role
 from access_app.role import Role
+from agentcms.ids import parse_whole_number
 from agentcms.tracing.spans import trace_url
-from agentcms.web.list_state import parse_whole_number
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.canonical import text_or_json
 from agents_app.configuration.conditional import CONDITIONAL

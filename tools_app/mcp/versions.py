@@ -7,6 +7,7 @@ from typing import NamedTuple
 from django.db import transaction
 
 from agentcms.errors import NotFound
+from agentcms.ids import parse_whole_number
 from agentcms.wire.canonical import json_equal
 from agents_app.editing.change_context import Source, change
 from tools_app.models import McpServer, McpServerVersion
@@ -36,8 +37,7 @@ class Restored(NamedTuple):
 
 def get_server_version(server: McpServer, number: int | str) -> McpServerVersion:
     """Return a version of a server. Raise NotFound."""
-    is_number = isinstance(number, int) or (number.isascii() and number.isdigit() and len(number) < 10)
-    version = server.versions.filter(version_number=int(number)).first() if is_number else None
+    version = server.versions.filter(version_number=parse_whole_number(str(number))).first()
     if version is None:
         raise NotFound(f"Version {number} of MCP server {server.key} not found")
     return version

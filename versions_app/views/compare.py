@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods
 
-from agentcms.web.list_state import parse_whole_number
+from agentcms.ids import parse_whole_number
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.display import FIELD_LABELS

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
-from agentcms.web.list_state import parse_whole_number
+from agentcms.ids import parse_whole_number
 from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.models import Agent
 from agents_app.views.access import can_duplicate, get_agent, sub_agent_names

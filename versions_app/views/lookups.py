@@ -12,8 +12,8 @@ from django.urls import reverse
 from django_htmx.http import trigger_client_event
 
 from access_app.role import Role
+from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import parse_whole_number
 from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from agents_app.views.access import archived_message, missing_role_message, visible_agents

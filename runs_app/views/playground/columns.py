@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from access_app.caller import Caller
-from agentcms.ids import parse_uuid
-from agentcms.web.list_state import parse_whole_number
+from agentcms.ids import parse_uuid, parse_whole_number
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.conditional import CONDITIONAL

@@ -14,9 +14,8 @@ from django.views.decorators.http import require_POST, require_safe
 from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.errors import ApiError
-from agentcms.ids import uuid7
+from agentcms.ids import parse_whole_number, uuid7
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import parse_whole_number
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import AgentArchived
