@@ -77,16 +77,33 @@ def test_a_message_that_was_not_sent_stays_in_the_playground(visit, fresh):
 
 def test_an_answer_whose_end_was_lost_is_fetched_again(visit, fresh):
     page = visit().goto(f"/agents/{fresh}/try")
-    lost = []
-    page.route("**/runs/*/answer", lambda route: route.continue_() if lost else (lost.append(1), route.abort()))
+    requests = []
+
+    def hold(route):
+        requests.append(route)
+
+    page.route("**/runs/*/answer", hold)
     page.get_by_label("Message").fill("Hello")
 
     page.keyboard.press("Control+Enter")
 
+    wait_for_requests(page, requests, 1)
+    requests[0].abort()
     # Another request of the page may remove the toast at once, as the server answers it.
     expect(page.locator("[data-answer] [data-trouble]")).to_have_text("Reconnecting …")
+    wait_for_requests(page, requests, 2)
+    requests[1].continue_()
     expect(page.get_by_role("link", name="Open the run")).to_be_visible()
     expect(page.locator(".toast-fault")).to_have_count(0)
+
+
+def wait_for_requests(page, requests, number):
+    """Wait until the page has sent so many requests, at most 20 seconds."""
+    for _ in range(200):
+        if len(requests) >= number:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"{len(requests)} of {number} requests were sent.")
 
 
 def test_text_of_a_new_agent_that_did_not_arrive_is_offered_again(visit):
