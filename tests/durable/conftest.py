@@ -1,8 +1,8 @@
 """Fixtures of durable runs: the engine that executes them, with processes that a test may kill."""
 
+import asyncio
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -250,17 +250,24 @@ def temporal_server(tmp_path_factory) -> Iterator[str]:
     ]
     with folder.joinpath("log").open("wb") as output:
         process = subprocess.Popen([*command, *options], cwd=folder, stdout=output, stderr=output)
+    address = f"127.0.0.1:{port}"
     try:
-        wait_until(lambda: accepts_connections(port), 60, f"Temporal; see {folder}/log")
-        yield f"127.0.0.1:{port}"
+        wait_until(lambda: is_temporal_ready(address), 60, f"Temporal; see {folder}/log")
+        yield address
     finally:
         process.terminate()
         process.wait(15)
 
 
-def accepts_connections(port: int) -> bool:
-    with closing(socket.socket()) as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+def is_temporal_ready(address: str) -> bool:
+    """Return True if clients can connect. The server accepts connections before it is ready."""
+    from temporalio.client import Client
+
+    try:
+        asyncio.run(Client.connect(address))
+    except RuntimeError:
+        return False
+    return True
 
 
 # Tests of runs pass over each engine on PostgreSQL. On SQLite, `make drill` does so too: processes start slowly.

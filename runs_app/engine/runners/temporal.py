@@ -25,7 +25,8 @@ from runs_app.engine.runners.messages import MESSAGE_TIMEOUT, MessageRunner
 from runs_app.engine.runners.temporal_workflow import TEMPORAL_WORKFLOW, PerformRun, perform_activity
 
 TASK_QUEUE = "agentcms-runs"
-SERVER_TIMEOUT = 30.0  # seconds in which a worker finds the server
+SERVER_TIMEOUT = 30.0  # seconds in which a worker finds a server that is ready
+SERVER_POLL_INTERVAL = 0.5  # seconds
 TEMPORAL_PAUSE = 5.0  # seconds without messages after a failure
 
 CallResult = TypeVar("CallResult")
@@ -70,12 +71,23 @@ class TemporalRunner(MessageRunner):
         )
 
     def start_worker(self) -> None:
-        """Execute the activities of the task queue in this process."""
-        self.call(asyncio.wait_for(self.start_activities(), SERVER_TIMEOUT)).result()
+        """Execute the activities of the task queue in this process. Raise RuntimeError without a server."""
+        self.call(self.start_activities()).result()
+
+    async def connect_when_ready(self) -> Client:
+        """Return the client of a server that may start at the same time. Raise RuntimeError if it does not."""
+        end = self.loop.time() + SERVER_TIMEOUT
+        while True:
+            try:
+                return await asyncio.wait_for(self.connect(), SERVER_TIMEOUT)
+            except RuntimeError:  # of temporalio: the server cannot be reached, or is not ready
+                if self.loop.time() > end:
+                    raise
+            await asyncio.sleep(SERVER_POLL_INTERVAL)
 
     async def start_activities(self) -> None:
         self.worker = Worker(
-            await self.connect(),
+            await self.connect_when_ready(),
             task_queue=TASK_QUEUE,
             workflows=[PerformRun],
             activities=[perform_activity],
