@@ -26,7 +26,7 @@ class MessageRunner(ProcessRunner):
 
     service: str  # its name in log lines
     circuit: CircuitBreaker  # of the calls of the service
-    reaches_workers = True  # the state that the log has
+    reaches_workers = True  # the state that was logged last
 
     def __init__(self) -> None:
         # A service that hangs holds its client for longer than a run may wait for it.

@@ -79,9 +79,9 @@ class TemporalRunner(MessageRunner):
         end = self.loop.time() + SERVER_TIMEOUT
         while True:
             try:
-                return await asyncio.wait_for(self.connect(), SERVER_TIMEOUT)
+                return await asyncio.wait_for(self.connect(), end - self.loop.time())
             except RuntimeError:  # of temporalio: the server cannot be reached, or is not ready
-                if self.loop.time() > end:
+                if self.loop.time() + SERVER_POLL_INTERVAL > end:
                     raise
             await asyncio.sleep(SERVER_POLL_INTERVAL)
 

@@ -6,6 +6,7 @@ from access_app.models import Membership
 from evals_app.models import Dataset, Scorer
 from runs_app.models import Score
 from tests.api_client import Caller
+from tests.evals_app.api.test_scorers import POLITE
 from tests.factories import AgentFactory, api_key, member
 from tests.runs_app.factories import RunFactory
 
@@ -13,7 +14,6 @@ pytestmark = pytest.mark.django_db
 
 DATASETS = "/api/datasets"
 SCORER = "/api/stored/scorers/polite"
-POLITE = {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "day"}}
 
 
 @pytest.fixture
