@@ -111,10 +111,22 @@ def read_json_file(name: str) -> JSONObject:
     return value
 
 
+def create_data_folder(folder: Path) -> None:
+    """Create the folder of DATA_DIR, for this user only. Raises ImproperlyConfigured if it cannot be created."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        # Python reports a file in the place of the folder only as "File exists".
+        reason = "There is a file with this name" if folder.is_file() else error.strerror
+        raise ImproperlyConfigured(
+            f"The data folder {folder} cannot be created: {reason}. Set DATA_DIR to a folder that this user may write."
+        ) from None
+
+
 def load_or_create_secret(path: Path) -> str:
     """Return the secret in the file. Create the file with a random secret where it does not exist."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        create_data_folder(path.parent)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         temporary.touch(mode=0o600)
         temporary.write_text(secrets.token_urlsafe(48))

@@ -89,8 +89,8 @@ def parse_command_line() -> argparse.Namespace:
 
 
 def run(config: ServerConfig) -> int:
-    """Run the server until a stop signal; return the exit code. Raises CannotStart."""
-    config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Run the server until a stop signal; return the exit code. Raises CannotStart or ImproperlyConfigured."""
+    environment.create_data_folder(config.data)
     with data_dir_lock(config.data) as lock, Watchdog(keep_open=[lock]) as watchdog:
         check_port(config)
         supervisor = Supervisor(watchdog, Log(sys.stdout))

@@ -13,12 +13,14 @@ from tests.settings_file import evaluate_settings, settings_source
 
 
 def manage(tmp_path, *arguments, **variables):
+    return run_python(tmp_path, "manage.py", *arguments, **variables)
+
+
+def run_python(tmp_path, *arguments, **variables):
     outside = {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DJANGO_SETTINGS_MODULE"}
     inherited = {name: value for name, value in os.environ.items() if name not in outside}
     environment = {**inherited, "DATA_DIR": str(tmp_path), **variables}
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments], env=environment, cwd=PROJECT, capture_output=True, text=True
-    )
+    return subprocess.run([sys.executable, *arguments], env=environment, cwd=PROJECT, capture_output=True, text=True)
 
 
 def assert_start_is_refused(done, *names):
@@ -34,6 +36,18 @@ def assert_start_is_refused(done, *names):
 )
 def test_an_invalid_value_prints_one_sentence_with_its_variable(tmp_path, name, value):
     assert_start_is_refused(manage(tmp_path, "check", **{name: value}), name)
+
+
+@pytest.mark.parametrize("command", [["manage.py", "check"], ["-m", "agentcms.server.run"]])
+@pytest.mark.parametrize(
+    ("folder", "reason"), [("notes.txt", "There is a file"), ("notes.txt/var", "Not a directory")]
+)
+def test_a_data_folder_that_cannot_be_created_is_reported_in_one_sentence(tmp_path, command, folder, reason):
+    (tmp_path / "notes.txt").touch()
+
+    assert_start_is_refused(
+        run_python(tmp_path, *command, DATA_DIR=str(tmp_path / folder)), folder, reason, "DATA_DIR"
+    )
 
 
 def test_all_values_that_the_checks_refuse_are_named_at_once(tmp_path):
