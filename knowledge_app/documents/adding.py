@@ -16,7 +16,7 @@ from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.fetching import reject_large
-from knowledge_app.documents.media_types import EMPTY_MESSAGE, MARKDOWN, PDF, TEXT, decode, media_type_of
+from knowledge_app.documents.media_types import EMPTY_MESSAGE, HTML, MARKDOWN, PDF, decode, media_type_of
 from knowledge_app.indexing.jobs import enqueue_document_indexing
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.models.document import MAX_DOCUMENT_NAME_LENGTH
@@ -144,7 +144,7 @@ def reject_unreadable(content: bytes, media_type: str) -> None:
     """Raise DocumentError for a document that is not text in UTF-8, and for a text that is blank."""
     if media_type != PDF:
         text = decode(content)
-        if media_type in (TEXT, MARKDOWN) and not text.strip():
+        if media_type != HTML and not text.strip():
             raise DocumentError(EMPTY_MESSAGE)
 
 

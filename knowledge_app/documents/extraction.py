@@ -55,8 +55,16 @@ def extract_pages(content: bytes, media_type: str) -> ExtractedText:
         text = "\n".join(run_program("html", decode(content).encode()))
         return ExtractedText(text, [*islice(headings(text), MAX_SECTIONS)])
     text = decode(content)
+    if media_type == media_types.CSV:
+        return ExtractedText(text, [column_names(text)])
     sections = [*islice(headings(text), MAX_SECTIONS)] if media_type == media_types.MARKDOWN else []
     return ExtractedText(text, sections)
+
+
+def column_names(text: str) -> tuple[int, str]:
+    """Return the first line of a CSV file as the place of all its chunks: rows say little without their columns."""
+    first_line = text.lstrip().partition("\n")[0]
+    return 0, " ".join(f"Columns: {first_line}".split())[:MAX_PLACE_LENGTH]
 
 
 def join_pages(pages: list[str]) -> ExtractedText:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 
 from knowledge_app.documents.errors import DocumentError
 
 TEXT, MARKDOWN, HTML, PDF = "text/plain", "text/markdown", "text/html", "application/pdf"
+CSV = "text/csv"
 BY_SUFFIX = {
+    ".csv": CSV,
+    ".tsv": CSV,
     ".txt": TEXT,
-    ".text": TEXT,
-    ".log": TEXT,
-    ".csv": TEXT,
-    ".rst": TEXT,
     ".md": MARKDOWN,
     ".markdown": MARKDOWN,
     ".htm": HTML,
@@ -20,11 +20,14 @@ BY_SUFFIX = {
     ".xhtml": HTML,
     ".pdf": PDF,
 }
-ACCEPTED = ",".join(BY_SUFFIX)
-UNKNOWN_MEDIA_TYPE_MESSAGE = "'{name}' cannot be read. Add text, Markdown, HTML or PDF."
+DECLARED = {name: name for name in (CSV, TEXT, MARKDOWN, HTML, PDF)} | {"application/xhtml+xml": HTML}
+UNKNOWN_MEDIA_TYPE_MESSAGE = "'{name}' cannot be read. Add text in UTF-8, HTML or PDF."
 NOT_PDF_MESSAGE = "'{name}' is not a PDF. Save it as one, or rename it."
 EMPTY_MESSAGE = "The document has no text."
 NOT_TEXT_MESSAGE = "The document is not text in UTF-8. Save it as UTF-8 and add it again."
+
+# Others than blank space and the escape of colours, which logs have.
+has_control_characters = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]").search
 
 
 def media_type_of(name: str, content: bytes, declared: str = "") -> str:
@@ -32,16 +35,24 @@ def media_type_of(name: str, content: bytes, declared: str = "") -> str:
     if content.startswith(b"%PDF-"):
         return PDF
     declared = declared.partition(";")[0].strip().lower()
-    media_type = BY_SUFFIX.get(PurePath(name).suffix.lower())
-    if media_type is None and declared in (TEXT, MARKDOWN, HTML, PDF, "application/xhtml+xml"):
-        media_type = HTML if declared == "application/xhtml+xml" else declared
+    media_type = BY_SUFFIX.get(PurePath(name).suffix.lower()) or DECLARED.get(declared)
     if media_type is None and begins_like_html(content[:500]):
         media_type = HTML
     if media_type == PDF:  # a PDF begins with its mark
         raise DocumentError(NOT_PDF_MESSAGE.format(name=name))
-    if media_type is None:
+    if media_type is None and not is_text_without_format(content):
         raise DocumentError(UNKNOWN_MEDIA_TYPE_MESSAGE.format(name=name))
-    return media_type
+    return media_type or TEXT
+
+
+def is_text_without_format(content: bytes) -> bool:
+    """Return whether a file of unknown format, such as source code or JSON, can be read as text."""
+    try:
+        text = decode(content)
+    except DocumentError:
+        return False
+    # RTF is text with the layout of a word processor.
+    return not has_control_characters(text) and not text.startswith("{\\rtf")
 
 
 def begins_like_html(content: bytes) -> bool:

@@ -19,7 +19,6 @@ from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST
 from jobs_app.models import Job
-from knowledge_app.documents.media_types import ACCEPTED
 from knowledge_app.forms import AskForm, BaseForm, MetadataForm, TextForm, UrlForm
 from knowledge_app.indexing.jobs import REINDEX_BASE, enqueue_reindexing
 from knowledge_app.indexing.rebuild import create_live_index
@@ -109,7 +108,6 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         **document_context(request, base),
         **search_context(request, base),
         "nav": "knowledge",
-        "accepted": ACCEPTED,
         "metadata_form": MetadataForm(base=base),
         "text_form": TextForm(base=base, prefix=None, auto_id="text_%s"),
         "url_form": UrlForm(base=base, auto_id="url_%s"),

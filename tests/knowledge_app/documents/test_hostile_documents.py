@@ -11,7 +11,7 @@ from knowledge_app.documents import extraction
 from knowledge_app.documents.chunking import MAX_PART_LENGTH, split_into_parts, split_text
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.extraction import extract_text
-from knowledge_app.documents.media_types import HTML, MARKDOWN, PDF, TEXT, media_type_of
+from knowledge_app.documents.media_types import CSV, HTML, MARKDOWN, PDF, TEXT, media_type_of
 from tools_app.programs.sandbox import is_sandbox_available
 
 MEGABYTE = 1024 * 1024
@@ -146,9 +146,26 @@ def test_a_text_of_headings_has_a_limited_number_of_places():
 
 
 @pytest.mark.parametrize("name", ["archive.zip", "report.docx", "noname"])
-def test_archives_and_unknown_files_are_refused(name):
+@pytest.mark.parametrize("content", [b"PK\x03\x04" + b"\0" * 100, b"PK\x03\x04", b"\xff\xd8\xff\xe0", b"{\\rtf1 Text}"])
+def test_archives_and_unknown_files_are_refused(name, content):
     with pytest.raises(DocumentError, match="cannot be read"):
-        media_type_of(name, b"PK\x03\x04" + b"\0" * 100)
+        media_type_of(name, content)
+
+
+@pytest.mark.parametrize("name", ["data.json", "Makefile", "app.yaml", "server.log", "main.rs", ".env", "a.b c"])
+@pytest.mark.parametrize("declared", ["", "application/octet-stream", "application/json", "image/png"])
+def test_any_file_in_utf_8_is_text(name, declared):
+    assert media_type_of(name, "port: 80 \x1b[1mü\x1b[0m\n".encode(), declared) == TEXT
+
+
+def test_every_chunk_of_a_csv_file_names_the_columns():
+    text = "sku,name,price\n" + "".join(f"A{number},kettle {number},{number}\n" for number in range(100))
+
+    extracted = extract_text(text.encode(), media_type_of("prices.csv", text.encode()))
+    passages = [*split_text(extracted.text, CSV, extracted.sections, size=300, overlap=0)]
+
+    assert len(passages) > 3
+    assert {passage.place for passage in passages} == {"Columns: sku,name,price"}
 
 
 def test_another_file_with_the_name_of_a_pdf_is_refused_as_such():
