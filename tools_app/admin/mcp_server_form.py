@@ -51,7 +51,14 @@ class McpServerForm(forms.ModelForm):
             "call_timeout",
             "is_enabled",
         )
-        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 2})}
+        widgets: ClassVar = {
+            "description": forms.Textarea(attrs={"rows": 2}),
+            "url": forms.URLInput(attrs={"class": "vURLField", "placeholder": "https://tools.example.org/mcp"}),
+        }
+        help_texts: ClassVar = {
+            "description": "What its tools are for.",
+            "url": "The address of the server, without a query. Put keys into headers.",
+        }
 
     user: Any = None  # the admin sets it
 

@@ -29,6 +29,14 @@ from tools_app.mcp.table import definitions_of, server_unavailable_reason, switc
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
 
+SECTIONS = (
+    (None, ("key", "title", "description", "owner_id", "is_enabled")),
+    (
+        "Connection",
+        ("transport", "url", "command_key", "stored_headers", "headers", "delete_headers", "connect_timeout"),
+    ),
+    ("Tools", ("prefix", "approval", "call_timeout")),
+)
 EDITED_COLUMNS = (*SERVER_SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_headers", "header_names", "updated_at")
 
 
@@ -68,6 +76,10 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
             return [name for name in fields if name not in ("headers", "delete_headers")]
         fields.insert(fields.index("headers"), "stored_headers")
         return fields
+
+    def get_fieldsets(self, request: HttpRequest, obj: McpServer | None = None) -> Any:
+        fields = self.get_fields(request, obj)
+        return [(title, {"fields": sorted({*names} & {*fields}, key=names.index)}) for title, names in SECTIONS]
 
     def get_form(self, request: HttpRequest, obj: McpServer | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change, **kwargs)

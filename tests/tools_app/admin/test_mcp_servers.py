@@ -287,3 +287,13 @@ def test_the_page_names_the_agents_that_use_a_server_and_deletion_warns(client):
     assert "1 more agent uses it in teams that you are not a member of." in seen
     assert "Agents use it</strong> and will run without its tools: Clerk &lt;b&gt;, Secret." in question
     assert "delete_selected" not in listing_page
+
+
+def test_the_form_groups_the_fields_of_the_connection(staff):
+    staff.post(ADD, FIELDS)
+
+    for url in (ADD, page(McpServer.objects.get())):
+        text = staff.get(url).text
+        places = [text.index(part) for part in ('name="title"', ">Connection</h2>", 'name="url"', ">Tools</h2>")]
+        assert places == sorted(places)
+        assert 'type="url"' in text
