@@ -15,6 +15,7 @@ class EvalsConfig(AppConfig):
         from evals_app.scorers.table import scorer_entries, scorer_table
         from versions_app import publishing, trash
 
+        # The apps below may not import this one, so they have lists and tables into which it enters what they call.
         publishing.guards.append(refuse_unmet_gates)
         publishing.warnings.append(warn_of_gates)
         trash.related_models.append(ReleaseGate)

@@ -49,6 +49,7 @@ class DatasetAdmin(ReadOnlyAdmin):
         dataset = self.get_object(request, unquote(object_id)) if self.has_view_permission(request) else None
         if dataset is None:
             raise Http404
+        # `or 0` is for the type checker: only staff come here, and they have a primary key.
         LogEntry.objects.log_actions(request.user.pk or 0, [dataset], CHANGE, OPENED_MESSAGE, single_object=True)
         rows = dataset.item_versions.current().select_related("item").order_by("item_id")[:ITEMS_SHOWN]
         context = {
@@ -71,6 +72,7 @@ class DatasetAdmin(ReadOnlyAdmin):
     def _set_archived(self, request: HttpRequest, datasets: QuerySet[Dataset], *, archived: bool) -> None:
         rows = [row for row in datasets if has_role(request.user, Role.EDITOR, row.owner_id)]
         for row in rows:
+            # Not `update()`: a dataset that is archived already keeps its date.
             change_settings(row.pk, {"archived": archived})
         if rows:
             verb = "Archived." if archived else "Unarchived."
@@ -106,6 +108,7 @@ class DatasetAdmin(ReadOnlyAdmin):
     def page(self, dataset: Dataset) -> str:
         return format_html('<a href="{}">Open</a>', reverse("evals:dataset", args=[dataset.pk]))
 
+    # A link, because opening the items is logged. The page of the dataset itself is not.
     @admin.display(description="items")
     def items(self, dataset: Dataset) -> str:
         url = reverse("admin:evals_app_dataset_items", args=[dataset.pk])

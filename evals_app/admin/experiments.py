@@ -82,6 +82,7 @@ class ExperimentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="cost")
     def cost(self, experiment: Experiment) -> str:
+        # From the summary: `count_results` would be two queries for each row of the list.
         cost = experiment.summary.get("cost")
         return "-" if cost is None else f"${cost:.4f}"
 

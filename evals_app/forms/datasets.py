@@ -35,6 +35,7 @@ class ItemFileForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         if self.was_too_large:
+            # The upload handler skips a file that is too large, so that the field says that none was chosen.
             self.errors.pop("file", None)
             raise ValidationError({"file": f"The file is larger than {self.max_size}. Split it into several files."})
         values = super().clean() or {}
@@ -54,11 +55,13 @@ class JSONTextField(forms.CharField):
         super().__init__(required=False, **options)
 
     def prepare_value(self, value: object) -> Any:
+        # A text is what a person entered. It is displayed again with its errors.
         return value if isinstance(value, str) else text_of_json(value)
 
     def to_python(self, value: object) -> Any:
         text = super().to_python(value)
         try:
+            # Not `json.loads`: NaN, a key that occurs twice and deep nesting are errors, as in the API.
             return parse(text.encode()) if text else None
         except InvalidJSON as error:
             raise ValidationError(str(error)) from None
@@ -122,6 +125,7 @@ class ItemForm(ReportingForm):
 
     field_names: ClassVar = {"scorerIds": "scorer_keys"}
 
+    # Not stripped: only the exact text is recognized as unchanged, which keeps the value that it shows.
     input = forms.CharField(required=False, strip=False, widget=TextArea)
     ground_truth = forms.CharField(required=False, strip=False, widget=TextArea)
     tool_mocks = JSONTextField(help_text="A list of {toolName, args, output}. A mock answers in place of its tool.")
@@ -148,6 +152,7 @@ class ItemForm(ReportingForm):
 
     def clean_input(self) -> object:
         value = self._edited("input")
+        # A stored input of null is displayed as a blank text, and may stay one.
         if value is None and "input" in self.data and (self.version is None or self.version.input is not None):
             raise ValidationError("The input is blank. Enter a text or JSON.")
         return value
@@ -157,6 +162,7 @@ class ItemForm(ReportingForm):
 
     def clean_scorer_keys(self) -> object:
         keys = self.cleaned_data["scorer_keys"]
+        # Null inherits the scorers of the dataset; an empty list means none.
         return [] if keys == ["none"] else keys or None
 
     def _edited(self, name: str) -> object:

@@ -29,7 +29,10 @@ class StartForm(forms.Form):
 
     target = forms.ChoiceField(label="What to run", help_text="A scorer scores the items themselves, as answers.")
     version = forms.CharField(
-        max_length=40, required=False, help_text="A number, live or draft. Workflows have no versions."
+        # The ID of a version fits, too: the API of experiments accepts one.
+        max_length=40,
+        required=False,
+        help_text="A number, live or draft. Workflows have no versions.",
     )
     scorers = forms.MultipleChoiceField(
         required=False,

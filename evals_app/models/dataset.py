@@ -27,9 +27,11 @@ class Dataset(models.Model):
         "ID",
         primary_key=True,
         max_length=MAX_DATASET_ID_LENGTH,
+        # `$` would accept a line break at the end.
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "Use lowercase letters, digits, '-' and '_'.")],
         help_text="Used in URLs and the API; cannot be changed.",
     )
+    # No foreign key: a team has no row, it exists by its memberships.
     owner_id = models.CharField(
         "team", max_length=128, blank=True, default="", help_text="Blank: shared with every team."
     )
@@ -42,8 +44,10 @@ class Dataset(models.Model):
     tags = models.JSONField(default=list, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     target_type = models.CharField(max_length=16, blank=True, default="")
+    # IDs instead of relations: workflows, and scorers in code, have no rows.
     target_ids = models.JSONField("agents", default=list, blank=True, help_text="The agents that the dataset is for.")
     version = models.PositiveIntegerField(default=0, editable=False)
+    # Updated by each change of items, so that lists and the limit of items need no count.
     item_count = models.PositiveIntegerField(default=0, editable=False)
     archived_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

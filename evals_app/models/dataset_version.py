@@ -19,6 +19,7 @@ class DatasetVersion(models.Model):
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="versions", editable=False)
     version = models.PositiveIntegerField(editable=False)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", editable=False)
+    # The account may be deleted; the history still says who it was.
     author_name = models.CharField(max_length=150, blank=True, default="", editable=False)
     source = models.CharField(max_length=16, blank=True, default="", editable=False)
     added = models.PositiveIntegerField(default=0, editable=False)

@@ -31,6 +31,7 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
     def with_target_names(self, user: Caller) -> Self:
         """Add the name of each agent that the user may see. Titles have it instead of the ID."""
         agents = Agent.objects.for_user(user).filter(pk=OuterRef("target_id")).order_by()
+        # Only for agents: a workflow or a scorer may have the ID of an agent.
         name = When(target_type=Experiment.Target.AGENT, then=Subquery(agents.values("name")[:1]))
         return self.annotate(target_name=Case(name))
 
@@ -65,6 +66,7 @@ class Experiment(models.Model):
     description = models.TextField(blank=True, default="")
     metadata = models.JSONField(default=dict, blank=True)
 
+    # No foreign keys: an experiment stays when its agent is deleted, and workflows have no rows.
     target_type = models.CharField(max_length=16, blank=True, default="", editable=False)
     target_id = models.CharField("target ID", max_length=256, blank=True, default="", editable=False)
     target_owner_id = models.CharField(max_length=128, blank=True, default="", editable=False)
@@ -73,9 +75,12 @@ class Experiment(models.Model):
     )
     version_id = models.UUIDField(null=True, editable=False)
     version_number = models.PositiveIntegerField(null=True, editable=False)
+    # Release gates find an experiment by it, so that it counts for every version with the same configuration.
     snapshot_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
+    # From the start of the experiment: a gate warns if sub-agents have changed since.
     sub_agent_versions = models.JSONField(default=dict, editable=False)
     scorer_keys = models.JSONField(null=True, editable=False, help_text="Null: those of each item or the dataset.")
+    # From the start, too: all answers are scored by the same versions.
     scorer_versions = models.JSONField(default=dict, editable=False)
     concurrency = models.PositiveSmallIntegerField(default=4, editable=False)
     repeats = models.PositiveSmallIntegerField(default=1, editable=False)
@@ -101,6 +106,7 @@ class Experiment(models.Model):
     succeeded_count = models.PositiveIntegerField(default=0, editable=False)
     failed_count = models.PositiveIntegerField(default=0, editable=False)
     summary = models.JSONField(default=dict, editable=False, help_text="Figures of each scorer, cost and durations.")
+    # `db_default`, here and below: the previous release inserts rows without the column during an upgrade.
     earlier_cost = models.DecimalField(
         "cost of attempts without a result",
         max_digits=14,
@@ -183,6 +189,7 @@ class Experiment(models.Model):
 class ListHasText(Func):
     """Condition that a list of texts in JSON has a text, for SQLite, where Django has no `contains` for JSON."""
 
+    # Together: EXISTS (SELECT 1 FROM json_each(tags) WHERE value = %s)
     arg_joiner = ") WHERE value = "
     template = "EXISTS (SELECT 1 FROM json_each(%(expressions)s)"
     output_field = models.BooleanField()
@@ -218,6 +225,7 @@ class ExperimentResult(models.Model):
     state = models.CharField(max_length=8, choices=State, default=State.RUNNING, editable=False)
     run = models.ForeignKey(AgentRun, models.SET_NULL, null=True, related_name="+", editable=False)
     run_key = models.UUIDField(null=True, editable=False, help_text="The ID of the run, which may be deleted.")
+    # By it, the data of a person is found after the run, which is deleted earlier.
     resource_digest = models.CharField(
         max_length=64,
         blank=True,

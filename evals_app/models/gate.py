@@ -29,6 +29,7 @@ class ReleaseGate(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = models.ForeignKey(Agent, models.CASCADE, null=True, blank=True, related_name="gates")
+    # Stored with the gate, because a gate for all agents of a team has no agent.
     owner_id = models.CharField("team", max_length=128, blank=True, default="")
     # An agent whose dataset was deleted could go live without a test.
     dataset = models.ForeignKey(Dataset, models.PROTECT, related_name="gates")

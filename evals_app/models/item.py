@@ -73,6 +73,7 @@ class ItemVersion(models.Model):
     )
 
     item = models.ForeignKey(DatasetItem, models.CASCADE, related_name="versions", editable=False)
+    # The item has it too. Here it lets one query read the items of a version without a join.
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="item_versions", editable=False)
     from_version = models.PositiveIntegerField(editable=False)
     to_version = models.PositiveIntegerField(null=True, editable=False, help_text="Blank: the current one.")
@@ -82,10 +83,12 @@ class ItemVersion(models.Model):
     expected_trajectory = models.JSONField(null=True, editable=False)
     tool_mocks = models.JSONField(null=True, editable=False)
     unmocked_tool_policy = models.CharField(max_length=8, choices=Policy, default=Policy.ALLOW, editable=False)
+    # An empty list is not null: it means that no scorer scores the item.
     scorer_keys = models.JSONField(null=True, editable=False, help_text="Null: those of the dataset.")
     request_context = models.JSONField(null=True, editable=False)
     metadata = models.JSONField(null=True, editable=False)
     source = models.JSONField(null=True, editable=False, help_text="Where the item comes from: type and reference.")
+    # `db_default`, here and below: the previous release inserts rows without the column during an upgrade.
     text = models.TextField(blank=True, default="", db_default="", editable=False, help_text="What a search looks at.")
     resource_digest = models.CharField(
         max_length=64,

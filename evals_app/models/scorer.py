@@ -24,6 +24,7 @@ class Scorer(models.Model):
         "ID",
         primary_key=True,
         max_length=64,
+        # `$` would accept a line break at the end.
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "Use lowercase letters, digits, '-' and '_'.")],
         help_text="Used in agents and in the API; cannot be changed.",
     )
