@@ -38,7 +38,7 @@ def get_experiment(
 ) -> Experiment:
     """Return an experiment, of a dataset if one is given. Raise ApiError, and RoleRequired without the role."""
     experiment_uuid = parse_uuid(experiment_id)
-    rows = Experiment.objects.for_user(request.user).select_related("dataset", "created_by")
+    rows = Experiment.objects.for_user(request.user).select_related("dataset")
     if dataset_id is not None:
         get_dataset(request, dataset_id)
         rows = rows.filter(dataset=dataset_id)

@@ -52,10 +52,12 @@ class GateForm(forms.Form):
     def __init__(self, data: FormData | None, gate: ReleaseGate, agent: Agent, datasets: QuerySet[Dataset]) -> None:
         names = [name for name in GATE_WIRE_NAMES if name != "dataset"]
         initial = {name: getattr(gate, name) for name in names} | {"dataset": gate.dataset_id}
+        # Not by the primary key, which a new gate has, too.
         super().__init__(data, initial=initial | {"for_team": not gate._state.adding and gate.agent_id is None})
         self.gate, self.agent, self.datasets = gate, agent, datasets
         scorers = scorer_choices(agent.owner_id)
         if gate.scorer and gate.scorer not in dict(scorers):
+            # It was deleted. The other fields of the gate can be changed even so.
             scorers.append((gate.scorer, gate.scorer))
         self.fields["dataset"].choices = [*datasets.values_list("pk", "name")]  # type: ignore[attr-defined]
         self.fields["scorer"].choices = scorers  # type: ignore[attr-defined]
@@ -72,6 +74,7 @@ class GateForm(forms.Form):
         if self.errors:
             return
         try:
+            # `is_new` also for a change: the form sends all fields.
             apply_gate(self.gate, self.body, self.agent, is_new=True, datasets=self.datasets)
         except ConfigError as error:
             names = {wire: name for name, wire in GATE_WIRE_NAMES.items()}
@@ -80,6 +83,5 @@ class GateForm(forms.Form):
 
     def save(self) -> ReleaseGate:
         """Store the gate. The form must be valid."""
-        self.gate.owner_id = self.agent.owner_id
         self.gate.save()
         return self.gate

@@ -171,9 +171,6 @@ class SettingsWidget(forms.Widget):
             return data.get(name)
         return SettingsInputs.from_data(kind, data, name) if kind in SETTINGS else ""
 
-    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
-        return False
-
 
 class SettingsField(StrictJSONField):
     """The settings of a scorer, which are edited by inputs or as JSON."""
@@ -198,6 +195,7 @@ class SettingsView:
         """Return the settings of a bound or unbound form, with the errors of inputs at their inputs."""
         value = bound.data if bound.form.is_bound else bound.initial
         if isinstance(value, str) and value.strip():
+            # What was entered as JSON is displayed as JSON, with its errors.
             return cls([], value, has_inputs=False)
         inputs = value if isinstance(value, SettingsInputs) else None
         if inputs is None and kind in SETTINGS:
