@@ -99,6 +99,7 @@ def compared_part(baseline: Experiment, candidate: Experiment, item_ids: list[UU
     rows: dict[UUID, JSONObject] = {}
     repeats: dict[tuple[UUID, str], list[list[JSONObject]]] = {}
     results = ExperimentResult.objects.filter(experiment__in=[baseline, candidate], item_id__in=item_ids)
+    # The baseline first: of an item that both have, the row shows the input of its version.
     ordered = sorted(results.order_by("attempt").values_list(*ANSWER_COLUMNS), key=lambda row: row[0] != baseline.pk)
     for experiment_id, item_id, state, given, truth, output, scores, is_submitted in ordered:
         # Not in the query: SQLite would search all results of a state instead of these items.

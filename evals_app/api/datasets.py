@@ -20,7 +20,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, warning_payloads
-from evals_app.api.lookups import get_dataset, owner_for_new_dataset
+from evals_app.api.lookups import get_dataset, owner_for_new_row
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
 from evals_app.datasets.changes import dataset_not_found
 from evals_app.datasets.creation import create_dataset
@@ -65,9 +65,11 @@ class DatasetsView(JSONView):
         body = json_object_body(request)
         with checking_names(request, body, DatasetBody) as names:
             columns = parse_dataset(body)
-        columns["owner_id"] = owner_for_new_dataset(request, columns.get("owner_id"))
+        columns["owner_id"] = owner_for_new_row(request, columns.get("owner_id"))
         note_required_role(Role.EDITOR, columns["owner_id"])
+        # It is no column, and a new dataset is never archived.
         columns.pop("archived", None)
+        # Before the row is created: a strict request with an unknown scorer leaves nothing behind.
         unknown = find_unknown_scorers(Dataset(**columns))
         names.reject_if_strict(unknown)
         dataset = create_dataset(columns)
@@ -86,6 +88,7 @@ class DatasetView(JSONView):
         with checking_names(request, body, DatasetBody) as names:
             columns = parse_dataset_change(body)
         with transaction.atomic():
+            # Locked, because `save()` writes all columns: items that are added meanwhile would lose their version.
             dataset = Dataset.objects.select_for_update().filter(pk=dataset_id).first()
             if dataset is None:
                 raise dataset_not_found(dataset_id)

@@ -49,6 +49,7 @@ def target_fields(experiment: Experiment) -> JSONObject:
 
 def description_fields(experiment: Experiment) -> JSONObject:
     """Return the fields that the caller wrote: names, metadata, and the group of the experiment."""
+    # The protocol has no such status: `wire_status` says that the experiment has failed.
     cancelled = {"cancelled": True} if experiment.status == Status.CANCELLED else {}
     return {
         "name": experiment.name,

@@ -98,8 +98,10 @@ class DatasetExperimentView(JSONView):
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
         fields, unknown = read_named_fields(request, json_object_body(request), ExperimentChange)
         for name, value in fields.items():
+            # Null clears a field, whose column cannot be null.
             setattr(experiment, name, ({} if name == "metadata" else "") if value is None else value)
         experiment.updated_at = timezone.now()
+        # These columns alone: a worker may store the progress meanwhile.
         experiment.save(update_fields=[*fields, "updated_at"])
         return json_response(experiment_body(experiment) | warning_payloads(unknown))
 
@@ -120,6 +122,7 @@ class CancelExperimentView(JSONView):
         experiment = get_experiment(request, experiment_id, Role.EDITOR)
         names = check_names(request, json_object_body(request))
         request_cancel(experiment)
+        # Read again: the cancellation was stored by another instance, and may have ended the experiment.
         return json_response(experiment_body(get_experiment(request, experiment_id)) | warning_payloads(names.unknown))
 
 
@@ -138,15 +141,11 @@ class ReviewSummaryView(JSONView):
 
     def get(self, request: Request) -> HttpResponse:
         rows = ExperimentResult.objects.filter(experiment__in=Experiment.objects.for_user(request.user))
-        counts = (
-            rows.order_by()
-            .values("experiment_id")
-            .annotate(
-                total=Count("pk"),
-                needs_review=Count("pk", filter=Q(review=Review.NEEDS_REVIEW)),
-                reviewed=Count("pk", filter=Q(review=Review.REVIEWED)),
-                complete=Count("pk", filter=Q(review=Review.COMPLETE)),
-            )
+        counts = rows.values("experiment_id").annotate(
+            total=Count("pk"),
+            needs_review=Count("pk", filter=Q(review=Review.NEEDS_REVIEW)),
+            reviewed=Count("pk", filter=Q(review=Review.REVIEWED)),
+            complete=Count("pk", filter=Q(review=Review.COMPLETE)),
         )
         bodies = [
             {
@@ -156,6 +155,6 @@ class ReviewSummaryView(JSONView):
                 "reviewed": row["reviewed"],
                 "complete": row["complete"],
             }
-            for row in counts.order_by("-experiment_id")[:1000]
+            for row in counts.order_by("-experiment_id")[:1000]  # the newest: the route has no pages
         ]
         return json_response({"counts": bodies})

@@ -114,6 +114,7 @@ class GateView(JSONView):
 def get_gate(agent: Agent, gate_id: str, *, locks: bool = False) -> ReleaseGate:
     """Return a gate of an agent or of all agents of its team, locked if asked for. Raise NotFound."""
     gate_uuid = parse_uuid(gate_id)
+    # Not the joined dataset, whose items others may change meanwhile.
     gates = gates_for(agent).select_for_update(of=("self",)) if locks else gates_for(agent)
     gate = gates.filter(pk=gate_uuid).first() if gate_uuid else None
     if gate is None:

@@ -82,6 +82,7 @@ class ItemBatchView(JSONView):
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         ids = [parse_uuid(text) if isinstance(text, str) else None for text in get_body_list(request, "itemIds")]
+        # What is no UUID is the ID of no item, and is ignored as an unknown one is.
         count = delete_items(dataset, [item_id for item_id in ids if item_id])
         return json_response({"success": True, "deletedCount": count})
 
@@ -152,7 +153,7 @@ class ItemVersionView(JSONView):
     def get(self, request: Request, dataset_id: str, item_id: str, number: str) -> HttpResponse:
         item = get_item(get_dataset(request, dataset_id), item_id)
         rows = item.versions.select_related("item")
-        # More digits would not fit the column, which is an error in PostgreSQL.
+        # Below ten digits: Python converts no number of thousands of digits.
         version = rows.at_version(int(number)).first() if re.fullmatch(r"[0-9]{1,9}", number) else None
         if version is None:
             raise item_not_found(item_id)

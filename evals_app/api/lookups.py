@@ -40,6 +40,7 @@ def get_experiment(
     experiment_uuid = parse_uuid(experiment_id)
     rows = Experiment.objects.for_user(request.user).select_related("dataset")
     if dataset_id is not None:
+        # First: an unknown dataset has an error code of its own.
         get_dataset(request, dataset_id)
         rows = rows.filter(dataset=dataset_id)
     experiment = rows.filter(pk=experiment_uuid).first() if experiment_uuid else None
@@ -49,16 +50,16 @@ def get_experiment(
     return experiment
 
 
-def owner_for_new_dataset(request: Request, requested: str | None) -> str:
-    """Return the owner of a new dataset: the requested one, or the only team in which the user is an editor."""
+def owner_for_new_row(request: Request, requested: str | None) -> str:
+    """Return the owner of a new row: the requested one, or the only team in which the user is an editor."""
     user = request.user
     if requested is None and not user.is_superuser:
-        owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])
+        owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])  # two show that there are several
         if len(owner_ids) > 1:
-            message = "You can create datasets for several owners. Send the ownerId of one."
+            message = "You are an editor for several owners. Send the ownerId of one."
             raise BadRequest("request body", [("ownerId", message)])
         if not owner_ids:
-            raise Forbidden("Creating a dataset needs the editor role for an owner.")
+            raise Forbidden("This needs the editor role for an owner.")
         return owner_ids[0]
     owner_id = SHARED_OWNER if requested is None else requested
     require_role(user, Role.EDITOR, owner_id)

@@ -30,10 +30,13 @@ class TracesView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(10)
             agent_id = query.text("entityId")
+            # The protocol has these parameters. They have no effect here, which only a strict request refuses.
             unknown = query.check_unknown_names("filters", "pagination", "entityType")
+        # Runs of sub-agents are spans in the trace of the first run.
         runs = AgentRun.objects.for_user(request.user).filter(parent=None)
         if agent_id is not None:
             runs = runs.filter(agent_key=agent_id)
+        # Large columns, of which a span has nothing.
         rows = runs.with_roles(request.user).defer("stored_configuration", "conversation")
 
         def span_of(run: AgentRun) -> JSONObject:

@@ -20,7 +20,7 @@ from agents_app.api.idempotency import idempotent, idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, read_named_fields, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
-from evals_app.api.lookups import owner_for_new_dataset
+from evals_app.api.lookups import owner_for_new_row
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer
 from evals_app.scorers import records
@@ -62,6 +62,7 @@ def get_scorer(request: Request, scorer_id: str, role: Role = Role.VIEWER) -> Sc
     return row
 
 
+# For `idempotent_while`, which passes all arguments of a URL: the version is not looked up.
 def find_visible_scorer(request: Request, scorer_id: str, version_id: str = "") -> None:
     """Raise NotFound if the caller may not see the scorer."""
     get_scorer(request, scorer_id)
@@ -109,7 +110,7 @@ class StoredScorersView(JSONView):
         body = json_object_body(request)
         with checking_names(request, body, ScorerBody, inside=unknown_in_scorer(body)) as names:
             snapshot, fields = parse_scorer(body)
-        owner_id = owner_for_new_dataset(request, fields.pop("owner_id", None))
+        owner_id = owner_for_new_row(request, fields.pop("owner_id", None))
         note_required_role(Role.EDITOR, owner_id)
         row = records.create_scorer(snapshot, owner_id=owner_id, author=request.user.get_username(), **fields)
         return json_response(scorer_body(row) | warning_payloads(names.unknown), 201)

@@ -25,6 +25,7 @@ TRACE_PATH = "observability/traces/<str:trace_id>"
 
 urlpatterns = [
     path("datasets", datasets.DatasetsView.as_view(), name="api-datasets"),
+    # Here and below, fixed names come before the path with an ID, which would match them.
     path("datasets/cluster-failures", datasets.ClusterFailuresView.as_view(), name="api-cluster-failures"),
     path(f"{DATASET_PATH}/generate-items", datasets.GenerateItemsView.as_view(), name="api-generate-items"),
     path(DATASET_PATH, datasets.DatasetView.as_view(), name="api-dataset"),

@@ -22,6 +22,7 @@ EACH_SCORE = {
     },
 }
 # Repeats are averaged within an item first. An item that failed only now got worse than any score can say.
+# The cast is for PostgreSQL, which rounds no double to digits. There are as many digits as in `rank_items`.
 WORSE_RESULTS = """
     WITH done AS (
         SELECT item_id, scores, CASE experiment_id WHEN %(after)s THEN 1 ELSE 0 END AS is_after,
@@ -66,9 +67,10 @@ def find_worse_results(baseline: Experiment, candidate: Experiment) -> list[UUID
 
     The database ranks the items as `rank_items` does: the scores of two large experiments take seconds to load.
     """
+    # SQLite stores a UUID as text, without hyphens.
     before, after = (ExperimentResult._meta.pk.get_db_prep_value(one.pk, connection) for one in (baseline, candidate))
     inverted = {f"key{n}": key for n, key in enumerate(sorted(find_inverted_scorers(baseline, candidate)))}
-    names = ", ".join(f"%({name})s" for name in inverted) or "NULL"
+    names = ", ".join(f"%({name})s" for name in inverted) or "NULL"  # `IN ()` is not SQL
     statement = WORSE_RESULTS.format(**EACH_SCORE[connection.vendor], inverted=names)
     with connection.cursor() as cursor:
         cursor.execute(statement, {"before": before, "after": after, **inverted})

@@ -141,6 +141,7 @@ class ItemsChange:
         self.opened: dict[UUID, ItemVersion] = {}  # by the ID of the item
         self.closed: list[ItemVersion] = []
         self.last_id = 0
+        # It gets the new version as well: responses and messages of the caller name it.
         self._caller_row = dataset
 
     def by_external_id(self, keys: Collection[str]) -> dict[str, DatasetItem]:
@@ -182,7 +183,6 @@ class ItemsChange:
         if before is None or before.is_deleted:
             self.row.added += 1
         elif json_equal(before.content, {**before.content, **content}):
-            before.item = item
             return before
         else:
             self.row.changed += 1
@@ -194,6 +194,7 @@ class ItemsChange:
     def delete(self, version: ItemVersion) -> None:
         self.closed.append(version)
         self.row.deleted += 1
+        # A version without content, by which the history says in which change the item was deleted.
         deleted = self._open(version.item, {"input": None})
         deleted.is_deleted = True
 

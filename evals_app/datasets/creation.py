@@ -13,7 +13,7 @@ from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.datasets.changes import validator_of
 from evals_app.models import Dataset, ItemVersion
 
-MAX_SLUG = 48
+MAX_SLUG = 48  # leaves room for a suffix in `MAX_DATASET_ID_LENGTH`
 MAX_ISSUES = 20
 ROUTES = frozenset({"cluster-failures"})  # below /api/datasets
 

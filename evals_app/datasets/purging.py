@@ -43,6 +43,7 @@ def redact_item(dataset: Dataset, item: DatasetItem) -> None:
     """Redact an item in all its versions and results."""
     # Locks the dataset: a change that copies the item meanwhile would keep its texts.
     ItemsChange(dataset)
+    # The policy has no text, and its column cannot be null.
     empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
     ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", resource_digest="", **empty)
     item.purged_at = item.purged_at or timezone.now()

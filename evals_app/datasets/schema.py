@@ -117,6 +117,7 @@ def dataset_columns(fields: JSONObject) -> JSONObject:
     columns = {name: value for name, value in fields.items() if name != "scorer_ids"}
     if "scorer_ids" in fields:
         columns["scorer_keys"] = fields["scorer_ids"] or []
+    # Null clears a field. These columns cannot be null.
     defaults: JSONObject = {"description": "", "target_type": "", "metadata": {}, "tags": [], "target_ids": []}
     return {name: defaults.get(name) if value is None else value for name, value in columns.items()}
 
@@ -152,6 +153,7 @@ def _item_columns(model: type[BaseModel], body: JSONValue, path: str) -> JSONObj
         raise ConfigError(Issue(_join(path, field), message) for field, message in error.issues) from None
     if "scorer_ids" in fields:
         fields["scorer_keys"] = fields.pop("scorer_ids")
+    # Null means the default, and the column cannot be null.
     if fields.get("unmocked_tool_policy", "") is None:
         fields["unmocked_tool_policy"] = "allow"
     return fields
@@ -169,6 +171,7 @@ class ItemTooLarge(ConfigError):
 def reject_large_item(columns: Mapping[str, Any]) -> None:
     """Raise ItemTooLarge for the columns of an item above the limit. What imports and exports add does not count."""
     values = {name: value for name, value in columns.items() if value is not None and name not in UNSIZED_COLUMNS}
+    # The limit of a run, whose input the item becomes.
     if len(json.dumps(values, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
         raise ItemTooLarge
 

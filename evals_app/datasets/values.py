@@ -25,6 +25,7 @@ def json_of_text(text: str) -> object:
     text = text.replace("\r\n", "\n").strip()  # browsers send line breaks as \r\n
     if text[:1] in ("{", "["):
         try:
+            # Half a surrogate pair makes the JSON invalid, where a plain `encode` would raise an error.
             return parse(text.encode("utf-8", "surrogatepass"))
         except InvalidJSON:
             return text

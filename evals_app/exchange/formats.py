@@ -48,7 +48,7 @@ _BY_MEDIA_TYPE = {
 }
 _BY_SUFFIX = {
     "csv": FileFormat.CSV,
-    "tsv": FileFormat.CSV,
+    "tsv": FileFormat.CSV,  # the first line shows the delimiter
     "json": FileFormat.JSON,
     "jsonl": FileFormat.JSONL,
     "ndjson": FileFormat.JSONL,

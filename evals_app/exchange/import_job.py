@@ -75,9 +75,11 @@ def store_upload(user: Caller, dataset: Dataset, options: JSONObject, upload: St
 
 def start_mapped_import(user: Caller, dataset: Dataset, uploaded: Job, columns: ColumnTargets | None) -> Job | None:
     """Start the import of a kept file. Return None if it was imported or deleted. Raises TooManyJobs."""
+    # The file is kept if rows are faulty, so that a person can map its columns in another way.
     options = {"format": uploaded.parameters["format"], "name": uploaded.parameters["name"], "keep": True}
     with transaction.atomic():
         limits.lock_jobs_of(user)
+        # Under the lock: a second click finds that the file has moved to the first import.
         files = JobFile.objects.filter(job=uploaded)
         if not files.exists():
             return None
@@ -88,6 +90,7 @@ def start_mapped_import(user: Caller, dataset: Dataset, uploaded: Job, columns: 
 
 
 def job_parameters(user: Caller, dataset: Dataset, options: JSONObject) -> JSONObject:
+    # With the role of the API key, which limits what the import may do in the worker.
     return {"name": "", "columns": None, **options, "dataset": dataset.pk, "role": max_role(user)}
 
 

@@ -136,8 +136,10 @@ def _csv_records(file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of a CSV file with the line where each begins."""
     first = next(_decoded_lines(file), "")
     file.seek(0)
+    # Spreadsheets write a semicolon where the comma is the decimal mark. Without any of them it is a comma.
     delimiter = max(DELIMITERS, key=first.count)
     csv.field_size_limit(max_row_size())  # of the process: nothing else reads CSV
+    # Strict: a wrong quotation mark is an error instead of a wrong cell.
     reader = csv.reader(_decoded_lines(file), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
@@ -208,6 +210,7 @@ class _Buffer:
             try:
                 _, end = _find_end(self.text, self.start)
             except (ValueError, RecursionError) as error:
+                # Before `fill`, which moves the text and so the position in the error.
                 unreadable = self._unreadable(error)
                 if len(self.text) - self.start > max_row_size() or not self.fill():
                     raise unreadable from None

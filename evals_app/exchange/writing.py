@@ -13,6 +13,7 @@ from evals_app.exchange.formats import ANY_FIELDS, ITEM_FIELDS, FileFormat
 from evals_app.models import Dataset, ItemVersion
 
 BATCH_SIZE = 500
+# `source` also if it is null: an import makes the file the source of items that do not name one.
 ALWAYS_WRITTEN = ("input", "groundTruth", "source")
 
 

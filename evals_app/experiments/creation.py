@@ -88,6 +88,7 @@ def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Expe
         reject_unused_scorers(experiment, used)
     experiment.scorer_versions = live_scorer_versions(used)
     experiment.total_items = count * experiment.repeats
+    # An ID that was sent may be taken. That must be an IntegrityError, and no change of the row that has it.
     experiment.save(force_insert=True)
     return experiment
 

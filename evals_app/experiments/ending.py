@@ -79,6 +79,7 @@ def finish(experiment: Experiment, status: str, reason: str = "", *, stops_open:
         row.save(update_fields=END_COLUMNS)
         delete_purged_thread(row)
     for name in END_COLUMNS:
+        # The caller goes on with its own instance.
         setattr(experiment, name, getattr(row, name))
 
 

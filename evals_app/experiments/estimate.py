@@ -40,6 +40,7 @@ def estimate_cost(agent_id: str, dataset: Dataset, repeats: int = 1, scorers: Co
     unknown = unknown_scorers([key for key in scorers if key not in by_scorer])
     if not costs:
         return Estimate(agent_id, None, 0, scorer_cost, unknown)
+    # The cost of a run has not that of its sub-agents in it.
     children = AgentRun.objects.filter(root_id__in=[*costs]).exclude(pk__in=[*costs])
     below = children.aggregate(cost=Sum("cost"))["cost"] or 0
     of_runs = count * float(sum(cost or 0 for cost in costs.values()) + below) / len(costs)

@@ -138,6 +138,7 @@ def start_target(
     except MustWait:
         raise Unavailable("The thread of this item is in use. Try again shortly.") from None
     if isinstance(target, Callee) and called is not None:
+        # After the commit: a call may take minutes, and others would wait for the lock as long.
         perform(called, target)
         count_so_far(experiment)
 

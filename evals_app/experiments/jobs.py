@@ -28,7 +28,8 @@ from jobs_app.slots import JobSlots
 
 log = logging.getLogger(__name__)
 
-SLICE = 60.0  # seconds
+# In seconds. Other jobs, such as the nightly ones, wait for the end of a slice, not for that of an experiment.
+SLICE = 60.0
 UNEXPECTED_MESSAGE = (
     "The experiment stopped after an unexpected error ({error}), which the log of the server has. Results stay. "
     "Retry the failed items."

@@ -45,6 +45,7 @@ def thread_for(
         # Two experiments with the same name of a thread must not read each other's messages.
         return ItemThread(f"{options['thread']}-{experiment.pk}", resource, True)
     if options or resource_in(experiment.request_context):
+        # Another thread for each retry: that of a lost run has its messages already.
         return ItemThread(f"{own_thread_prefix(result)}{result.retry_count}", resource, True)
     if requires_thread(configuration["memory"]):
         raise ThreadRequired(THREAD_REQUIRED_MESSAGE)

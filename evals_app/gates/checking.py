@@ -72,6 +72,7 @@ class Evidence:
 
     def statistic(self, experiment: Experiment, gate: ReleaseGate) -> float | None:
         """Return the statistic of a gate in an experiment, or None if it has no such score."""
+        # A difference is that of the means.
         own = figure_of(experiment, gate.scorer, FIGURES.get(Statistic(gate.statistic), "mean"))
         if gate.statistic != Statistic.DIFFERENCE or own is None:
             return own

@@ -15,6 +15,7 @@ ENTRIES = {
     "postgresql": {
         "entries": "jsonb_array_elements(r.scores) WITH ORDINALITY AS e(value, number)",
         "place": "e.number - 1",
+        # The null of JSON is not that of SQL here.
         "score": "NULLIF(e.value -> 'score', 'null'::jsonb)",
     },
     "sqlite": {
@@ -57,6 +58,7 @@ def page_of_scores(experiment: Experiment, start: int, stop: int) -> list[Experi
 
 
 def _select(statement: str, experiment: Experiment, *values: int) -> list[tuple[Any, ...]]:
+    # SQLite stores a UUID as text, without hyphens.
     key = Experiment._meta.pk.get_db_prep_value(experiment.pk, connection)
     with connection.cursor() as cursor:
         cursor.execute(statement.format(**ENTRIES[connection.vendor]), [key, *values])

@@ -46,6 +46,7 @@ def find_online_scores(agent: Agent) -> list[OnlineScores]:
 def with_interval(
     scorer: str, version_number: int, scorer_version: int | None, count: int, mean: float, mean_square: float
 ) -> OnlineScores:
+    # With Bessel's correction, as `figures` of experiments. Rounding may make the difference negative.
     variance = max(0.0, mean_square - mean * mean) * count / max(count - 1, 1)
-    spread = 1.96 * math.sqrt(variance / count)
+    spread = 1.96 * math.sqrt(variance / count)  # 1.96 deviations are 95 % of a normal distribution
     return OnlineScores(scorer, version_number, scorer_version, count, mean, mean - spread, mean + spread)

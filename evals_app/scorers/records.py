@@ -73,6 +73,7 @@ def insert_version(
     row: Scorer, snapshot: JSONObject, author: str, message: str, changed_fields: Sequence[str] = ()
 ) -> ScorerVersion:
     """Insert the next version of a locked scorer. The pointers stay as they are."""
+    # The newest version cannot be deleted, so that no number is used twice.
     last = row.versions.first()
     return ScorerVersion.objects.create(
         scorer=row,

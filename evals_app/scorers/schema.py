@@ -21,6 +21,7 @@ from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import ScoreValue
 from evals_app.scorers.settings import settings_issues
 
+# Written out, with the types of PRESETS: a Literal takes constants only.
 ScorerType = Literal[
     "llm-judge",
     "faithfulness",

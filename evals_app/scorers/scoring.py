@@ -46,6 +46,7 @@ async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
     except ScorerError as error:
         return ScoreResult(error=str(error))
     except Exception as error:
+        # Without the message, which may quote the answer.
         log.warning("The scorer '%s' failed: %s.", key, type(error).__name__)
         return ScoreResult(error=f"{type(error).__name__}: {error}"[:2000])
 

@@ -10,11 +10,13 @@ from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
 from agents_app.configuration.schema import ConfigError, Issue, validate_fields
 
+# Strict: the text "3" is no number. Unknown names are no errors: `find_unknown_scorer_settings` reports them.
 SETTINGS_CONFIG = ConfigDict(strict=True, extra="ignore")
 ToolName = Annotated[str, Field(min_length=1, max_length=256)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 
 
+# The fields have the names of the settings in snapshots, which are wire names.
 class CheckSettings(BaseModel):
     """The settings of a check."""
 
@@ -25,6 +27,7 @@ class CheckSettings(BaseModel):
     values: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None
     caseSensitive: bool | None = None
     pattern: Annotated[str, Field(max_length=10_000)] | None = None
+    # `schema` is a method of BaseModel.
     json_schema: JSONObject | None = Field(None, alias="schema")
     tool: ToolName | None = None
     times: Count | None = None

@@ -33,6 +33,7 @@ def find_stored_version(scorer_id: str, version_number: int | None) -> ScorerVer
 async def score_by_snapshot(snapshot: JSONMapping, answer: Answer, version_number: int | None = None) -> ScoreResult:
     """Return the score of an answer by a configuration."""
     values = {**snapshot, **settings_of(snapshot)}
+    # Null means not set, so that `get` returns the default.
     config = {name: value for name, value in values.items() if value is not None}
     spending = Spending()
     current_spending.set(spending)
@@ -43,6 +44,7 @@ async def score_by_snapshot(snapshot: JSONMapping, answer: Answer, version_numbe
     except ScorerError as error:
         result = ScoreResult(error=str(error))
     except Exception as error:  # a provider or a registered step failed
+        # Without the message, which may quote the answer.
         log.warning("A scorer of type %s failed: %s.", snapshot["type"], type(error).__name__)
         result = ScoreResult(error=describe_failure(error)[:2000])
     # Also for a scorer that failed: its earlier requests cost money, too.

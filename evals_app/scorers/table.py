@@ -29,6 +29,7 @@ def entry_of(row: Scorer) -> Entry:
         target=LiveScorer(row.pk, row.live.version_number if row.live else 0),
         source="staff",
         owner_id=row.owner_id,
+        # By it, the table notices that another version went live.
         definition_hash=str(row.live_id),
     )
 

@@ -41,6 +41,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     `a` is the baseline, unless `order=time` asks for the older one.
     """
     pair = get_experiment_pair(request)
+    # The page of an experiment offers others of any age, and the older one is what was there before.
     if request.GET.get("order") == "time":
         pair.sort(key=lambda experiment: experiment.created_at)
     baseline, candidate = pair
@@ -58,7 +59,6 @@ def compare(request: HttpRequest) -> HttpResponse:
     only = request.GET.get("only", "")
     items = chosen_items(statistics.get("items", []), only)
     page: Page[Any] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    query = f"a={baseline.pk}&b={candidate.pk}"
     context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page), "only": only}
     context |= {"query": f"{query}&only={only}" if only else query, "unfiltered": query}
     context |= {"unpaired": [unpaired_items(*side) for side in sides_of(baseline, candidate, statistics)]}
@@ -186,6 +186,7 @@ def calls_by_run(run_ids: list[UUID | None]) -> dict[UUID | None, list[str]]:
     """Return the names of the tools that runs called, in order."""
     events = RunEvent.objects.filter(run__in=[key for key in run_ids if key], data__type="tool-call")
     calls: dict[UUID | None, list[str]] = {}
+    # The database takes the name out of the event: the arguments of a call may be large.
     for run_id, name in events.order_by("number").values_list("run_id", "data__payload__toolName"):
         calls.setdefault(run_id, []).append(str(name))
     return calls

@@ -52,6 +52,7 @@ def archive(request: HttpRequest, dataset_id: str) -> HttpResponse:
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
     change_settings(dataset.pk, {"archived": True})
     undo = reverse("evals:unarchive", args=[dataset.pk])
+    # The tags of a message are the URL of its Undo button.
     messages.success(request, f"{dataset.name} was archived.", extra_tags=undo)
     return redirect("evals:datasets")
 

@@ -58,6 +58,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Show a dataset at its current or an earlier version, with its experiments."""
     row = get_page_dataset(request, dataset_id)
     version_text = request.GET.get("version", "")
+    # Below ten digits: Python converts no number of thousands of digits.
     is_old = version_text.isdecimal() and len(version_text) < 10 and int(version_text) != row.version
     items = ItemVersion.objects.filter(dataset=row).select_related("item").order_by("item_id")
     items = items.at_version(int(version_text)) if is_old else items.current()

@@ -78,6 +78,7 @@ def what_is_left(row: Experiment) -> TemplateContext:
     }
 
 
+# The dataset is visible already, and so are all experiments over it.
 def other_experiments(row: Experiment) -> ExperimentQuerySet:
     """Return the experiments with which this one can be compared."""
     return (
@@ -119,6 +120,7 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
         result.save(update_fields=["review", "tags", "comment"])
     else:
         messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
+    # The filters and the number of the page, to which the redirect returns.
     query = request.POST.get("query", "")[:200]
     if is_htmx(request):
         context = {"experiment": row, "row": result_row(result, True), "query": query}

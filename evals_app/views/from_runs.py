@@ -66,6 +66,7 @@ def add_selected(request: HttpRequest) -> HttpResponse:
     if not runs:
         messages.error(request, "Select at least one run.")
         return redirect("runs:list")
+    # In the order of the selection, each run once.
     return add_runs_to_dataset(request, [runs[pk] for pk in dict.fromkeys(ids) if pk in runs], reverse("runs:list"))
 
 
@@ -133,6 +134,7 @@ def suggest_dataset(datasets: Sequence[Dataset], runs: Sequence[AgentRun]) -> st
 def chosen_dataset(request: HttpRequest, runs: Sequence[AgentRun]) -> Dataset:
     """Return the chosen dataset, or a new one of the team of the runs. Raise ApiError and ConfigError."""
     if name := request.POST.get("new_name", "").strip():
+        # Runs of one selection may belong to several teams.
         owner_id = runs[0].owner_id
         require_role(request.user, Role.EDITOR, owner_id)
         return create_dataset({**parse_dataset({"name": name}), "owner_id": owner_id})

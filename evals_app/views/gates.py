@@ -100,6 +100,7 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
     gate = get_object_or_404(gates, pk=gate_id)
     dataset = get_page_dataset(request, gate.dataset_id, Role.EDITOR)
     head = get_head_version(agent)
+    # A gate that compares with the live version may wait for an experiment of that one.
     version = get_live_version(agent) if check_gates(agent, head, [gate])[0].needs_live else head
     same = gates.filter(dataset=gate.dataset_id, dataset_version=gate.dataset_version)
     body: JSONObject = {

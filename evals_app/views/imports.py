@@ -153,6 +153,6 @@ def export(request: HttpRequest, dataset_id: str) -> HttpResponseBase:
     dataset = get_page_dataset(request, dataset_id)
     name, version = request.GET.get("format", ""), request.GET.get("version", "")
     file_format = FileFormat(name) if name in FileFormat.values else FileFormat.CSV
-    # More digits would not fit the column.
+    # Below ten digits: Python converts no number of thousands of digits.
     number = int(version) if version.isdecimal() and len(version) < 10 else dataset.version
     return export_response(dataset, number, file_format)

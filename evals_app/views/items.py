@@ -100,6 +100,7 @@ def save_item(request: HttpRequest, dataset: Dataset, item: ItemVersion, form: I
 def show_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpResponse:
     """Render the row of an item, after its editing was cancelled."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
+    # For editors alone: the row has the buttons that edit the item.
     return render_row(request, dataset, get_page_item(dataset, item_id))
 
 

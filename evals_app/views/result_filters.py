@@ -30,6 +30,7 @@ def page_of_results(
         return page_in_order(results, [key for key in worse if key in chosen], number)
     if only == ONLY_FAILED:
         failed = results.filter(error__isnull=False)
+        # Scores are JSON, so that Python finds the failed ones; their keys then select the rows.
         if unscored := find_unscored(row):
             chosen = {*unscored, *failed.order_by().values_list("pk", flat=True)}
             keys = results.values_list("pk", flat=True)

@@ -177,6 +177,7 @@ def test_judge(request: HttpRequest, scorer_id: str) -> HttpResponse:
     if not (judge := judge_of(row)):
         raise Http404
     dataset = open_test_set(judge, row.owner_id)
+    # The newest version, as its page tries it.
     version = "live" if row.live_id == row.head_id else "draft"
     query = urlencode({"target": f"{Experiment.Target.SCORER}:{row.pk}", "version": version})
     return redirect(f"{reverse('evals:start', args=[dataset.pk])}?{query}")

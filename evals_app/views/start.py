@@ -38,12 +38,14 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     choices = [(key, name) for key, name, _ in rows]
     defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
     defaults["target"] = default_target(dataset, {key: model["provider"] for key, _, model in rows})
+    # Other pages link here with a target, and the estimate is requested by GET with the fields of the form.
     given: JSONObject = {
         name: request.GET.getlist(name) if name == "scorers" else request.GET[name]
         for name in request.GET
         if name in StartForm.base_fields
     }
     form = StartForm(request.POST or None, initial=defaults | given, dataset=dataset, agents=choices)
+    # Without a script, a button of the form asks for the estimate alone.
     if request.method == "POST" and "estimate" not in request.POST and form.is_valid():
         try:
             reject_without_model(form.body, request.user)

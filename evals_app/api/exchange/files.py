@@ -41,6 +41,7 @@ class FileNegotiation(DefaultContentNegotiation):
     """Content negotiation that accepts requests for any media type. Errors are JSON."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> object:
+        # The only renderer is that of JSON, so DRF would answer 406 to a client that accepts CSV alone.
         return renderers[0], renderers[0].media_type
 
 
@@ -103,6 +104,7 @@ class DatasetImportView(UploadView):
 
 def receive_form(request: Request, options: JSONObject) -> tuple[File[bytes], int, str]:
     """Return the file of a form, its size and its SHA-256. Fields of the form set the options."""
+    # First: only reading the form shows whether a file is too large.
     files = [file for name in request.FILES for file in request.FILES.getlist(name)]
     if getattr(request._request, "was_too_large", False):
         raise TooLarge
@@ -139,6 +141,7 @@ def check_options(request: Request, options: JSONObject) -> None:
         raise BadRequest("query parameters", issues)
     media_type = options.pop("media_type", request.content_type)
     file_format = options["format"] or find_format(options["name"], media_type)
+    # The body is stored as it comes, so that the rows of a compressed one could not be read.
     if not file_format or request.META.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
         raise UnsupportedMediaType(UNKNOWN_FORMAT_MESSAGE)
     options["format"] = str(file_format)

@@ -60,6 +60,7 @@ class AddRunView(JSONView):
             with_mocks=bool(options.get("include_tool_mocks")),
             with_steps=bool(options.get("include_trajectory")),
         )
+        # Not another source: the deletion of personal data finds the copies of a run by it.
         changes = parse_item_change({name: value for name, value in body.items() if name != "source"})
         if external_id := options.get("external_id"):
             changes |= {"external_id": external_id}

@@ -20,6 +20,7 @@ def readable_scores(request: Request) -> QuerySet[Score]:
     runs = AgentRun.objects.for_user(request.user)
     scores = Score.objects.filter(run__in=runs).select_related("run", "created_by")
     if not request.user.is_superuser:
+        # Former members of a team still read their own runs, but not the scores of them.
         scores = scores.filter(run__owner_id__in=["", *owner_ids_for(request.user)])
     return scores.order_by("-created_at", "-pk")
 
@@ -32,6 +33,7 @@ def list_scores(request: Request, scores: QuerySet[Score], *filters: str) -> Htt
         unknown = query.check_unknown_names()
     if values.get("entityId"):
         scores = scores.filter(run__agent_key=values["entityId"])
+    # Only runs have scores in rows, and only agents have runs.
     if values.get("entityType", "AGENT") not in (None, "AGENT"):
         scores = scores.none()
     if values.get("source"):

@@ -32,6 +32,7 @@ class ScoresView(JSONView):
     @idempotent
     def post(self, request: Request) -> HttpResponse:
         body = json_object_body(request)
+        # The published client sends the fields inside a member `score`, others send them at the top.
         nested = body.get("score")
         given = nested if isinstance(nested, dict) else body
         inside = find_unknown_names(given, wire_names(ScoreBody), "score" if given is nested else "")

@@ -107,6 +107,7 @@ def find_callee(kind: str, key: str, owner_id: str, version: str = "") -> Callee
     `version` is that of a stored scorer: its ID or number, `draft`, or live by default.
     """
     if kind == Experiment.Target.WORKFLOW:
+        # Workflows are code, which has no versions.
         if registry.get(Kind.WORKFLOW, key) is None or version not in ("", "live"):
             raise target_not_found(f"{key} {version}".strip())
         return Callee(kind, key)
@@ -166,6 +167,7 @@ def build_answer(fields: JSONObject) -> Answer:
         ToolUse(call["toolName"], call.get("args") or {}, call.get("result"), bool(call.get("isError")))
         for call in fields.get("calls") or []
     ]
+    # Judges read the results of tools as the context of an answer.
     uses += [ToolUse("context", {}, entry) for entry in fields.get("context") or []]
     return Answer(
         fields.get("input"),

@@ -221,6 +221,7 @@ class ItemLoop:
         """Yield the next items without a result, with the number of the attempt."""
         experiment = self.experiment
         items = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
+        # One that was purged after the start is part of the total. It fails when it starts.
         items = items.not_purged_before(experiment.created_at).select_related("item")
         for attempt in range(experiment.repeats):
             results = experiment.results.filter(item=OuterRef("item"), attempt=attempt)

@@ -148,9 +148,9 @@ class Command(BaseCommand):
                 self.stderr.write(text)
         if options["json"]:
             report = json.dumps(json_report(experiment, missed), ensure_ascii=False, indent=2, default=str)
-            options["json"].write_text(f"{report}\n")
+            options["json"].write_text(f"{report}\n", encoding="utf-8")
         if options["junit"]:
-            options["junit"].write_text(junit_report(experiment, missed))
+            options["junit"].write_text(junit_report(experiment, missed), encoding="utf-8")
 
 
 @contextmanager

@@ -105,6 +105,7 @@ def create_experiment(
     cited = [bool(number % uncited_every) for number in range(1, len(QUESTIONS) + 1)]
     answers = [answer_to(*pair, is_polite=is_polite) for pair in zip(QUESTIONS, cited, strict=True)]
     add_results(experiment, answers)
+    # `finish` has set the present time.
     Experiment.objects.filter(pk=experiment.pk).update(completed_at=began + timedelta(minutes=2))
 
 
@@ -125,6 +126,7 @@ def build_results(
 ) -> list[ExperimentResult]:
     results = []
     for number, (item, output) in enumerate(zip(items, outputs, strict=True)):
+        # Invented figures, which vary a little with the answer and the number of the item.
         tokens = 420 + len(output) // 4
         result = ExperimentResult(
             experiment=experiment,

@@ -20,6 +20,7 @@ def evaluator_context(answer: Answer) -> Any:
         expected_output=answer.ground_truth,
         output=answer.output,
         duration=answer.seconds or 0.0,
+        # Required by pydantic-evals. Nothing records spans for it here.
         _span_tree=NotImplemented,
         attributes={},
         metrics={},

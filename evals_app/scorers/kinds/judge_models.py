@@ -27,5 +27,6 @@ def price_of(response: ModelResponse) -> float | None:
     """Return the cost of a request in dollars, or None if the price of its model is not known."""
     try:
         return float(response.cost().total_price)
-    except (LookupError, AssertionError, ValueError):  # ValueError: the provider counted no tokens
+    # AssertionError: the response names no model. ValueError: the provider counted no tokens.
+    except (LookupError, AssertionError, ValueError):
         return None

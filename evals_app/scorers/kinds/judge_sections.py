@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 MAX_SECTION_LENGTH = 100_000  # characters of one section
+# End tags, blanks and upper case as well: a model takes such tags for those of the sections.
 SECTIONS = re.compile(r"<(?=[\s/]*(?:Input|Output|ExpectedOutput|Results|Rubric)\b)", re.IGNORECASE)
 
 

@@ -63,6 +63,7 @@ async def run_step(config: JSONObject, name: str, answer: Answer, results: JSONO
         function = pipeline_steps.get(step["function"])
         if function is None:
             raise ScorerError(f"No pipeline step is registered as '{step['function']}'.")
+        # A copy, so that a step cannot change the results of the others.
         value = function(answer, dict(results))
         return await value if inspect.isawaitable(value) else value
     from evals_app.scorers.kinds.structured_answers import ask_judge
