@@ -13,14 +13,14 @@ from knowledge_app.models import Document
 from knowledge_app.quotas import require_document_quota
 
 
-def prepare_document(document: Document, *, fetches: bool) -> None:
+def prepare_document(document: Document) -> None:
     """Fetch the content of a document by URL, and extract the text unless it is that of the content already.
 
     Only the job of the document stores what it finds. Raise DocumentError and DocumentQuotaExceeded.
     """
     rows = Document.objects.filter(pk=document.pk, job_id=document.job_id)
     content = bytes(document.content)
-    if document.source == Document.Source.URL and (fetches or not document.text_hash):
+    if document.source == Document.Source.URL:
         content, declared = fetch_document(document.url)
         document.media_type = media_type_of(document.url.partition("?")[0], content, declared)
         document.content_hash = hashlib.sha256(content).hexdigest()
@@ -31,5 +31,6 @@ def prepare_document(document: Document, *, fetches: bool) -> None:
     if document.text_hash == document.content_hash:
         return
     document.text, document.sections = extract_text(content, document.media_type)
+    # The content is no longer needed: the text is indexed, also the next time.
     document.text_hash, document.content = document.content_hash, b""
     rows.update(text=document.text, sections=document.sections, text_hash=document.text_hash, content=b"")

@@ -53,15 +53,15 @@ def index_document_of_job(job: Job) -> JSONObject:
     document = documents.select_related("base").first()
     if document is None:
         return SUPERSEDED_RESULT
-    return index_document(document, job, fetches=True)
+    return index_document(document, job)
 
 
-def index_document(document: Document, job: Job, *, fetches: bool) -> JSONObject:
+def index_document(document: Document, job: Job) -> JSONObject:
     """Index a document in the live index of its base. Store why it failed, and raise that as the error of the job."""
     rows = Document.objects.filter(pk=document.pk, job_id=document.job_id)
     rows.update(status=Document.Status.INDEXING, error="")
     try:
-        prepare_document(document, fetches=fetches)
+        prepare_document(document)
         return fill_live_index(document, job)
     except Superseded:
         return SUPERSEDED_RESULT
@@ -84,11 +84,16 @@ def indexing_failure_message(document: Document, error: Exception) -> str:
 def fill_live_index(document: Document, job: Job) -> JSONObject:
     """Index a prepared document in the index that searches read, also if that is replaced meanwhile."""
     while True:
-        index = KnowledgeIndex.objects.get(base=document.base_id, pk=live_index_id(document))
+        index = get_live_index(document)
         unchanged = is_document_indexed(document, index)
         if not unchanged:
-            fill = DocumentFill(document, index, document_fence(document, index), progress_of(document, job))
-            fill.run()
+            try:
+                fill_index(document, index, job)
+            except Superseded:
+                # Only if the document is another job's. A rebuild that replaced the index has not marked it as ready.
+                if get_live_index(document) == index:
+                    raise
+                continue
         with transaction.atomic():
             base = KnowledgeBase.objects.select_for_update().only("index").get(pk=document.base_id)
             # Under the lock of the base: a rebuild that ended meanwhile left the document in the old index.
@@ -99,12 +104,19 @@ def fill_live_index(document: Document, job: Job) -> JSONObject:
                 return {"chunks": count, "unchanged": unchanged}
 
 
-def live_index_id(document: Document) -> UUID:
-    """Return the ID of the live index. Raise Superseded if the base was deleted."""
-    index_id = KnowledgeBase.objects.filter(pk=document.base_id).values_list("index_id", flat=True).first()
-    if index_id is None:
+def fill_index(document: Document, index: KnowledgeIndex, job: Job) -> None:
+    """Make the chunks of a document in an index, and report the progress of its job."""
+    DocumentFill(document, index, document_fence(document, index), progress_of(document, job)).run()
+
+
+def get_live_index(document: Document) -> KnowledgeIndex:
+    """Return the index that searches read. Raise Superseded if the base was deleted."""
+    # One query: a rebuild deletes the index that it replaces.
+    live = KnowledgeBase.objects.filter(pk=document.base_id).values("index")
+    index = KnowledgeIndex.objects.filter(pk__in=live).first()
+    if index is None:
         raise Superseded
-    return index_id
+    return index
 
 
 def mark_ready(document: Document, count: int) -> None:
@@ -171,7 +183,7 @@ def update_documents(base: KnowledgeBase, job: Job) -> JSONObject:
         if claim_document(document_id, job):
             document = Document.objects.select_related("base").get(pk=document_id)
             try:
-                index_document(document, job, fetches=True)
+                index_document(document, job)
             except DocumentError:
                 failed += 1
         job.report_progress(done=done, total=total, cursor=str(document_id))

@@ -30,7 +30,8 @@ def begin_rebuild(base: KnowledgeBase) -> KnowledgeIndex:
         if (index := building.filter(**base.settings_of_index).first()) is not None:
             return index
         building.delete()
-        name = f"{base.key}-building"
+        # Callers of the API name indexes of their own, in which a plus sign is not allowed.
+        name = f"{base.key}+building"
         return KnowledgeIndex.objects.create(base=base, name=name, is_building=True, **base.settings_of_index)
 
 

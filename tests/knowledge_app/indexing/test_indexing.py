@@ -1,5 +1,7 @@
 """The indexing of documents: what is embedded, what is replaced, and what a killed job leaves."""
 
+from types import SimpleNamespace
+
 import pytest
 from django.utils import timezone
 
@@ -8,10 +10,10 @@ from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from knowledge_app.documents.adding import add_content, add_text, delete_document
 from knowledge_app.indexing import embedding, limits
-from knowledge_app.indexing.handlers import UNEXPECTED_MESSAGE, indexing_slots
+from knowledge_app.indexing.handlers import UNEXPECTED_MESSAGE, indexing_slots, rebuild
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, enqueue_document_indexing, enqueue_reindexing
 from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeIndex
-from knowledge_app.sent_vectors import upsert
+from knowledge_app.sent_vectors import create_index, upsert
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
 
 pytestmark = pytest.mark.django_db
@@ -275,6 +277,41 @@ def test_vectors_that_are_sent_during_a_rebuild_are_kept(base, embedder, monkeyp
     assert dict(sent.values_list("key", "text")) == {"a": "Replaced.", "b": "Second.", "c": "New."}
     assert {len(bytes(data)) for data in sent.values_list("data", flat=True)} == {32}
     assert other.texts.count("Second.") == 1
+
+
+def test_a_document_is_ready_after_a_rebuild_that_ends_while_it_is_indexed(base, embedder, monkeypatch):
+    monkeypatch.setitem(embedders._local, "local/other", ("Other", WordEmbedder("local/other", 32)))
+    document = add_text(base, "Install", long_text(5))
+    embed = embedder.embed
+
+    def rebuild_meanwhile(texts, kind):
+        embedder.embed = embed
+        base.embedder = "local/other"
+        base.save()
+        rebuild(base, SimpleNamespace(done=0, report_progress=lambda **values: None))
+        return embed(texts, kind)
+
+    embedder.embed = rebuild_meanwhile
+    run_jobs()
+
+    base.refresh_from_db()
+    document.refresh_from_db()
+    assert base.live_index.embedder == "local/other"
+    assert (document.status, document.chunk_count) == ("ready", base.live_index.chunks.count())
+
+
+def test_an_index_that_a_caller_names_does_not_prevent_a_rebuild(base, embedder):
+    create_index(base, "handbook-building", 64)
+    add_text(base, "Install", long_text(5))
+    base.chunk_size = 300
+    base.save()
+
+    enqueue_reindexing(base)
+    run_jobs()
+
+    base.refresh_from_db()
+    assert base.live_index.chunk_size == 300
+    assert {*base.indexes.values_list("name", flat=True)} == {"handbook", "handbook-building"}
 
 
 def test_a_killed_rebuild_continues_where_it_stopped(base, embedder):
