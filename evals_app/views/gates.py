@@ -94,13 +94,15 @@ def delete_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpRespo
 @require_POST
 @login_required
 def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
-    """Start the experiment that a gate waits for, with the scorers of all gates over the same dataset."""
+    """Start the experiment that a gate waits for, with the scorers of all gates over the same dataset.
+
+    A gate that compares with the live version may wait for an experiment of that one.
+    """
     agent = get_agent(request, agent_id)
     gates = gates_for(agent)
     gate = get_object_or_404(gates, pk=gate_id)
     dataset = get_page_dataset(request, gate.dataset_id, Role.EDITOR)
     head = get_head_version(agent)
-    # A gate that compares with the live version may wait for an experiment of that one.
     version = get_live_version(agent) if check_gates(agent, head, [gate])[0].needs_live else head
     same = gates.filter(dataset=gate.dataset_id, dataset_version=gate.dataset_version)
     body: JSONObject = {

@@ -38,8 +38,7 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     choices = [(key, name) for key, name, _ in rows]
     defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
     defaults["target"] = default_target(dataset, {key: model["provider"] for key, _, model in rows})
-    # Other pages link here with a target, and the estimate is requested by GET with the fields of the form.
-    given: JSONObject = {
+    given: JSONObject = {  # the estimate is requested by GET, with the fields of the form
         name: request.GET.getlist(name) if name == "scorers" else request.GET[name]
         for name in request.GET
         if name in StartForm.base_fields
