@@ -86,6 +86,7 @@ class BaseForm(forms.ModelForm):
 
 def find_unused_key(name: str) -> str:
     """Return a key for a name, with the first number that makes it unused."""
+    # An ID has no underscores.
     stem = slugify(name).replace("_", "-")[:MAX_STEM_LENGTH].strip("-") or "knowledge"
     return first_unused(stem, set(KnowledgeBase.objects.filter(key__startswith=stem).values_list("key", flat=True)))
 
@@ -159,6 +160,7 @@ def parse_metadata_value(text: str) -> str | int | float | bool:
             number = convert(stripped)
         except ValueError:
             continue
+        # Only what stays the same as a number: not 007, 1e5 or NaN, and no integer that a double cannot have.
         if str(number) == stripped and abs(number) < 2**53:
             return number
     return text

@@ -72,8 +72,9 @@ def normalize(index: KnowledgeIndex, numbers: Sequence[float], path: str) -> Vec
         message = f"The vector has {len(numbers)} numbers. Those of the index {index.name} have {dimension}."
         raise BadRequest("request body", [(path, message)])
     largest = max(map(abs, numbers))
-    if not math.isfinite(largest) or largest == 0 or isinstance(largest, bool):
+    if not math.isfinite(largest) or largest == 0:
         raise BadRequest("request body", [(path, "A vector needs a number that is not 0.")])
+    # Divided first: the squares of large numbers would be too large for 32 bits.
     row = np.asarray([float(number) / largest for number in numbers], np.float32)
     normal: Vector = row / np.linalg.norm(row)
     return normal

@@ -49,6 +49,7 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
 
     @admin.action(description="Index selected knowledge bases again")
     def index_again(self, request: HttpRequest, bases: QuerySet[KnowledgeBase]) -> None:
+        # Actions take all rows that staff see. The role may be missing in the team of some.
         rows = [base for base in bases if has_role(request.user, Role.EDITOR, base.owner_id)]
         for base in rows:
             enqueue_reindexing(base, request.user)

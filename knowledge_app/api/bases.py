@@ -77,6 +77,7 @@ def owner_of_new(request: Request, owner_id: str | None) -> str:
     owners = [*owner_ids_for(request.user, Role.PUBLISHER)[:2]]
     if len(owners) > 1:
         raise BadRequest("request body", [("ownerId", "You are a publisher of several teams. Name one.")])
+    # Without any, the check of the role names the role that is missing.
     return owners[0] if owners else SHARED_OWNER
 
 
@@ -100,6 +101,7 @@ class BaseView(JSONView):
         fields, unknown = read_named_fields(request, body, BASE_CHANGE, silent=READ_ONLY_BASE_KEYS)
         reject_fixed(fields, base)
         with transaction.atomic():
+            # Read again: `save()` writes all columns, and a job may have replaced the index meanwhile.
             base = KnowledgeBase.objects.select_for_update().get(pk=base.pk)
             apply(base, fields)
             base.save()

@@ -89,6 +89,7 @@ def add_files(request: Request, base: KnowledgeBase) -> list[JSONObject]:
     with transaction.atomic():  # one file after the other: all of them together may not fit into the memory
         return [
             document_body(
+                # One byte above the limit is enough to see that a file is too large.
                 add_content(base, file.name, file.read(limit + 1), media_type=file.content_type or "", **options)
             )
             for file in files

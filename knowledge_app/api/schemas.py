@@ -19,6 +19,7 @@ MAX_DIMENSIONS = 4096
 MAX_VECTORS = 1000  # of one request
 
 
+# Types and the names of teams only: `apply` validates the rest by the model, as the form does.
 class KnowledgeBaseBody(BaseModel):
     """A knowledge base. The ID and the owner cannot be changed later."""
 
@@ -110,6 +111,7 @@ def apply(base: KnowledgeBase, fields: JSONObject) -> None:
     empty = KnowledgeBase()
     for name, value in fields.items():
         column = "key" if name == "id" else name
+        # Null means the default of the column.
         setattr(base, column, getattr(empty, column) if value is None else value)
     try:
         base.full_clean()

@@ -11,7 +11,7 @@ from django.db import transaction
 from access_app.caller import Caller
 from agentcms.db.column_values import ColumnValues
 from agentcms.outbound.addresses import validate_url
-from agentcms.wire.canonical import json_equal
+from agentcms.wire.canonical import canonical, json_equal
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from knowledge_app.documents.errors import DocumentError
@@ -44,7 +44,7 @@ def add_content(
     name = checked_name(name)
     reject_empty(content)
     reject_large(len(content))
-    if not (media_type and source == Document.Source.TEXT):
+    if not (media_type and source == Document.Source.TEXT):  # a pasted text is Markdown, whatever its name is
         media_type = media_type_of(name, content, media_type)
     reject_unreadable(content, media_type)
     fields = {
@@ -154,7 +154,7 @@ def reject_invalid_metadata(metadata: object) -> None:
         raise DocumentError('The metadata must be an object, such as {"product": "router"}.')
     if faults := [*find_json_faults(metadata, "metadata")]:
         raise DocumentError(f"{faults[0].field}: {faults[0].message}")
-    if len(str(metadata)) > MAX_METADATA_LENGTH:
+    if len(canonical(metadata)) > MAX_METADATA_LENGTH:
         raise DocumentError(f"The metadata has more than {MAX_METADATA_LENGTH:,} characters.")
 
 
@@ -162,4 +162,5 @@ def delete_document(document: Document) -> None:
     """Delete a document with its chunks and their vectors. A job that indexes it stops."""
     with transaction.atomic():
         KnowledgeBase.objects.filter(pk=document.base_id).lock()
+        # Django loads a row to delete it, here without its content.
         Document.objects.filter(pk=document.pk).only("pk").delete()

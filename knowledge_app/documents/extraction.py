@@ -108,4 +108,5 @@ def run_program(kind: str, content: bytes) -> list[str]:
     answer = json.loads(done.stdout)
     if "error" in answer:
         raise DocumentError(str(answer["error"]))
+    # PostgreSQL stores no NUL, and half a surrogate pair has no UTF-8.
     return [str(page).replace("\0", "").encode("utf-8", "replace").decode() for page in answer["pages"]]

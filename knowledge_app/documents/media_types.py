@@ -65,6 +65,7 @@ def decode(content: bytes) -> str:
         text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError:
         raise DocumentError(NOT_TEXT_MESSAGE) from None
+    # So many NULs are those of another encoding or of a binary file. A few are left out.
     if text.count("\0") > len(text) // 100:
         raise DocumentError(NOT_TEXT_MESSAGE)
     return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")

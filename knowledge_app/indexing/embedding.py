@@ -15,11 +15,12 @@ BATCH_SIZE = 32
 ATTEMPTS = 4
 FIRST_WAIT = 1.0  # seconds; each further wait is twice as long
 
-wait = time.sleep
+wait = time.sleep  # a name that tests replace
 
 
 def embed_chunks(embedder: Embedder, texts: Sequence[str]) -> list[PackedVector]:
     """Return the packed vectors of a batch of texts. Raise EmbedderFailed after the last attempt."""
+    # The error of the last attempt, which follows the loop, is raised.
     for attempt in range(ATTEMPTS - 1):
         try:
             return embed_once(embedder, texts)

@@ -17,6 +17,7 @@ MAX_CHUNK_KEY_LENGTH = 128
 class ChunkQuerySet(models.QuerySet["Chunk"]):
     def of_base(self, base: KnowledgeBase, index: KnowledgeIndex | None = None) -> Self:
         """Filter to what searches of a base may find: the complete chunks of an index that its owner has."""
+        # The base and its owner, too, so that a wrong index shows nothing of another team.
         return self.filter(
             index=index or base.index,
             index__base=base,
@@ -41,6 +42,7 @@ class Chunk(models.Model):
     start = models.PositiveIntegerField(default=0, editable=False)
     end = models.PositiveIntegerField(default=0, editable=False)
     place = models.CharField(max_length=200, blank=True, default="", editable=False)
+    # A copy of that of the document: filters need no join, and chunks without a document have their own.
     metadata = models.JSONField(default=dict, editable=False)
     embedder = models.CharField(max_length=128, blank=True, default="", editable=False)
     scale = models.FloatField(editable=False)

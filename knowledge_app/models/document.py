@@ -59,6 +59,7 @@ class Document(models.Model):
     chunk_count = models.PositiveIntegerField(default=0, editable=False)
     done_chunks = models.PositiveIntegerField(default=0, editable=False, help_text="While it is indexed.")
     job_id = models.UUIDField(null=True, editable=False, help_text="The only job that may index the document.")
+    # No foreign key: the name stays when the account is deleted.
     created_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     indexed_at = models.DateTimeField(null=True, editable=False)

@@ -51,6 +51,7 @@ class KnowledgeBase(models.Model):
     description = models.TextField(
         blank=True, default="", max_length=2000, help_text="Tells models when to search this knowledge base."
     )
+    # No foreign key: a team has no row, it exists by its memberships.
     owner_id = models.CharField(
         "team", max_length=128, blank=True, default="", help_text="Blank: shared with every team."
     )
@@ -72,6 +73,7 @@ class KnowledgeBase(models.Model):
     rerank = models.CharField(
         max_length=128, blank=True, default="", help_text="The key of a registered function that sorts results again."
     )
+    # Null only until `create_live_index`: the index needs the primary key of the base.
     index = models.ForeignKey(
         "KnowledgeIndex", models.SET_NULL, null=True, blank=True, editable=False, related_name="+"
     )

@@ -64,6 +64,7 @@ class SQLiteComparison:
     def __init__(self, column: str, parameters: Iterable[Any], comparison: KeyComparison) -> None:
         self.value = comparison.value
         self.operator = comparison.operator
+        # `key_error` allows no quotation mark in a key.
         place = [*parameters, f'$."{comparison.key}"']
         self.kind: Query = f"JSON_TYPE({column}, %s)", place
         self.stored: Query = f"JSON_EXTRACT({column}, %s)", place

@@ -28,6 +28,7 @@ def wrap_text(text: str, boundary: str) -> str:
 
 def passages_for_model(base_key: str, hits: Sequence[FoundChunk]) -> JSONObject:
     """Return the result of the tool."""
+    # Random, so that no document can be written to end its own block.
     boundary = draw_boundary([hit.text for hit in hits])
     return {
         "knowledgeBase": base_key,

@@ -63,6 +63,7 @@ def load_hits(
     """Return the nearest chunks with their texts and documents."""
     matches = find_nearest(base, index, vector, condition, top_k)
     rows = Chunk.objects.of_base(base, index).filter(pk__in=[match.chunk_id for match in matches])
+    # Not all of a document: its text may have millions of characters.
     columns = ("document__name", "document__url", "place", "start", "end", "text", "metadata", "key")
     chunks = {row.pk: row for row in rows.select_related("document").only("document_id", *columns)}
     return [build_hit(chunks[match.chunk_id], match.score) for match in matches if match.chunk_id in chunks]

@@ -63,6 +63,7 @@ def nearest_by_hnsw(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> list[M
     """
     distance = CosineDistance(vector[None], vector.size)
     ordered = rows.annotate(distance=distance).order_by("distance").values_list("pk", "distance")
+    # `SET LOCAL` has no effect outside of a transaction.
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
         cursor.execute(f"SET LOCAL hnsw.ef_search = {CANDIDATES_OF_HNSW}")

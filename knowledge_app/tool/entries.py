@@ -15,6 +15,7 @@ from knowledge_app.tool.table import BaseSummary, base_table
 
 TOOL_PREFIX = "search-"
 
+# Of one revision: all requests ask for the newest.
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
 
 

@@ -35,6 +35,7 @@ def search_tool(key: str, entry: Entry) -> AgentTool:
         except ApiError as error:
             raise ToolFailed(error.error) from None
 
+    # A search changes nothing, so that it may be repeated.
     return outside_tool(entry, call, at_most_once=False, origin={"knowledgeBase": key})
 
 
@@ -45,6 +46,7 @@ def search(key: str, options: JSONMapping, arguments: JSONMapping, deps: RunDeps
     if base is None:
         raise ToolFailed(f"The knowledge base '{key}' was deleted.")
     fixed = parse_fixed_filter(options.get("filter"), base.filterable, facts_of(deps))
+    # Both: a model can narrow the filter of its agent, and not widen it.
     condition = AllOf((fixed, parse_filter(arguments.get("filter"), base.filterable)))
     hits = search_base(base, get_query(arguments), top_k=get_top_k(options, arguments), condition=condition)
     return passages_for_model(base.key, hits)
@@ -61,6 +63,7 @@ def get_top_k(options: JSONMapping, arguments: JSONMapping) -> int:
     """Return the number of passages. A model may ask for fewer than its agent allows, not for more."""
     most = options.get("topK") or MAX_TOP_K
     count = arguments.get("topK")
+    # A boolean is an integer in Python.
     if not isinstance(count, int) or isinstance(count, bool):
         count = options.get("topK") or DEFAULT_TOP_K
     return max(1, min(count, most, MAX_TOP_K))

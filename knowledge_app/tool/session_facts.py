@@ -13,4 +13,5 @@ def facts_of(deps: RunDeps) -> JSONMapping:
     known: JSONObject = {"owner": deps.owner_id}
     if deps.user_id is not None:
         known["userId"] = f"u{deps.user_id}"
+    # Those of the server last, so that no fact of a key replaces them.
     return {**(stored if isinstance(stored, dict) else {}), **known}

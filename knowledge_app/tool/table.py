@@ -23,6 +23,7 @@ class BaseSummary:
 def load_knowledge_bases() -> dict[str, BaseSummary]:
     columns = ("key", "name", "description", "owner_id", "filterable", "updated_at")
     return {
+        # Each save sets `updated_at`, by which the table notices a change.
         key: BaseSummary(key, name, text, owner, tuple(keys), f"{key} {updated.isoformat()}")
         for key, name, text, owner, keys, updated in KnowledgeBase.objects.values_list(*columns)
     }

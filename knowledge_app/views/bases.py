@@ -41,6 +41,7 @@ def base_list(request: HttpRequest) -> HttpResponse:
         waiting_count=Count("documents", filter=waiting),
         failed_count=Count("documents", filter=failed),
     )
+    # Django leaves out the order of the model in a query that groups.
     rows = rows.order_by("name", "key")
     page = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context = {"nav": "knowledge", "page": page, "may_create": bool(publisher_owners(request))}
@@ -109,7 +110,8 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         **search_context(request, base),
         "nav": "knowledge",
         "metadata_form": MetadataForm(base=base),
-        "text_form": TextForm(base=base, prefix=None, auto_id="text_%s"),
+        # Several forms on one page: their inputs need different IDs.
+        "text_form": TextForm(base=base, auto_id="text_%s"),
         "url_form": UrlForm(base=base, auto_id="url_%s"),
         "agents": Agent.objects.for_user(request.user).filter(knowledge__has_key=base.key).only("id", "name")[:50],
     }

@@ -28,8 +28,6 @@ from knowledge_app.forms import MetadataForm, TextForm, UrlForm
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.views.lookups import base_permissions, get_page_base, get_page_document
 
-MAX_UPLOADED_FILES = 100  # of one request
-
 
 @require_POST
 @login_required
@@ -39,10 +37,7 @@ def upload(request: HttpRequest, key: str) -> HttpResponse:
     base = get_page_base(request, key, Role.EDITOR)
     form = MetadataForm(request.POST, base=base)
     form.is_valid()
-    results = [
-        add_file(base, file, form.metadata, request.user)
-        for file in request.FILES.getlist("files")[:MAX_UPLOADED_FILES]
-    ]
+    results = [add_file(base, file, form.metadata, request.user) for file in request.FILES.getlist("files")]
     if not results:
         results = [{"name": "", "error": "Choose at least one file.", "status": 422}]
     if request.headers.get("Accept") == "application/json":

@@ -24,6 +24,7 @@ def get_page_base(request: HttpRequest, key: str, role: Role = Role.VIEWER) -> K
 
 
 def get_page_document(base: KnowledgeBase, document_id: UUID) -> Document:
+    # The page shows the extracted text, not the content.
     return get_object_or_404(base.documents.defer("content"), pk=document_id)
 
 
