@@ -104,6 +104,7 @@ def team_keys(request: HttpRequest) -> HttpResponse:
         form = TeamKeyForm()
     issued = ApiKey.objects.filter(realm_owner=owner_id).select_related("user")
     context = {"form": form, "token": token, "keys": issued, "nav": "team", "owner_id": owner_id}
+    # A form that is bound here has errors: after a success it is a blank one.
     return render(request, "account/team_keys.html", context, status=422 if form.is_bound else 200)
 
 
@@ -199,6 +200,7 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
         messages.error(request, " ".join(error.messages))
     else:
         undo_url = f"{reverse('account:member', args=[membership.pk])}?{urlencode({'role': before})}"
+        # The tags of a message are the URL of its Undo button.
         message = f"{membership.user} now has the {membership.get_role_display()} role."
         messages.success(request, message, extra_tags=undo_url if may_undo(request, membership, before) else "")
     return redirect_page(request, team_url(membership.owner_id))
@@ -236,6 +238,7 @@ def remove(request: HttpRequest, membership_id: int) -> HttpResponse:
 
 def managed_membership(request: HttpRequest, membership_id: int) -> Membership:
     """Return a membership of a team that the user manages, or raise Http404."""
+    # One of another team is a 404, so that the answer does not show whether it exists.
     memberships = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
     return get_object_or_404(memberships, pk=membership_id)
 

@@ -88,10 +88,12 @@ class JobAdmin(ReadOnlyAdmin):
         """Return a job with the columns that the list leaves out."""
         job = super().get_object(request, object_id, from_field)
         if job is not None:
+            # At once: each deferred column would be a query of its own. The page does not show the cursor.
             job.refresh_from_db(fields=[name for name in Job.LARGE_COLUMNS if name != "cursor"])
         return job
 
     def get_urls(self) -> list[URLPattern]:
+        # POST only: a link must not start a job. The method gets its instance by `__get__`.
         start = self.admin_site.admin_view(method_decorator(require_POST)(JobAdmin.start).__get__(self))
         return [path("start/<slug:name>/", start, name="jobs_app_job_start"), *super().get_urls()]
 
@@ -116,6 +118,7 @@ class JobAdmin(ReadOnlyAdmin):
     @admin.action(description="Retry selected failed jobs")
     def retry(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
         """Queue the failed ones of the selected jobs again."""
+        # A job that runs or is done goes on as it is: a second attempt could do its work twice.
         failed = [job for job in jobs if job.state == Job.State.FAILED]
         for job in failed:
             job.requeue()  # beat sends it
@@ -144,6 +147,7 @@ class JobAdmin(ReadOnlyAdmin):
     @admin.display(description="Report")
     def report(self, job: Job) -> str:
         """The first rows of the report, and a link to all in the API."""
+        # One more than is displayed shows that there are more.
         rows = list(job.report_rows.order_by("number")[: MAX_REPORT_ROWS + 1])
         if not rows:
             return "–"
@@ -185,6 +189,7 @@ def render_value(value: object) -> SafeString:
         return render_table(value)
     if isinstance(value, dict | list) and value:
         return render_json(value)
+    # Results name a file or a report by such a URL.
     if isinstance(value, str) and value.startswith("/api/jobs/"):
         return format_html('<p><a href="{}">Download</a></p>', value)
     return format_html("<p>{}</p>", "none" if value in ([], {}, None) else value)

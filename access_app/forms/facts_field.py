@@ -52,6 +52,7 @@ def parse_fact(text: str) -> object:
     if text.startswith(("[", "{")):
         return text
     try:
+        # JSON has no NaN and no Infinity, which Python would read as numbers: they stay texts.
         value = json.loads(text, parse_constant=str)
     except ValueError:
         return text

@@ -26,10 +26,12 @@ class MemberForm(forms.ModelForm):
 
     def __init__(self, *args: Any, owner_id: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # Not a field: the view has checked that the user manages this team.
         self.instance.owner_id = owner_id
 
     def clean_username(self) -> str:
         username: str = self.cleaned_data["username"]
+        # By the whole name: a list of all users would show managers of one team who is in the others.
         user = get_user_model().objects.filter(username=username, is_active=True).first()
         if user is None:
             raise ValidationError(UNKNOWN_USERNAME_MESSAGE)

@@ -23,6 +23,7 @@ class SignInForm(AuthenticationForm):
 
     def clean(self) -> dict[str, Any]:
         username = self.cleaned_data.get("username")
+        # No password is hashed then, so that the throttle need not count it.
         if not username or not self.cleaned_data.get("password"):
             return super().clean()
         throttle = SignInThrottle(self.request.META.get("REMOTE_ADDR", "") if self.request else "", username)

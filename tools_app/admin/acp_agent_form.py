@@ -69,6 +69,7 @@ class AcpAgentForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         keys = sorted({*ACP_COMMANDS.all(), self.instance.command_key} - {""})
+        # The field is missing where the page is read-only, as for limits below.
         if "command_key" in self.fields:
             self.fields["command_key"] = forms.ChoiceField(
                 label="Command",
@@ -81,12 +82,14 @@ class AcpAgentForm(forms.ModelForm):
                 self.fields[name].initial = getattr(limits, name)
 
     def clean(self) -> dict[str, Any]:
+        # Django ignores fields that the form has not, but a program is refused, as in the API.
         if COMMAND_MEMBERS & {*self.data}:
             message = "Commands are not taken from a form. Choose a key of ACP_COMMANDS."
             raise ValidationError(message, code=COMMAND_NOT_ALLOWED)
         values = super().clean() or {}
         self._clean_environment(values)
         self.instance.limits = self._clean_limits(values)
+        # Before the model is validated: it refuses a command that does not allow the stored names.
         if values.get("delete_environment"):
             self.instance.environment_names = []
         return values
@@ -118,6 +121,7 @@ class AcpAgentForm(forms.ModelForm):
                 self.instance.environment_names = sorted(environment)
 
     def _clean_limits(self, values: JSONObject) -> dict[str, int]:
+        # Not validated here: it gives the values their wire names, for `validate_fields`.
         wire = Limits.model_construct(**{name: values.get(name) for name in LIMIT_FIELDS}).model_dump(
             by_alias=True, warnings=False
         )

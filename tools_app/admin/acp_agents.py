@@ -66,6 +66,7 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         return fields
 
     def get_urls(self) -> list[URLPattern]:
+        # POST only: a link must not switch an agent. The method gets its instance by `__get__`.
         switch = self.admin_site.admin_view(method_decorator(require_POST)(AcpAgentAdmin.switch).__get__(self))
         return [path("<int:pk>/switch/", switch, name="tools_app_acpagent_switch"), *super().get_urls()]
 

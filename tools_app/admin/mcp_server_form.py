@@ -78,11 +78,13 @@ class McpServerForm(forms.ModelForm):
             )
 
     def clean(self) -> dict[str, Any]:
+        # Django ignores fields that the form has not, but a program is refused, as in the API.
         if COMMAND_MEMBERS & {*self.data}:
             message = "Commands are not taken from a form. Choose a key of MCP_COMMANDS."
             raise ValidationError(message, code=COMMAND_NOT_ALLOWED)
         values = super().clean() or {}
         owner = values.get("owner_id", self.instance.owner_id)
+        # The rule is a method of the model: here it looks at the team that was chosen.
         probe = McpServer(owner_id=owner)
         if "owner_id" in self.fields and not probe.editable_by(self.user):
             whose = "shared servers" if owner == SHARED_OWNER else f"the servers of {owner}"

@@ -47,6 +47,7 @@ def server_tool_rows(row: McpServer) -> list[ListedTool]:
 
 def server_version_rows(row: McpServer) -> list[ServerVersionRow]:
     """Return the newest versions of a server."""
+    # One more than is listed: it shows what the last one changed.
     versions: list[McpServerVersion | None] = [*row.versions.all()[: MAX_VERSIONS + 1]]
     pairs = pairwise([*versions, None] if len(versions) <= MAX_VERSIONS else versions)
     return [

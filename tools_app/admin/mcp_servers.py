@@ -101,6 +101,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
 
     def get_urls(self) -> list[URLPattern]:
         def posted(view: Any) -> Any:
+            # POST only: these views change something. The method gets its instance by `__get__`.
             return self.admin_site.admin_view(method_decorator(require_POST)(view).__get__(self))
 
         own = [
@@ -143,6 +144,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         """Test the connection and list the tools in a job, whose page shows the result."""
         row = self.get_changeable(request, pk)
         job = enqueue_listing(row, request.user)
+        # The job may be that of somebody else, which only superusers see.
         if request.user.is_superuser:
             return redirect("admin:jobs_app_job_change", job.pk)
         messages.success(request, "The tools are being listed. Reload this page in a moment.")

@@ -99,6 +99,7 @@ def apply_acp_agent(row: AcpAgent, fields: JSONObject) -> None:
             setattr(row, column, fields[name])
         elif name in fields and column in BLANK_COLUMNS:
             setattr(row, column, "")
+        # Null means the defaults.
         elif name in fields and column == "limits":
             row.limits = {}
     issues = apply_environment(row, fields, is_moved=row.command_key != command_key)

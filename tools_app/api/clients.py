@@ -78,6 +78,7 @@ class ClientView(JSONView):
             row = lock_changeable_server(request, server_id)
             fields, unknown = read_client(request, CLIENT_CHANGE)
             reject_other_server(fields, row)
+            # Before the change: another address or other headers may list other tools.
             address, owner_id = (row.address, row.encrypted_headers), row.owner_id
             apply_client(row, fields)
             require_manager(request, row)  # also of the new team

@@ -134,6 +134,7 @@ def apply_server(row: McpServer, server: JSONObject) -> list[Issue]:
     row.transport, row.url = server["type"], server.get("url") or ""
     row.command_key = server.get("commandKey") or ""
     if server.get("timeout") is not None:
+        # The column has seconds, the protocol milliseconds.
         row.call_timeout = server["timeout"] // 1000
     if server.get("connectTimeout") is not None:
         row.connect_timeout = server["connectTimeout"] // 1000

@@ -40,6 +40,7 @@ class ServersView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(100)
+            # The registry protocol of MCP pages by limit and offset, the published client by page and perPage.
             limit = query.integer("limit", paging.per_page, 1, 1000)
             offset = query.integer("offset", paging.start)
             unknown = query.check_unknown_names()

@@ -45,6 +45,7 @@ class AcpAgent(VersionedConfiguration):
     )
     command_key = models.CharField("command", max_length=64, help_text="A key of ACP_COMMANDS.")
     encrypted_environment = models.TextField(blank=True, default="", editable=False)
+    # Beside the encrypted values: pages and versions name the variables without decrypting them.
     environment_names = models.JSONField(default=list, editable=False)
     auth_method_id = models.CharField(
         "authentication method",

@@ -18,6 +18,7 @@ class AcpPermission(models.Model):
 
     agent = models.ForeignKey("tools_app.AcpAgent", models.CASCADE, related_name="granted_permissions")
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="+")
+    # `db_default`: the previous release inserts rows without the column during an upgrade.
     owner_id = models.CharField("team", max_length=128, blank=True, default="", db_default="")
     mark = models.CharField(max_length=64)  # the hash of the request
     title = models.CharField(max_length=200)

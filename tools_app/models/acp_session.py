@@ -19,6 +19,7 @@ class AcpSession(models.Model):
 
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="+")
     agent = models.ForeignKey("tools_app.AcpAgent", models.CASCADE, related_name="sessions")
+    # `db_default`: the previous release inserts rows without the column during an upgrade.
     owner_id = models.CharField(max_length=128, blank=True, default="", db_default="")
     version_number = models.PositiveIntegerField()
     session_id = models.CharField(max_length=256)

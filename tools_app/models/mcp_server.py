@@ -74,12 +74,14 @@ class McpServer(VersionedConfiguration):
     )
     title = models.CharField("name", max_length=100)
     description = models.TextField(blank=True, default="")
+    # No foreign key: a team has no row, it exists by its memberships.
     owner_id = models.CharField(
         "team", max_length=128, blank=True, default="", help_text="Blank: shared with every team."
     )
     transport = models.CharField(max_length=8, choices=Transport, default=Transport.HTTP)
     url = models.CharField("URL", max_length=500, blank=True, default="")
     encrypted_headers = models.TextField(blank=True, default="", editable=False)
+    # Beside the encrypted values: pages and versions name the headers without decrypting them.
     header_names = models.JSONField(default=list, editable=False)
     command_key = models.CharField(
         "command", max_length=64, blank=True, default="", help_text="A key of MCP_COMMANDS, for programs."

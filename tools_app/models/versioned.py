@@ -20,6 +20,7 @@ class ConfigurationVersion(models.Model):
 
     version_number = models.PositiveIntegerField()
     snapshot = models.JSONField()
+    # No foreign key: the name stays when the account is deleted.
     author_name = models.CharField(max_length=150, blank=True, default="")
     source = models.CharField(max_length=16, choices=Source, default=Source.CODE)
     created_at = models.DateTimeField(default=timezone.now)
