@@ -160,6 +160,8 @@ class AgentRun(models.Model):
             models.Index(fields=["agent", "-created_at"], name="run_of_agent"),
             models.Index(fields=["requested_by", "-created_at"], name="run_of_user"),
             models.Index(fields=["owner_id", "-created_at"], name="run_of_owner"),
+            # The list of runs: its late pages read the index alone.
+            models.Index(fields=["-created_at", "-id"], name="run_newest", condition=Q(parent__isnull=True)),
             # Every process reads its unfinished runs twice a second. Those that wait for people may be many.
             models.Index(
                 fields=["status", "lease_until"],

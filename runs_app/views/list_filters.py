@@ -101,7 +101,9 @@ class RunListState(ListState):
 
     @cached_property
     def rows(self) -> list[RunRow]:
-        runs: Any = self.page.object_list
+        # Search the keys alone. Otherwise the database also builds the rows of all earlier pages.
+        on_page: Any = self.page.object_list
+        runs = AgentRun.objects.filter(pk__in=on_page.values("pk"))
         # The content of a message is a text or a list of parts.
         first = Coalesce(KT("input__messages__0__content__0__text"), KT("input__messages__0__content"))
         runs = runs.annotate(

@@ -110,3 +110,16 @@ def test_a_row_shows_the_last_user_message(editor, ann, agent):
 
     assert question.startswith("FirstFirst")
     assert len(question) == 160
+
+
+def test_a_late_page_searches_the_keys_before_it_loads_rows(editor, ann, agent):
+    for number in range(52):
+        RunFactory(agent=agent, requested_by=ann, prompt=f"Question {number}")
+
+    with CaptureQueriesContext(connection) as queries:
+        answer = editor.get(f"{LIST}?page=2")
+
+    assert questions(answer) == ["Question 1", "Question 0"]
+    (rows,) = [query["sql"] for query in queries if "OFFSET 50" in query["sql"]]
+    assert "usage" in rows.partition("OFFSET")[0]
+    assert "usage" not in rows[rows.rindex("SELECT", 0, rows.index("OFFSET")) :]
