@@ -81,6 +81,8 @@ class AgentVersion(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["agent", "version_number"], name="one_version_per_agent_and_number"),
         ]
+        # The list of agents by author reads the index alone.
+        indexes: ClassVar = [models.Index(fields=["author", "agent"], name="version_of_author")]
 
     def __str__(self) -> str:
         return f"{self.agent_id} v{self.version_number}" + (f" ({self.name})" if self.name else "")
