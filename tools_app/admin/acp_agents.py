@@ -18,9 +18,12 @@ from django.views.decorators.http import require_POST
 from access_app.admin_access import CheckedListMixin, LockedChangeMixin
 from access_app.role import Role
 from access_app.teams import team_choices
+from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.acp.table import acp_unavailable_reason, switch_agent
+from tools_app.acp.usage import find_acp_users
 from tools_app.admin.acp_agent_form import AcpAgentForm
+from tools_app.admin.mcp_server_page import MAX_USERS
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
 
 
@@ -54,6 +57,12 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
     search_fields = ("key", "title", "description")
     actions = ("enable", "disable")
 
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions without Django's own deletion, which names no agents."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
     def get_readonly_fields(self, request: HttpRequest, obj: AcpAgent | None = None) -> tuple[str, ...]:
         return ("key", "stored_environment") if obj else ()
 
@@ -74,8 +83,18 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         row = self.get_object(request, unquote(object_id))
-        context = {"versions": row.versions.all()[:10]} if row is not None else {}
+        context: TemplateContext = {}
+        if row is not None:
+            context = {"versions": row.versions.all()[:10], **acp_usage_context(row)}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Delete an ACP agent, after a question that names the agents that use it."""
+        row = self.get_object(request, unquote(object_id))
+        context = acp_usage_context(row) if row is not None else {}
+        return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
     def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Enable or disable an agent. All processes follow within a second."""
@@ -113,6 +132,17 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
     @admin.display(description="stored environment")
     def stored_environment(self, row: AcpAgent) -> str:
         return format_html("<span>{}</span>", ", ".join(row.environment_names) or "None")
+
+
+def acp_usage_context(row: AcpAgent) -> TemplateContext:
+    """Return the agents that use an ACP agent, and the number of those that are not listed."""
+    users = find_acp_users(row)
+    listed = [*users.order_by("name", "pk")[:MAX_USERS]]
+    return {
+        "used_by": listed,
+        "more_users": users.count() - len(listed),
+        "effect_on_users": "will run without it",
+    }
 
 
 @admin.register(AcpWorkspace)

@@ -5,7 +5,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.urls import reverse
 
 from access_app.role import Role
-from tests.factories import UserFactory, member
+from tests.factories import AgentFactory, UserFactory, member
 from tools_app.acp import table
 from tools_app.models import AcpAgent
 
@@ -131,3 +131,31 @@ def test_a_workspace_belongs_to_a_team_of_a_list(superuser):
     form = superuser.get(reverse("admin:tools_app_acpworkspace_add")).context["adminform"].form
 
     assert [*form.fields["owner_id"].widget.choices] == [("", "Shared"), ("support", "support")]
+
+
+@pytest.mark.parametrize("name", ["change", "delete"])
+def test_the_pages_of_an_acp_agent_name_the_agents_that_use_it(superuser, name):
+    superuser.post(ADD, FIELDS)
+    AgentFactory(id="one", name="Tool user", tools=["acp-coder"])
+    AgentFactory(id="two", name="Sub-agent user", agents=["acp-coder"])
+    AgentFactory(id="three", name="Neighbour", tools=["acp-coder-2"])
+
+    text = superuser.get(reverse(f"admin:tools_app_acpagent_{name}", args=[AcpAgent.objects.get().pk])).text
+
+    assert "Tool user" in text
+    assert "Sub-agent user" in text
+    assert "Neighbour" not in text
+
+
+def test_the_button_of_a_deletion_repeats_what_is_deleted(superuser):
+    superuser.post(ADD, FIELDS)
+
+    text = superuser.get(reverse("admin:tools_app_acpagent_delete", args=[AcpAgent.objects.get().pk])).text
+
+    assert 'value="Delete ACP agent"' in text
+
+
+def test_several_acp_agents_are_not_deleted_without_their_users(superuser):
+    superuser.post(ADD, FIELDS)
+
+    assert "delete_selected" not in superuser.get(LISTS[0]).text

@@ -1,0 +1,23 @@
+"""The agents that use an ACP agent."""
+
+from __future__ import annotations
+
+from django.db.models import Q
+from django.db.models.fields.json import KeyTextTransform
+
+from agents_app.configuration.acp_agents import ACP_PREFIX
+from agents_app.models import Agent, AgentQuerySet
+from tools_app.models import AcpAgent
+
+FIELDS = ("tools", "agents")
+
+
+def find_acp_users(acp_agent: AcpAgent) -> AgentQuerySet:
+    """Return the agents whose live version or draft names an ACP agent, as a tool or as a sub-agent."""
+    reference = f'"{ACP_PREFIX}{acp_agent.key}"'
+    named, matches = {}, Q()
+    for version in ("active_version", "head_version"):
+        for field in FIELDS:
+            named[f"{version}_{field}"] = KeyTextTransform(field, f"{version}__references")
+            matches |= Q(**{f"{version}_{field}__contains": reference})
+    return Agent.objects.annotate(**named).filter(matches)
