@@ -10,6 +10,7 @@ from agentcms_client.outcomes import ExperimentFailed
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from agentcms.api import pagination
 from agentcms.api.query_params import MAX_PER_PAGE
@@ -83,6 +84,17 @@ def test_a_job_computes_the_statistics_once(viewer, pair):
     assert second.body["statistics"]["durationMs"]["candidateMedian"] == 200
     assert third.body == second.body
     assert Job.objects.filter(kind=COMPARE).count() == 1
+
+
+def test_statistics_are_computed_again_after_answers_were_scored_again(viewer, pair):
+    viewer.post(PATH, body(*pair))
+    do_jobs()
+
+    # The answers are those of before, with the times at which their runs ended.
+    Experiment.objects.filter(pk=pair[1].pk).update(completed_at=timezone.now())
+    again = viewer.post(PATH, body(*pair)).body
+
+    assert again["state"] == "pending"
 
 
 def test_the_items_are_those_of_both_with_what_got_worse_first(viewer, pair):
