@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -96,6 +97,7 @@ def add_runs_to_dataset(request: HttpRequest, runs: Sequence[AgentRun], back: st
     return render_dialog(request, context, 422 if problem else 200)
 
 
+@transaction.atomic  # a new dataset is created only with its items
 def add_forms(request: HttpRequest, runs: Sequence[AgentRun], forms: Sequence[RunForm]) -> HttpResponse:
     """Add the items of forms as one version, and go to the dataset. Raise ConfigError and ApiError."""
     dataset = chosen_dataset(request, runs)

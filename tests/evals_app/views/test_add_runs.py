@@ -136,3 +136,15 @@ def test_json_that_no_database_stores_stays_the_text_that_was_typed(client, runs
 
     assert added.status_code == 200
     assert ItemVersion.objects.get().input == typed
+
+
+def test_a_new_dataset_is_not_left_behind_without_its_items(client, runs, settings):
+    settings.RUN_MAX_INPUT = 100
+    run = runs[0]
+
+    refused = client.post(
+        reverse("evals:add_run", args=[run.pk]), {"new_name": "Hours", f"input-{run.pk}": "When? " * 100}
+    )
+
+    assert refused.status_code == 422
+    assert not Dataset.objects.exists()
