@@ -50,7 +50,8 @@ def add_items(dataset: Dataset, items: Sequence[JSONObject]) -> list[ItemVersion
     for items that the schemas refuse, and Conflict above the limit.
     """
     change = ItemsChange(dataset)
-    _validate(dataset, items)
+    # By the locked row: its schemas may have changed since the caller read it.
+    _validate(change.dataset, items)
     versions = change.put(items)
     change.save()
     return versions
@@ -73,7 +74,7 @@ def change_items(dataset: Dataset, changes: Mapping[UUID, JSONObject]) -> list[I
         if before is None:
             raise item_not_found(item_id)
         reject_purged(before.item)
-        _validate(dataset, [{**before.content, **columns}], many=len(changes) > 1)
+        _validate(change.dataset, [{**before.content, **columns}], many=len(changes) > 1)
         versions.append(change.replace(before.item, columns, before))
     change.save()
     return versions
