@@ -110,7 +110,7 @@ class DatasetForm(ReportingForm):
         """The valid values, by wire name."""
         values = {to_wire(name): value for name, value in self.cleaned_data.items()}
         values["scorerIds"] = values.pop("scorerKeys")
-        return {**values, "targetType": "agent"} if values["targetIds"] else values
+        return values
 
 
 class TextArea(forms.Textarea):

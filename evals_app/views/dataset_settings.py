@@ -20,7 +20,7 @@ from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.schema import parse_dataset_change
 from evals_app.datasets.settings import change_settings, find_unknown_scorers
 from evals_app.forms.datasets import DatasetForm
-from evals_app.models import ItemVersion
+from evals_app.models import Experiment, ItemVersion
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset
 
 GATE_MESSAGE = "A release gate uses this dataset. Delete the gate first."
@@ -35,7 +35,11 @@ def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
     form = DatasetForm(request.POST if request.method == "POST" else None, initial=initial)
     if form.is_bound and form.is_valid():
         try:
-            changed = change_settings(dataset.pk, parse_dataset_change(form.body))
+            columns = parse_dataset_change(form.body)
+            # The page asks for agents. A dataset for workflows or scorers, which the API creates, keeps its type.
+            if columns["target_ids"] and not dataset.target_type:
+                columns["target_type"] = Experiment.Target.AGENT
+            changed = change_settings(dataset.pk, columns)
             unknown = " ".join(name.message for name in find_unknown_scorers(changed))
             messages.success(request, f"The settings were saved. {unknown}".rstrip())
             return redirect("evals:dataset", dataset.pk)

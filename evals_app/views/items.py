@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -19,7 +20,7 @@ from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx, redirect_page, render_dialog
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
-from evals_app.datasets.changes import add_items, change_item, delete_items, restore_item
+from evals_app.datasets.changes import ItemsChange, add_items, change_item, delete_items, restore_item
 from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.purging import purge_item
 from evals_app.datasets.schema import parse_item, parse_item_change
@@ -83,11 +84,15 @@ def edit_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpRespo
 
 def save_item(request: HttpRequest, dataset: Dataset, item: ItemVersion, form: ItemForm) -> bool:
     """Save a valid form. Return False with errors in the form if the item cannot be saved so."""
-    if request.POST.get("base", str(item.from_version)) != str(item.from_version):
-        form.add_error(None, CHANGED_MEANWHILE)
-        return False
+    is_based_on_item = request.POST.get("base", str(item.from_version)) == str(item.from_version)
     try:
-        change_item(dataset, item.item_id, parse_item_change(form.body))
+        with transaction.atomic():
+            # Locks the dataset, as each change does: nobody else changes the item after the check.
+            ItemsChange(dataset)
+            if is_based_on_item and get_page_item(dataset, item.item_id) == item:
+                change_item(dataset, item.item_id, parse_item_change(form.body))
+            else:
+                form.add_error(None, CHANGED_MEANWHILE)
     except ConfigError as error:
         form.add_issues(error)
     except ApiError as error:
@@ -114,9 +119,9 @@ def render_row(request: HttpRequest, dataset: Dataset, item: ItemVersion, *, is_
 def delete_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpResponse:
     """Delete an item. Earlier versions of the dataset keep it, and it can be restored."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
-    before = dataset.version
     if delete_items(dataset, [item_id]):
-        undo = reverse("evals:restore_item", args=[dataset.pk, item_id, before])
+        # What was there right before: somebody may have changed the item since the dataset was read.
+        undo = reverse("evals:restore_item", args=[dataset.pk, item_id, dataset.version - 1])
         messages.success(request, f"Item deleted in version {dataset.version}.", extra_tags=undo)
     return redirect("evals:dataset", dataset.pk)
 

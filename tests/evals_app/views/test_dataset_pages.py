@@ -1,12 +1,14 @@
 """Pages of datasets: items edited in place, settings, versions, history, archive, deletion and purge."""
 
 import json
+import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
 
 from evals_app.datasets.changes import add_items, change_item, delete_items
 from evals_app.models import Dataset, ItemVersion, ReleaseGate
+from evals_app.views import items
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, member
 
@@ -114,6 +116,36 @@ def test_an_edit_of_an_item_that_changed_meanwhile_is_refused(client, editor, su
     assert item().input == "Two"
 
 
+def test_an_edit_of_an_item_that_changes_while_it_is_saved_is_refused(client, editor, support, monkeypatch):
+    add_items(support, [{"input": "One"}])
+
+    class SlowForm(items.ItemForm):
+        def full_clean(self):
+            super().full_clean()
+            change_item(support, self.version.item_id, {"input": "Two"})
+
+    monkeypatch.setattr(items, "ItemForm", SlowForm)
+    page = text(client.post(f"{ONE}/items/{item().item_id}/edit", {"base": "1", "input": "Mine"}, headers=HTMX), 422)
+
+    assert "Somebody changed this item meanwhile." in page
+    assert item().input == "Two"
+
+
+def test_an_undone_deletion_keeps_what_was_changed_right_before_it(client, editor, support, monkeypatch):
+    add_items(support, [{"input": "Open at nine"}])
+    item_id = item().item_id
+
+    def change_first(dataset, item_ids):
+        change_item(Dataset.objects.get(), item_id, {"input": "Open at ten"})
+        return delete_items(dataset, item_ids)
+
+    monkeypatch.setattr(items, "delete_items", change_first)
+    page = text(client.post(f"{ONE}/items/{item_id}/delete", follow=True))
+    client.post(re.search(rf"{ONE}/items/{item_id}/restore/\d+", page)[0])
+
+    assert item().input == "Open at ten"
+
+
 def test_a_deletion_is_undone_and_the_history_shows_words_that_differ(client, editor, support):
     add_items(support, [{"input": "Open at nine"}])
     change_item(support, item().item_id, {"input": "Open at ten"})
@@ -169,6 +201,15 @@ def test_settings_are_changed_and_must_fit_the_items(client, editor, support):
     assert "This field is required" in broken
     assert "exact, tone" in text(client.get(path))
     assert "Scorer with id tone not found." in text(client.post(path, values, follow=True))
+
+
+def test_settings_of_a_dataset_for_workflows_keep_its_type(client, editor):
+    make_dataset(owner_id="support", target_type="workflow", target_ids=["triage-ticket"])
+
+    saved = client.post(f"{ONE}/settings", {"name": "Renamed", "target_ids": "triage-ticket"})
+
+    assert saved.status_code == 302
+    assert Dataset.objects.get().target_type == "workflow"
 
 
 def test_a_dataset_is_archived_unarchived_and_deleted(client, publisher, support):
