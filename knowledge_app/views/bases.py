@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -126,12 +128,17 @@ def documents(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def document_context(request: HttpRequest, base: KnowledgeBase) -> TemplateContext:
-    page = Paginator(base.documents.without_content(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    name = request.GET.get("name", "").replace("\0", "").strip()
+    rows = base.documents.without_content()
+    matches = rows.filter(name__icontains=name) if name else rows
+    page = Paginator(matches, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     rebuilding = Job.objects.unfinished().filter(kind=REINDEX_BASE, parameters__base=base.pk).first()
     return {
         **base_permissions(request, base),
         "base": base,
         "page": page,
+        "name": name,
+        "query": urlencode({"name": name}) if name else "",
         "rebuilding": rebuilding,
         "is_waiting": rebuilding is not None or base.documents.waiting().exists(),
     }

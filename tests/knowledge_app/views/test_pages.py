@@ -8,6 +8,7 @@ from access_app.role import Role
 from knowledge_app.documents.adding import add_text
 from knowledge_app.forms import BaseForm
 from knowledge_app.models import Document, KnowledgeBase, KnowledgeIndex
+from knowledge_app.views import bases
 from tests.factories import AgentFactory, member
 from tests.knowledge_app.conftest import make_base, run_jobs
 
@@ -219,3 +220,20 @@ def test_the_list_takes_few_queries(filled, django_assert_max_num_queries):
         page = viewer.get("/knowledge").content.decode()
     assert "Handbook" in page
     assert "Other" in page
+
+
+def test_documents_are_found_by_name_on_all_pages(base, monkeypatch):
+    monkeypatch.setattr(bases, "ROWS_PER_PAGE", 2)
+    for name in ("Router setup", "Router reset", "Switch", "router ports"):
+        add_text(base, name, "Text.")
+
+    first = browser().get(PAGE, {"name": "ROUTER"})
+    second = browser().get(f"{PAGE}/documents", {"name": "ROUTER", "page": 2})
+    none = browser().get(PAGE, {"name": "printer"})
+
+    assert [document.name for document in first.context["page"]] == ["Router reset", "Router setup"]
+    assert 'href="?name=ROUTER&amp;page=2"' in first.text
+    assert "Router" not in second.text
+    assert "router ports" in second.text
+    assert "No document has this in its name." in none.text
+    assert "No documents yet" not in none.text
