@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, F, Prefetch, Q
+from django.db.models import Count, F, Prefetch, Q, QuerySet
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -42,12 +42,8 @@ EXPORT_BATCH = 500
 @login_required
 def thread_list(request: HttpRequest) -> HttpResponse:
     """List the user's threads, or those of an agent that the user may publish, the latest first."""
-    agent_id = request.GET.get("agent", "")
-    threads = readable_threads(request).filter(parent=None)
-    if agent_id:
-        threads = threads.filter(agent_id=agent_id)
-    else:
-        threads = threads.filter(Q(realm=own_realm(request)) | Q(participants__user=request.user.pk)).distinct()
+    agent_id, search = request.GET.get("agent", ""), request.GET.get("q", "").strip()
+    threads = find_threads(request, agent_id, search)
     # Not joined: the database would compare the columns of the agents to find distinct rows.
     threads = threads.prefetch_related(Prefetch("agent", Agent.objects.only("name")), "user")
     heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
@@ -62,10 +58,24 @@ def thread_list(request: HttpRequest) -> HttpResponse:
         "page": page,
         "rows": rows,
         "agent_id": agent_id,
+        "search": search,
         "agents": published_agents(request),
-        "query": urlencode({"agent": agent_id}) if agent_id else "",
+        "query": urlencode({name: value for name, value in (("agent", agent_id), ("q", search)) if value}),
     }
     return render(request, "threads/list.html", context)
+
+
+def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[Thread]:
+    """Return the user's threads, or those of an agent, whose title, ID or resource contains a text."""
+    threads = readable_threads(request).filter(parent=None)
+    if agent_id:
+        threads = threads.filter(agent_id=agent_id)
+    else:
+        threads = threads.filter(Q(realm=own_realm(request)) | Q(participants__user=request.user.pk)).distinct()
+    if search:
+        is_named = Q(title__icontains=search) | Q(key__icontains=search) | Q(resource_key__icontains=search)
+        threads = threads.filter(is_named)
+    return threads
 
 
 def published_agents(request: HttpRequest) -> list[tuple[str, str]]:

@@ -282,3 +282,12 @@ def test_the_page_of_a_dataset_takes_a_constant_number_of_queries(
     add_items(support, [{"input": f"Question {n}"} for n in range(49)])
     with django_assert_num_queries(len(few)):
         client.get(ONE)
+
+
+def test_a_viewer_without_datasets_is_told_who_creates_them(client):
+    client.force_login(member("viewer", "support"))
+
+    page = text(client.get("/datasets"))
+
+    assert "Editors of your team create them." in page
+    assert "New dataset" not in page

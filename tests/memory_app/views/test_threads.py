@@ -46,6 +46,16 @@ def test_a_user_reads_exports_and_deletes_an_own_thread(client, ann, thread):
     assert "No conversations yet" in client.get(LIST).content.decode()
 
 
+@pytest.mark.parametrize(("search", "is_found"), [("colOUR", True), ("t", True), ("shapes", False)])
+def test_threads_are_found_by_title_and_id(client, ann, thread, search, is_found):
+    client.force_login(ann)
+
+    text = client.get(LIST, {"q": search}).text
+
+    assert ("Colours" in text, "No matching conversations" in text) == (is_found, not is_found)
+    assert f'value="{search}"' in text
+
+
 def test_publishers_read_the_threads_of_an_agent_and_others_do_not(client, ann, thread):
     realm = {"realm": thread.realm}
     for user, may_read in (
