@@ -117,7 +117,7 @@ def create_observations(thread: Thread) -> None:
 def create_conversation(agent: Agent, users: dict[str, User], key: str, title: str, lines: Sequence[Line]) -> Thread:
     """Create a thread of tom with these messages, which a worker indexes for recall."""
     caller = memory_caller(users["tom"])
-    columns = {"agent": agent, "agent_key": agent.pk, "title": title}
+    columns = {"agent": agent, "agent_key": agent.pk, "agent_owner_id": agent.owner_id, "title": title}
     thread = create_named_thread(caller, key, caller.default_resource, **columns)
     now = timezone.now()
     for position, (days_ago, speaker, text) in enumerate(lines):

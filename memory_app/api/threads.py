@@ -19,6 +19,7 @@ from agentcms.errors import BadRequest, Forbidden
 from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import parse_timestamp
+from agents_app.models import Agent
 from memory_app.api.json_columns import containing_json
 from memory_app.api.lookups import (
     BodyFields,
@@ -66,10 +67,17 @@ class ThreadsView(JSONView):
         with BodyFields(json_object_body(request)) as body:
             resource, key = body.resource(), body.thread_key("threadId")
             title, metadata = body.title(), body.metadata()
-        columns = {"title": title or "", "metadata": metadata, "agent": agent, "agent_key": agent.pk if agent else ""}
+        columns = {"title": title or "", "metadata": metadata, **agent_columns_of_new_thread(agent)}
         resource = caller.resource_to_write(resource)
         thread = create_named_thread(caller, key or str(uuid7()), resource, **columns)
         return json_response(thread_body(thread), 201)
+
+
+def agent_columns_of_new_thread(agent: Agent | None) -> ColumnValues:
+    """Return the columns of a thread that name its agent."""
+    if agent is None:
+        return {"agent": None, "agent_key": ""}
+    return {"agent": agent, "agent_key": agent.pk, "agent_owner_id": agent.owner_id}
 
 
 def listed_threads(caller: MemoryCaller, resource: str) -> QuerySet[Thread]:

@@ -39,10 +39,10 @@ def copy_thread(
 
     Raise Conflict if the key is taken, and BadRequest for more than MAX_COPY_MB.
     """
-    columns = {"agent_id": thread.agent_id, "agent_key": thread.agent_key, **columns}
+    origin = {name: getattr(thread, name) for name in ("agent_id", "agent_key", "agent_owner_id")}
     try:
         with transaction.atomic():
-            copy = create_thread(caller, get_or_create_resource(caller, resource), key, **columns)
+            copy = create_thread(caller, get_or_create_resource(caller, resource), key, **origin, **columns)
             copy_messages(thread, chosen_heads(thread, chosen), copy)
             copy_working_memory(thread, copy, Origin(user_id=caller.user.pk))
     except IntegrityError:

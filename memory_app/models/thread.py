@@ -44,7 +44,9 @@ class ThreadQuerySet(models.QuerySet["Thread"]):
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
         joined = Q(pk__in=joined_threads(user))
-        published = Q(agent__owner_id__in=owner_ids_for(user, Role.PUBLISHER))
+        owners = owner_ids_for(user, Role.PUBLISHER)
+        # Of an agent that has moved, the new team reads no conversations from before, as it reads no runs.
+        published = Q(agent__owner_id__in=owners) & (Q(agent_owner_id=None) | Q(agent_owner_id__in=owners))
         return self.filter(Q(realm=f"u{user.pk}") | joined | published)
 
     def of_resource(self, realm: str, resource: str) -> Self:
@@ -80,6 +82,8 @@ class Thread(models.Model):
     )
     agent = models.ForeignKey(Agent, models.SET_NULL, null=True, related_name="threads", editable=False)
     agent_key = models.CharField("agent ID", max_length=256, editable=False)
+    # Null in threads without an agent, and in rows of the previous release.
+    agent_owner_id = models.CharField("team of the agent at the start", max_length=128, null=True, editable=False)
     parent = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="children")
     title = models.CharField(max_length=200, blank=True, default="", db_default="", editable=False)
     metadata = models.JSONField(null=True, editable=False)

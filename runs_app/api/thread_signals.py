@@ -22,6 +22,7 @@ from memory_app.models import Thread
 from runs_app.api.lookups import get_requested_agent, get_run_of_agent
 from runs_app.api.streams import EventStreamNegotiation, stream_of_blocks
 from runs_app.engine import run_ends
+from runs_app.engine.start.memory import columns_of_agent
 from runs_app.events import streams
 from runs_app.events.thread_streams import ThreadStream
 from runs_app.models import AgentRun
@@ -102,8 +103,7 @@ def find_signal_thread(request: Request, agent: ResolvedAgent, body: JSONObject)
     run_id = body.get("runId")
     if key:
         caller.require_write()
-        agent_id = agent.id if agent.source == "stored" else None
-        return open_thread(caller, key, resource, agent_id=agent_id, agent_key=agent.id)
+        return open_thread(caller, key, resource, **columns_of_agent(agent))
     if not isinstance(run_id, str) or not run_id:
         raise BadRequest("request body", [("threadId", TARGET_MESSAGE)])
     run = get_run_of_agent(request, agent.id, run_id)

@@ -77,15 +77,19 @@ def memory_columns(agent: ResolvedAgent, user: User | None, name: ThreadName) ->
     caller = memory_caller(user)
     if not key:
         return resource_columns(caller, resource)
-    agent_id = agent.id if agent.source == "stored" else None
-    columns = {"agent_id": agent_id, "agent_key": agent.id, "title": title, "metadata": metadata}
-    thread = open_thread(caller, key, resource, **columns)
+    thread = open_thread(caller, key, resource, title=title, metadata=metadata, **columns_of_agent(agent))
     # `open_thread` has locked the row of the thread, so that of two requests only one starts a run.
     if (active := active_run_id(thread)) is not None:
         raise ThreadActive(key, active)
     if agent.configuration.get("memory"):
         reject_full_thread(thread, MESSAGES_OF_RUN)
     return {"thread": thread, "resource_id": thread.resource_id}
+
+
+def columns_of_agent(agent: ResolvedAgent) -> ColumnValues:
+    """Return the columns of a thread that name its agent."""
+    agent_id = agent.id if agent.source == "stored" else None
+    return {"agent_id": agent_id, "agent_key": agent.id, "agent_owner_id": agent.owner_id}
 
 
 def resource_columns(caller: MemoryCaller, resource: str) -> ColumnValues:
@@ -108,10 +112,10 @@ def find_child_memory(agent: ResolvedAgent, parent: AgentRun) -> ColumnValues:
     thread = Thread.objects.filter(pk=above.thread_id).first() if above.thread_id is not None else None
     if thread is None:
         return {"resource_id": above.resource_id} if above.thread_id is None else {}
-    columns = {"agent_id": agent.id if agent.source == "stored" else None, "title": agent.name[:MAX_TITLE_LENGTH]}
+    columns = {"title": agent.name[:MAX_TITLE_LENGTH], **columns_of_agent(agent)}
     try:
         with transaction.atomic():
-            child = open_child_thread(thread, agent.id, **columns)
+            child = open_child_thread(thread, **columns)
     except IntegrityError:  # the conversation was deleted meanwhile
         return {}
     return {"thread": child, "resource_id": child.resource_id}

@@ -6,8 +6,10 @@ import uuid
 import pytest
 from django.urls import reverse
 
+from agents_app.models import Agent
 from memory_app.models import Thread
-from tests.factories import AgentFactory, UserFactory, member
+from tests.api_client import Caller
+from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.memory_app.conftest import add_thread
 
 pytestmark = pytest.mark.django_db
@@ -72,6 +74,32 @@ def test_publishers_read_the_threads_of_an_agent_and_others_do_not(client, ann, 
         assert client.get(reverse("threads:export", args=["t"]), realm).status_code == (200 if may_read else 404)
         assert client.post(reverse("threads:delete", args=["t"]) + f"?realm={thread.realm}").status_code == 404
     assert Thread.objects.exists()
+
+
+def test_an_agent_that_moves_takes_no_conversations_to_the_new_team(client, ann, thread):
+    Thread.objects.update(agent_owner_id="support")
+    Agent.objects.get(pk="concierge").change_owner("sales")
+
+    for user, expected in ((member("publisher", "sales"), 404), (member("publisher", "support"), 404), (ann, 200)):
+        client.force_login(user)
+        assert client.get(reverse("threads:view", args=["t"]), {"realm": thread.realm}).status_code == expected
+        assert ("Colours" in client.get(LIST).content.decode()) == (expected == 200)
+
+
+@pytest.mark.parametrize("start", ["threads", "signals", "clone"])
+def test_a_conversation_stores_the_team_of_its_agent(start):
+    AgentFactory(id="concierge", owner_id="support", memory={"options": {}})
+    caller = Caller(api_key(member("editor", "support")))
+    query = "?agentId=concierge"
+    if start in ("threads", "clone"):
+        caller.post(f"/api/memory/threads{query}", {"threadId": "t", "resourceId": "alice"})
+    if start == "signals":
+        call = {"signal": {"type": "user-message", "contents": "Hi"}, "threadId": "t", "resourceId": "alice"}
+        caller.post("/api/agents/concierge/signals", {**call, "ifIdle": {"behavior": "persist"}})
+    if start == "clone":
+        assert caller.post(f"/api/memory/threads/t/clone{query}", {"newThreadId": "copy"}).status_code == 200
+
+    assert {*Thread.objects.values_list("agent_owner_id", flat=True)} == {"support"}
 
 
 def test_the_own_resource_of_a_user_is_shown_by_name(client, ann, django_assert_num_queries):

@@ -75,6 +75,16 @@ def test_it_moves_with_its_parent(caller, user):
     assert {*Thread.objects.values_list("resource_key", flat=True)} == {"bob"}
 
 
+def test_both_conversations_store_the_teams_of_their_agents(caller):
+    agents()
+    ask(caller, USE_HELPER, thread="t", resource="alice")
+
+    assert [*Thread.objects.order_by("pk").values_list("agent_key", "agent_owner_id")] == [
+        ("concierge", ""),
+        ("helper", ""),
+    ]
+
+
 def test_it_knows_the_working_memory_of_the_resource(caller):
     agents({"options": {"workingMemory": {"template": "# Person"}}})
 
