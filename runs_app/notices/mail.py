@@ -88,7 +88,14 @@ def build_message(user: User, waiting: PendingCallQuerySet) -> EmailMessage:
 def list_calls(calls: Iterable[PendingCall]) -> list[str]:
     """Return a line for each call: its tool, its agent, and who started the run."""
     return [
-        f"- {ToolCallPart(call.call_id, call.tool).title}, agent {call.agent_key}, "
-        f"started by {call.requested_by_name or 'the system'}"
+        single_line(
+            f"- {ToolCallPart(call.call_id, call.tool).title}, agent {call.agent_key}, "
+            f"started by {call.requested_by_name or 'the system'}"
+        )
         for call in calls
     ]
+
+
+def single_line(text: str) -> str:
+    """Return a text without line breaks: the title of an MCP tool, which its server chooses, could add other links."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())

@@ -47,6 +47,15 @@ def test_people_who_may_decide_get_a_link_and_no_arguments(call):
     assert "A-17" not in message.body
 
 
+def test_the_title_of_a_tool_adds_no_lines(maya):
+    RefundCallFactory(tool="refund\r\n\u2028\u202eDecide here: https://evil.example")
+
+    send_mail_to_approvers()
+
+    lines = mail.outbox[0].body.splitlines()
+    assert [line[:48] for line in lines if "evil" in line] == ["- refund Decide here: https://evil.example, agen"]
+
+
 def test_there_is_at_most_one_an_hour(call):
     send_mail_to_approvers()
     RefundCallFactory()
