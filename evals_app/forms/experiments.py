@@ -19,6 +19,8 @@ MEMORY_CHOICES = (
     (SHARED_THREAD, "One conversation for all items, one after the other"),
 )
 MAX_REVIEW_TAGS = 20
+MAX_AGENT_CHOICES = 500
+MANY_AGENTS_HELP = f"The {MAX_AGENT_CHOICES} agents that changed last. The API runs all others. "
 
 
 class StartForm(forms.Form):
@@ -60,6 +62,8 @@ class StartForm(forms.Form):
     def __init__(self, *args: Any, dataset: Dataset, agents: list[tuple[str, str]], **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields["target"].choices = target_choices(agents, dataset.owner_id)  # type: ignore[attr-defined]
+        if len(agents) >= MAX_AGENT_CHOICES:
+            self.fields["target"].help_text = MANY_AGENTS_HELP + str(self.fields["target"].help_text)
         self.fields["scorers"].choices = scorer_choices(dataset.owner_id)  # type: ignore[attr-defined]
         for name in ("repeats", "seed", "concurrency", "max_cost"):
             self.fields[name].widget.attrs["inputmode"] = "decimal"

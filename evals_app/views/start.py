@@ -20,12 +20,10 @@ from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.options import MAX_REPEATS, parse_experiment
 from evals_app.experiments.targets import reject_without_model
-from evals_app.forms.experiments import StartForm
+from evals_app.forms.experiments import MAX_AGENT_CHOICES, StartForm
 from evals_app.models import Dataset, Experiment
 from evals_app.views.lookups import get_page_dataset
 from runs_app.providers.table import model_unavailable_reason
-
-MAX_AGENT_CHOICES = 500
 
 
 @require_http_methods(GET_POST)
@@ -33,8 +31,7 @@ MAX_AGENT_CHOICES = 500
 def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Ask for the options of an experiment with an estimate of its cost, then start it."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
-    agents = Agent.objects.for_user(request.user).without_archived().order_by("name")
-    rows = [*agents.values_list("pk", "name", "model")[:MAX_AGENT_CHOICES]]
+    rows = list_agents(request, dataset)
     choices = [(key, name) for key, name, _ in rows]
     defaults = {"version": "live", "repeats": 1, "concurrency": 4, "scorers": dataset.scorer_keys}
     defaults["target"] = default_target(dataset, {key: model["provider"] for key, _, model in rows})
@@ -56,6 +53,19 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
         else:
             return redirect("evals:experiment", experiment.pk)
     return render_form(request, dataset, form)
+
+
+def list_agents(request: HttpRequest, dataset: Dataset) -> list[tuple[str, str, JSONObject]]:
+    """Return the ID, name and model of the agents that are offered, by name.
+
+    They are those that changed last, those that the dataset is for, and the one that the request names.
+    """
+    agents = Agent.objects.for_user(request.user).without_archived()
+    _, _, requested = (request.POST.get("target") or request.GET.get("target", "")).partition(":")
+    newest = agents.order_by("-updated_at", "pk")[:MAX_AGENT_CHOICES]
+    named = agents.filter(pk__in=[*dataset.target_ids, requested.replace("\0", "")])
+    rows = {row[0]: row for part in (newest, named) for row in part.values_list("pk", "name", "model")}
+    return sorted(rows.values(), key=lambda row: (row[1].casefold(), row[0]))
 
 
 def default_target(dataset: Dataset, providers: dict[str, str]) -> str:
