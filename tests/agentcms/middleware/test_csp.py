@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 
+from agentcms.middleware.csp import SHORT_POLICY, ContentSecurityPolicyMiddleware
 from tests.factories import UserFactory
 from tests.page_client import browser
 
@@ -28,6 +30,13 @@ def test_json_responses_allow_no_scripts():
     sent = policy(browser(UserFactory(is_superuser=True)).get("/api/stored/agents"))
 
     assert sent == {"default-src": "'none'", "frame-ancestors": "'none'"}
+
+
+@pytest.mark.parametrize("content_type", ['text/css; charset="utf-8"', "text/javascript", "font/woff2"])
+def test_styles_scripts_and_fonts_have_the_short_policy(rf, content_type):
+    middleware = ContentSecurityPolicyMiddleware(lambda request: HttpResponse("", content_type=content_type))
+
+    assert middleware(rf.get("/static/file"))["Content-Security-Policy"] == SHORT_POLICY
 
 
 def test_each_response_has_its_own_nonce(client):
