@@ -101,6 +101,12 @@ class MetadataForm(forms.Form):
             self.fields[f"meta-{key}"] = forms.CharField(label=key, required=False, max_length=500)
 
     @property
+    def problem(self) -> str:
+        """The errors of the values with their keys, for uploads, which have no page with the form."""
+        errors = self.errors.items()
+        return " ".join(f"{self.fields[name].label}: {' '.join(map(str, texts))}" for name, texts in errors)
+
+    @property
     def metadata(self) -> JSONObject | None:
         """The entered values: numbers as numbers. None if nothing was entered, so that documents keep theirs."""
         values = {key: self.cleaned_data.get(f"meta-{key}", "") for key in self.base.filterable}

@@ -15,7 +15,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from access_app.role import Role
-from agentcms.errors import ApiError
+from agentcms.db.locks import reserve_new_key
+from agentcms.errors import ApiError, Conflict
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
@@ -63,6 +64,9 @@ def create(request: HttpRequest) -> HttpResponse:
         return render_settings(request, form, None)
     try:
         base = create_base(form)
+    except Conflict as error:
+        form.add_error("key", error.error)
+        return render_settings(request, form, None, error.status)
     except ApiError as error:
         form.add_error("owner_id", error.error)
         return render_settings(request, form, None, error.status)
@@ -71,8 +75,12 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def create_base(form: BaseForm) -> KnowledgeBase:
-    """Store the base of a valid form with its index. Raise ApiError if its team has as many as it may have."""
+    """Store the base of a valid form with its index.
+
+    Raise Conflict if the ID was taken meanwhile, and ApiError if the team has as many as it may have.
+    """
     with transaction.atomic():
+        reserve_new_key(KnowledgeBase, form.instance.key)
         require_base_quota(form.instance.owner_id)
         base: KnowledgeBase = form.save()
         create_live_index(base)

@@ -36,8 +36,10 @@ def upload(request: HttpRequest, key: str) -> HttpResponse:
     """Add files, each for itself. The script of the page sends one at a time and reads JSON."""
     base = get_page_base(request, key, Role.EDITOR)
     form = MetadataForm(request.POST, base=base)
-    form.is_valid()
-    results = [add_file(base, file, form.metadata, request.user) for file in request.FILES.getlist("files")]
+    if form.is_valid():
+        results = [add_file(base, file, form.metadata, request.user) for file in request.FILES.getlist("files")]
+    else:
+        results = [{"name": "", "error": form.problem, "status": 422}]
     if not results:
         results = [{"name": "", "error": "Choose at least one file.", "status": 422}]
     if request.headers.get("Accept") == "application/json":

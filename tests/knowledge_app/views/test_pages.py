@@ -9,6 +9,7 @@ from knowledge_app.documents.adding import add_text
 from knowledge_app.forms import BaseForm
 from knowledge_app.models import Document, KnowledgeBase, KnowledgeIndex
 from knowledge_app.views import bases
+from knowledge_app.views.bases import create_base
 from tests.factories import AgentFactory, member
 from tests.knowledge_app.conftest import make_base, run_jobs
 
@@ -86,6 +87,28 @@ def test_changed_settings_keep_the_index_that_a_job_made_meanwhile(base, monkeyp
     base.refresh_from_db()
     assert answer.status_code == 302
     assert (base.name, base.filterable, base.index) == ("Manual", ["product"], other)
+
+
+def test_files_with_metadata_that_is_too_long_are_refused(base):
+    files = {"files": [SimpleUploadedFile("a.md", b"The port is eighty.")]}
+
+    page = browser().post(f"{PAGE}/upload", {**files, "meta-product": "r" * 501}, follow=True)
+
+    assert "product: Ensure this value has at most 500 characters" in page.content.decode()
+    assert not Document.objects.exists()
+
+
+def test_a_key_that_is_taken_while_the_form_is_sent_is_an_error_of_the_form(monkeypatch):
+    def create_after_another(form):
+        make_base("manual")
+        return create_base(form)
+
+    monkeypatch.setattr(bases, "create_base", create_after_another)
+    fields = {"owner_id": "support", "embedder": "local/words", "chunk_size": 500, "chunk_overlap": 50}
+    answer = browser(Role.PUBLISHER).post("/knowledge/+new", {**fields, "name": "Manual", "key": "manual"})
+
+    assert answer.status_code == 409
+    assert "Knowledge base with id manual already exists" in answer.content.decode()
 
 
 def test_several_files_are_uploaded_and_each_error_names_its_file(base):
