@@ -57,6 +57,14 @@ def test_an_inactive_manager_does_not_count(manager):
     assert managers() == ["mo"]
 
 
+def test_the_dialog_says_why_the_last_active_manager_cannot_be_removed(manager):
+    MembershipFactory(user=UserFactory(is_active=False), owner_id="support", role=Role.MANAGER)
+
+    dialog = browser(manager).get(reverse("account:remove_member", args=[manager.memberships.get().pk]))
+
+    assert MESSAGE in text(dialog)
+
+
 def test_one_of_two_managers_can_leave(manager):
     MembershipFactory(user=UserFactory(username="ann"), owner_id="support", role=Role.MANAGER)
 

@@ -12,6 +12,7 @@ from access_app.models import ApiKey, Membership
 from access_app.permissions import granted_role, has_role, has_role_everywhere, owner_ids_for, require_role, role_for
 from access_app.role import Role, RoleRequired
 from agents_app.models import Agent
+from evals_app.models import Dataset
 from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +34,16 @@ def with_key(user, role="", **fields):
 
 def visible_owners(user, role=Role.VIEWER):
     return sorted(Agent.objects.for_user(user, role).values_list("owner_id", flat=True))
+
+
+# --- Shared rows
+
+
+def test_only_members_of_a_team_see_shared_rows():
+    dataset = Dataset.objects.create(id="shared", name="Shared")
+
+    assert list(Dataset.objects.for_user(member(Role.VIEWER, "bar"))) == [dataset]
+    assert list(Dataset.objects.for_user(UserFactory())) == []
 
 
 # --- Memberships

@@ -7,7 +7,7 @@ from django.test import Client
 
 from access_app.role import Role
 from agentcms.errors import ApiError
-from knowledge_app.models import Chunk, KnowledgeBase
+from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
 from knowledge_app.sent_vectors import upsert
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
@@ -75,6 +75,18 @@ def test_a_team_may_send_a_limited_number_of_vectors(base, publisher, settings):
     assert {*Chunk.objects.filter(index=base.index).values_list("text", flat=True)} == {"new"}
     base = make_base("elsewhere", owner="sales")
     upsert(base, base.live_index, [[1] * 64], [{"text": "a"}], ["x"])
+
+
+def test_vectors_that_a_rebuild_copies_count_once(base, publisher, settings):
+    settings.KNOWLEDGE_VECTORS_PER_TEAM = 2
+    api = Caller(api_key(publisher))
+    assert api.post(UPSERT, vectors("a")).status_code == 200
+    copied = Chunk.objects.get()
+    building = KnowledgeIndex.objects.create(base=base, name="next", is_building=True, **base.settings_of_index)
+    copied.pk, copied.index = None, building
+    copied.save(force_insert=True)
+
+    assert api.post(UPSERT, vectors("b")).status_code == 200
 
 
 def test_the_metadata_of_a_vector_has_a_limited_size(base, publisher):

@@ -64,6 +64,16 @@ def test_requests_are_counted_over_all_processes(settings):
     assert [bool(calls.hit("somebody")) for _ in range(4)] == [False, False, True, True]
 
 
+def test_a_new_window_begins_without_the_calls_of_the_last_one(settings):
+    settings.API_THROTTLE = Rate(2, LONG)
+    assert [bool(calls.hit("somebody")) for _ in range(3)] == [False, False, True]
+
+    calls.windows["somebody"].ends_at = time.time()
+    cache.clear()
+
+    assert calls.hit("somebody") == 0
+
+
 def test_requests_pass_without_the_cache(api, settings, monkeypatch):
     settings.API_THROTTLE = Rate(1000, LONG)
 

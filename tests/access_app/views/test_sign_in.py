@@ -7,6 +7,7 @@ from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from redis.exceptions import ConnectionError as CacheIsAway
 
 from access_app.models import SignInAttempt
@@ -165,6 +166,14 @@ def test_addresses_of_one_ipv6_network_count_together(client, user):
     assert sign_in(Client(REMOTE_ADDR="::ffff:10.0.0.1")).status_code == 302
 
 
+def test_attempts_for_many_names_from_one_ipv6_network_reach_a_limit(client, user):
+    for number in range(throttling_sign_in.MAX_PER_ADDRESS):
+        sign_in(Client(REMOTE_ADDR=f"2001:db8::{number:x}"), f"name-{number}", "wrong")
+
+    assert sign_in(Client(REMOTE_ADDR="2001:db8::ffff:1")).status_code == 429
+    assert sign_in(Client(REMOTE_ADDR="2001:db8:0:1::1")).status_code == 302
+
+
 def test_a_correct_password_resets_the_attempts(client, user):
     for _ in range(throttling_sign_in.MAX_PER_PAIR - 1):
         sign_in(client, password="wrong")
@@ -186,6 +195,19 @@ def test_without_the_cache_attempts_are_counted_in_the_database(client, user, mo
     SignInAttempt.objects.all().delete()
     assert sign_in(client).status_code == 302
     assert SignInAttempt.objects.filter(key__contains="pair").count() == 0
+
+
+def test_attempts_in_the_database_count_until_their_window_ends(client, user, monkeypatch):
+    def away(*args):
+        raise CacheIsAway
+
+    monkeypatch.setattr(cache, "add", away)
+    monkeypatch.setattr(cache, "delete", away)
+    for _ in range(throttling_sign_in.MAX_PER_PAIR + 1):
+        sign_in(client, password="wrong")
+    SignInAttempt.objects.update(ends_at=timezone.now())
+
+    assert sign_in(client).status_code == 302
 
 
 def test_signing_out_requires_post(client, user):

@@ -16,7 +16,7 @@ from runs_app.approvals.errors import (
     InvalidDecision,
     NotSuspended,
 )
-from runs_app.approvals.expiry import expire_calls
+from runs_app.approvals.expiry import expire_calls, expire_calls_of
 from runs_app.models import PendingCall
 from runs_app.signals import approval_decided
 from tests.factories import MembershipFactory, member
@@ -343,3 +343,16 @@ def test_expired_calls_are_declined_with_a_reason(editor, dispatched, duration, 
     later.refresh_from_db()
     assert later.is_open
     assert expire_calls() == 0
+
+
+@pytest.mark.parametrize("columns", [{"status": "cancelled"}, {"segment": 3}])
+def test_only_calls_of_the_current_segment_of_a_suspended_run_expire(editor, dispatched, columns):
+    now = timezone.now()
+    run = suspended_run(requested_by=editor, expires_at=now)
+    call = PendingCallFactory(run=run, created_at=now - timedelta(hours=1), expires_at=now)
+    type(run).objects.filter(pk=run.pk).update(**columns)
+
+    assert expire_calls_of(run.pk) == 0
+
+    call.refresh_from_db()
+    assert call.is_open
