@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,13 +17,13 @@ from weakref import WeakKeyDictionary
 from django.db import IntegrityError
 from django.utils import timezone
 
-from access_app.permissions import SHARED_OWNER
 from agentcms.wire.validation import find_json_faults
 from runs_app.engine.thread_pools import run_db
 from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.table import AcpRecord
 from tools_app.acp.workspaces.folders import workspace_folder
 from tools_app.models import AcpSession
+from tools_app.shared_pool import PoolEntry, PoolLimits, SharedPool
 
 MAX_ACP_PROCESSES = 8  # of one event loop
 MAX_PROCESSES_OF_TEAM = 6  # for the runs of one team: others need not wait for its prompts
@@ -46,22 +46,21 @@ ProcessKey = tuple[str, int | None, str, str]  # the team, the conversation, the
 
 
 @dataclass
-class Slot:
-    """A place for a process, with those who wait for it or use it."""
+class Slot(PoolEntry):
+    """A place for a process, with those who wait for it or use it. The lock belongs to the one who uses it."""
 
-    owner_id: str
-    users: int = 0
     process: AgentProcess | None = None
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.is_running
 
 
-class AgentPool:
+class AgentPool(SharedPool[ProcessKey | object, Slot]):
     """The running agents of one event loop."""
 
     def __init__(self) -> None:
-        self.slots: dict[ProcessKey | object, Slot] = {}  # the least recently used first
-        self.changed = asyncio.Condition()
+        super().__init__(PoolLimits(MAX_ACP_PROCESSES, MAX_PROCESSES_OF_TEAM, PROCESS_IDLE_SECONDS))
 
     @asynccontextmanager
     async def use(self, record: AcpRecord, place: WorkPlace) -> AsyncIterator[tuple[AgentProcess, str]]:
@@ -71,7 +70,7 @@ class AgentPool:
         if not keeps:
             # A key of its own: another run must not find the process, which knows this conversation.
             key = object()
-        slot = await self.take(key, place.owner_id)
+        slot = await self.take(key, place.owner_id, lambda: Slot(place.owner_id))
         try:
             async with slot.lock:
                 note = ""
@@ -79,50 +78,13 @@ class AgentPool:
                     slot.process, note = await start_process(record, place, keeps=keeps)
                 yield slot.process, note
         finally:
-            await self.release(key, slot, keeps=keeps)
+            # Those who wait for the place start another process in it.
+            if slot.users == 1 and not (keeps and slot.is_running):
+                self.discard(key, slot)
+            await self.release(key, slot)
 
-    async def take(self, key: ProcessKey | object, owner_id: str) -> Slot:
-        """Return the place of a key. Wait while all, or all that a team may have, are in use."""
-        async with self.changed:
-            while key not in self.slots and (crowd := self.find_crowd(owner_id)):
-                idle = next((other for other in crowd if self.slots[other].users == 0), None)
-                if idle is None:
-                    await self.changed.wait()
-                else:
-                    self.close(idle)
-            slot = self.slots.pop(key, None) or Slot(owner_id)
-            self.slots[key] = slot
-            slot.users += 1
-            if slot.timer is not None:
-                slot.timer.cancel()
-                slot.timer = None
-            return slot
-
-    def find_crowd(self, owner_id: str) -> list[ProcessKey | object]:
-        """Return the places of which one has to become free before a team may take another one."""
-        if len(self.slots) >= MAX_ACP_PROCESSES:
-            return list(self.slots)
-        own = [key for key, slot in self.slots.items() if slot.owner_id == owner_id]
-        return own if owner_id != SHARED_OWNER and len(own) >= MAX_PROCESSES_OF_TEAM else []
-
-    async def release(self, key: ProcessKey | object, slot: Slot, *, keeps: bool) -> None:
-        slot.users -= 1
-        if slot.users == 0:
-            if keeps and slot.process is not None and slot.process.is_running:
-                slot.timer = asyncio.get_running_loop().call_later(PROCESS_IDLE_SECONDS, self.close, key)
-            else:
-                self.close(key)
-        async with self.changed:
-            self.changed.notify_all()
-
-    def close(self, key: ProcessKey | object) -> None:
-        """End the process of a key that nobody uses."""
-        slot = self.slots.get(key)
-        if slot is None or slot.users:
-            return
-        del self.slots[key]
-        if slot.timer is not None:
-            slot.timer.cancel()
+    def end(self, slot: Slot) -> None:
+        """End the process of a place."""
         if slot.process is not None:
             slot.process.kill_soon()
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from fastmcp.exceptions import ToolError
@@ -17,10 +17,10 @@ from mcp import MCPError
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai.mcp import MCPError as ResourceError
 
-from access_app.permissions import SHARED_OWNER
 from tools_app.mcp.connection import Toolset, build_toolset, is_lost_connection
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import Server
+from tools_app.shared_pool import PoolEntry, PoolLimits, SharedPool
 
 log = logging.getLogger(__name__)
 
@@ -32,25 +32,19 @@ SESSION_IDLE_SECONDS = 60.0  # after which a connection that nobody uses is clos
 SessionKey = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
-@dataclass
-class Session:
-    """A connection with its users."""
+@dataclass(kw_only=True)
+class Session(PoolEntry):
+    """A connection with its users. One of them holds the lock while it connects, and the others wait."""
 
     toolset: Toolset
-    owner_id: str
-    users: int = 0
-    is_broken: bool = False
-    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_open: bool = False
-    timer: asyncio.TimerHandle | None = None
 
 
-class SessionPool:
+class SessionPool(SharedPool[SessionKey, Session]):
     """The connections of one event loop."""
 
     def __init__(self) -> None:
-        self.sessions: dict[SessionKey, Session] = {}  # the least recently used first
-        self.changed = asyncio.Condition()
+        super().__init__(PoolLimits(MAX_SESSIONS, MAX_SESSIONS_OF_TEAM, SESSION_IDLE_SECONDS))
         self.closing: set[asyncio.Task[None]] = set()  # an event loop keeps no reference to its tasks
 
     @asynccontextmanager
@@ -60,65 +54,26 @@ class SessionPool:
         It closes after an error inside of which the connection may be the reason.
         """
         key: SessionKey = (server.key, server.revision, tuple(sorted(headers.items())))
-        session = await self._take(key, server, headers)
+        session = await self.take(
+            key,
+            server.owner_id,
+            lambda: Session(owner_id=server.owner_id, toolset=build_toolset(server, headers)),
+        )
         try:
-            # One caller connects, and the others wait for it.
-            async with session.opening:
+            async with session.lock:
                 if not session.is_open:
                     await session.toolset.connect()
                     session.is_open = True
             yield session.toolset
         except Exception as error:
-            session.is_broken |= not keeps_session(error) or session.toolset.is_session_refused
+            if not keeps_session(error) or session.toolset.is_session_refused:
+                self.discard(key, session)  # the next caller connects anew
             raise
         finally:
-            await self._release(key, session)
+            await self.release(key, session)
 
-    async def _take(self, key: SessionKey, server: Server, headers: Mapping[str, str]) -> Session:
-        async with self.changed:
-            while key not in self.sessions and (crowd := self._find_crowd(server.owner_id)):
-                idle = next((other for other in crowd if self.sessions[other].users == 0), None)
-                if idle is not None:
-                    self._close(idle)
-                else:
-                    await self.changed.wait()
-            session = self.sessions.pop(key, None) or Session(build_toolset(server, headers), server.owner_id)
-            self.sessions[key] = session
-            session.users += 1
-            if session.timer is not None:
-                session.timer.cancel()
-                session.timer = None
-            return session
-
-    async def _release(self, key: SessionKey, session: Session) -> None:
-        session.users -= 1
-        if session.is_broken and self.sessions.get(key) is session:
-            del self.sessions[key]  # the next caller connects anew
-        if session.users == 0:
-            if self.sessions.get(key) is not session:
-                self._end(session)
-            else:
-                loop = asyncio.get_running_loop()
-                session.timer = loop.call_later(SESSION_IDLE_SECONDS, self._close, key)
-        async with self.changed:
-            self.changed.notify_all()
-
-    def _find_crowd(self, owner_id: str) -> list[SessionKey]:
-        """Return the connections of which one has to close before another one of a team may open."""
-        if len(self.sessions) >= MAX_SESSIONS:
-            return list(self.sessions)
-        own = [key for key, session in self.sessions.items() if session.owner_id == owner_id]
-        return own if owner_id != SHARED_OWNER and len(own) >= MAX_SESSIONS_OF_TEAM else []
-
-    def _close(self, key: SessionKey) -> None:
-        session = self.sessions.get(key)
-        if session is not None and session.users == 0:
-            del self.sessions[key]
-            self._end(session)
-
-    def _end(self, session: Session) -> None:
-        if session.timer is not None:
-            session.timer.cancel()
+    def end(self, session: Session) -> None:
+        """Disconnect in the background."""
         if session.is_open:
             session.is_open = False
             task = asyncio.get_running_loop().create_task(self._disconnect(session))
@@ -133,8 +88,8 @@ class SessionPool:
 
     async def close_all(self) -> None:
         """Close all connections, as a loop that ends must."""
-        for key in list(self.sessions):
-            self._close(key)
+        for key in list(self.entries):
+            self.close(key)
         await asyncio.gather(*self.closing)
 
 

@@ -92,7 +92,7 @@ async def end_all(pool):
     """End all processes of a pool, and wait until they are gone."""
     from tools_app.acp.connection import process
 
-    for slot in list(pool.slots.values()):
+    for slot in list(pool.entries.values()):
         if slot.process is not None:
             await slot.process.end()
     if process._endings:

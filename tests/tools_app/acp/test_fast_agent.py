@@ -59,7 +59,7 @@ def test_a_published_agent_answers_twice_in_one_process_and_uses_its_workspace(t
 
     async def converse():
         answers = [await conversation.send(task) for task in ("one", write, read)]
-        (slot,) = agent_pool().slots.values()
+        (slot,) = agent_pool().entries.values()
         await slot.process.end()
         return answers
 

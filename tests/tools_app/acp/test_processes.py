@@ -57,7 +57,7 @@ def test_the_least_recently_used_process_ends_where_there_are_too_many(conversat
         answers, counts = [], []
         for conversation, task in [(first, "echo a"), (second, "echo b"), (second, "echo c"), (first, "echo d")]:
             answers.append((await conversation.send(task))[0])
-            counts.append(len(agent_pool().slots))
+            counts.append(len(agent_pool().entries))
         await end_all(agent_pool())
         return answers, counts
 
@@ -76,7 +76,7 @@ def test_a_prompt_waits_while_all_processes_are_in_use(conversations, monkeypatc
         await until(lambda: processes("sleep\x003005"))
         waiting = asyncio.ensure_future(second.send("echo b"))
         await asyncio.wait([waiting], timeout=0.5)
-        count, has_waited = len(agent_pool().slots), not waiting.done()
+        count, has_waited = len(agent_pool().entries), not waiting.done()
         hanging.cancel()
         text, *_ = await waiting
         await end_all(agent_pool())
@@ -92,9 +92,9 @@ def test_an_idle_process_ends(conversations, monkeypatch):
         answers = []
         for task in ("echo a", "echo b"):
             answers.append((await conversations[0].send(task))[0])
-            (slot,) = agent_pool().slots.values()
+            (slot,) = agent_pool().entries.values()
             await until(lambda program=slot.process.process: program.returncode is not None)
-            assert agent_pool().slots == {}
+            assert agent_pool().entries == {}
         await end_all(agent_pool())
         return answers
 
@@ -104,14 +104,18 @@ def test_an_idle_process_ends(conversations, monkeypatch):
 def test_a_team_leaves_places_to_others():
     async def take():
         pool = agent_pool()
+
+        def slot_for(team):
+            return pool.take(object(), team, lambda: sessions.Slot(team))
+
         for _ in range(sessions.MAX_PROCESSES_OF_TEAM):
-            await pool.take(object(), "support")
-        waiting = asyncio.ensure_future(pool.take(object(), "support"))
+            await slot_for("support")
+        waiting = asyncio.ensure_future(slot_for("support"))
         await asyncio.wait([waiting], timeout=0.1)
         has_waited = not waiting.done()
         waiting.cancel()
         for _ in range(sessions.MAX_ACP_PROCESSES - sessions.MAX_PROCESSES_OF_TEAM):
-            await asyncio.wait_for(pool.take(object(), "legal"), 20)
+            await asyncio.wait_for(slot_for("legal"), 20)
         return has_waited
 
     assert asyncio.run(take())

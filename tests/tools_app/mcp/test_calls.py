@@ -86,7 +86,7 @@ def test_twenty_calls_at_once_share_one_connection(server):
     async def run():
         calls = (call_mcp_tool(server, "repeat", {"text": str(n), "times": 2}, CallerNames()) for n in range(20))
         results = await asyncio.gather(*calls)
-        count = len(session_pool().sessions)
+        count = len(session_pool().entries)
         await session_pool().close_all()
         return results, count
 
@@ -180,7 +180,7 @@ def test_a_cancelled_call_is_cancelled_on_the_server_and_the_connection_stays(re
         async with asyncio.timeout(20):
             while (ended := await call_mcp_tool(server, "calls", {}, CallerNames()))["waiting"]:
                 await asyncio.sleep(0.01)
-        count = len(session_pool().sessions)
+        count = len(session_pool().entries)
         await session_pool().close_all()
         return calling.cancelled(), ended["cancelled"] - waiting["cancelled"], count
 
@@ -202,7 +202,7 @@ def test_headers_name_the_caller_and_each_caller_has_a_connection(http_server):
     async def run():
         callers = [CallerNames("ann", "support"), CallerNames("bob", "support"), CallerNames("ann", "support")]
         results = await asyncio.gather(*(call_mcp_tool(server, "headers", {}, caller) for caller in callers))
-        count = len(session_pool().sessions)
+        count = len(session_pool().entries)
         await session_pool().close_all()
         return results, count
 

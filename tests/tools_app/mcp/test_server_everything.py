@@ -90,7 +90,7 @@ def test_a_slow_call_times_out_and_twenty_others_share_the_connection(server):
         )
         calls = (call_mcp_tool(server, "get-sum", {"a": n, "b": 1}, CallerNames()) for n in range(20))
         results = await asyncio.gather(*calls)
-        count = len(session_pool().sessions)
+        count = len(session_pool().entries)
         await asyncio.wait([slow])
         await session_pool().close_all()
         return results, count, slow.exception()

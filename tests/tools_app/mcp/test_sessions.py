@@ -33,7 +33,7 @@ async def add(server, caller):
 
 
 def users():
-    return [dict(headers)["X-User"] for *_, headers in session_pool().sessions]
+    return [dict(headers)["X-User"] for *_, headers in session_pool().entries]
 
 
 def test_the_least_recently_used_connection_closes_where_there_are_too_many(server, monkeypatch):
@@ -55,7 +55,7 @@ def test_a_call_waits_while_all_connections_are_in_use(server, monkeypatch):
 
     async def run():
         busy = asyncio.ensure_future(call_mcp_tool(server, "wait", {"seconds": 60}, ANN))
-        await until(lambda: any(session.is_open for session in session_pool().sessions.values()))
+        await until(lambda: any(session.is_open for session in session_pool().entries.values()))
         waiting = asyncio.ensure_future(add(server, BOB))
         await asyncio.wait([waiting], timeout=0.3)
         has_waited, before = not waiting.done(), users()
@@ -76,7 +76,7 @@ def test_a_team_whose_servers_are_slow_leaves_connections_to_others(server, monk
     async def run():
         calls = [call_mcp_tool(slow, "wait", {"seconds": 60}, CallerNames(name)) for name in ("ann", "bob", "cleo")]
         busy = [asyncio.ensure_future(call) for call in calls]
-        await until(lambda: sum(session.is_open for session in session_pool().sessions.values()) == 2)
+        await until(lambda: sum(session.is_open for session in session_pool().entries.values()) == 2)
         result, seen = await add(other, CallerNames("dora")), users()
         for call in busy:
             call.cancel()
@@ -94,8 +94,8 @@ def test_an_idle_connection_closes_and_the_next_call_connects_anew(server, monke
         results, opened = [], []
         for _ in range(2):
             results.append(await add(server, ANN))
-            opened += session_pool().sessions.values()
-            await until(lambda: not session_pool().sessions and not session_pool().closing)
+            opened += session_pool().entries.values()
+            await until(lambda: not session_pool().entries and not session_pool().closing)
         return results, [session.is_open for session in opened], opened[0] is opened[1]
 
     assert asyncio.run(run()) == ([2, 2], [False, False], False)
