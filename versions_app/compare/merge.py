@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -170,7 +171,23 @@ def merge_sequences(base: Sequence[str], mine: Sequence[str], theirs: Sequence[s
     for hunk in sorted({*my_hunks, *their_hunks}):
         merged += [*base[position : hunk.start], *hunk.items]
         position = hunk.end
-    return [*merged, *base[position:]]
+    merged += base[position:]
+    _reject_wrong_counts(base, mine, theirs, merged)
+    return merged
+
+
+def _reject_wrong_counts(
+    base: Sequence[str], mine: Sequence[str], theirs: Sequence[str], merged: Sequence[str]
+) -> None:
+    """Raise ChangesTouch if an item is in a merged sequence more or less often than the changes of the sides say.
+
+    Both sides can move an item from one place to two others: they delete it once, and each inserts it.
+    """
+    before, mine_counts, their_counts, after = map(Counter, (base, mine, theirs, merged))
+    for item in {*before, *after}:
+        changes = [mine_counts[item] - before[item], their_counts[item] - before[item]]
+        if not min(*changes, sum(changes)) <= after[item] - before[item] <= max(*changes, sum(changes)):
+            raise ChangesTouch
 
 
 def _reject_touching(mine: Sequence[Hunk], theirs: Sequence[Hunk]) -> None:

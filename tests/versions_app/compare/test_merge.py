@@ -229,6 +229,11 @@ def test_a_merge_of_sequences_does_not_depend_on_the_order_of_the_sides(case):
     assert merged(merge_sequences, base, mine, theirs) == merged(merge_sequences, base, theirs, mine)
 
 
+def test_a_line_that_both_sides_moved_to_different_places_touches():
+    with pytest.raises(ChangesTouch):
+        merge_sequences([*"caab"], [*"baa"], [*"caba"])
+
+
 @given(sides)
 def test_repeated_items_are_added_and_removed_as_often_as_one_side_did(case):
     base, mine, theirs = case
