@@ -61,7 +61,7 @@ def create_judges() -> list[str]:
     from pydantic_ai.models.function import FunctionModel
 
     from agents_app.registry import Entry, Kind, registry
-    from evals_app.scorers.records import create_scorer
+    from evals_app.scorers.changes import create_scorer
     from runs_app.providers import table
 
     async def answer(messages: Any, info: Any) -> ModelResponse:

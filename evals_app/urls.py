@@ -13,7 +13,7 @@ from evals_app.views import (
     items,
     quality,
     scorers,
-    start,
+    start_experiment,
 )
 
 app_name = "evals"
@@ -41,7 +41,7 @@ urlpatterns = [
     path(f"{ITEM}/history", items.item_history, name="item_history"),
     path(f"{ITEM}/purge", items.purge, name="purge_item"),
     path(f"{ITEM}/restore/<int:number>", items.restore, name="restore_item"),
-    path(f"{DATASET}/experiments/start", start.start, name="start"),
+    path(f"{DATASET}/experiments/start", start_experiment.start, name="start"),
     path("experiments", experiments.experiment_list, name="experiments"),
     path("experiments/compare", compare.compare, name="compare"),
     path("experiments/compare/again", compare.compare_again, name="compare_again"),

@@ -59,7 +59,7 @@ TEMPLATES = [
                 "agentcms.middleware.csp.csp",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "runs_app.views.approval_list.waiting_approvals",
+                "runs_app.views.approval_count.waiting_approvals",
             ],
         },
     },

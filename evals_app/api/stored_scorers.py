@@ -23,7 +23,7 @@ from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
 from evals_app.api.lookups import owner_for_new_row
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer
-from evals_app.scorers import records
+from evals_app.scorers import changes
 from evals_app.scorers.schema import ChangeMessage, ScorerBody, parse_scorer, parse_scorer_change
 from evals_app.scorers.settings import find_unknown_scorer_settings
 from evals_app.scorers.table import scorer_table
@@ -112,7 +112,7 @@ class StoredScorersView(JSONView):
             snapshot, fields = parse_scorer(body)
         owner_id = owner_for_new_row(request, fields.pop("owner_id", None))
         note_required_role(Role.EDITOR, owner_id)
-        row = records.create_scorer(snapshot, owner_id=owner_id, author=request.user.get_username(), **fields)
+        row = changes.create_scorer(snapshot, owner_id=owner_id, author=request.user.get_username(), **fields)
         return json_response(scorer_body(row) | warning_payloads(names.unknown), 201)
 
 
@@ -133,7 +133,7 @@ class StoredScorerView(JSONView):
         # Again, because the role that is needed depends on the body.
         get_scorer(request, scorer_id, role_to_change(fields.get("publish") is not False))
         reject_other_identity(row, fields)
-        row = records.change_scorer(scorer_id, change, author=request.user.get_username(), **fields)
+        row = changes.change_scorer(scorer_id, change, author=request.user.get_username(), **fields)
         return json_response(scorer_body(row, shows_draft=True) | warning_payloads(names.unknown))
 
     def delete(self, request: Request, scorer_id: str) -> HttpResponse:
@@ -160,7 +160,7 @@ class ScorerVersionsView(JSONView):
     def post(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.EDITOR)
         fields, unknown = read_named_fields(request, json_object_body(request), NewVersion)
-        version = records.copy_head(row.pk, request.user.get_username(), fields.get("change_message") or "")
+        version = changes.copy_head(row.pk, request.user.get_username(), fields.get("change_message") or "")
         return json_response(scorer_version_body(version) | warning_payloads(unknown), 201)
 
 
@@ -169,12 +169,12 @@ class ScorerVersionView(JSONView):
 
     def get(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
         return json_response(
-            scorer_version_body(records.get_scorer_version(get_scorer(request, scorer_id), version_id))
+            scorer_version_body(changes.get_scorer_version(get_scorer(request, scorer_id), version_id))
         )
 
     def delete(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.PUBLISHER)
-        records.delete_version(row, records.get_scorer_version(row, version_id))
+        changes.delete_version(row, changes.get_scorer_version(row, version_id))
         return json_response({"success": True, "message": f"Version {version_id} deleted"})
 
 
@@ -183,8 +183,8 @@ class ScorerActivateView(JSONView):
 
     @idempotent_while(find_visible_scorer)
     def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
-        version = records.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
-        records.activate_version(scorer_id, version)
+        version = changes.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
+        changes.activate_version(scorer_id, version)
         message = f"Version {version.version_number} is live"
         return json_response({"success": True, "message": message, "activeVersionId": version.pk})
 
@@ -194,8 +194,8 @@ class ScorerRestoreView(JSONView):
 
     @idempotent_while(find_visible_scorer)
     def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
-        version = records.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
-        restored = records.add_restored_version(scorer_id, version, request.user.get_username())
+        version = changes.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
+        restored = changes.add_restored_version(scorer_id, version, request.user.get_username())
         return json_response(scorer_version_body(restored), 201)
 
 
@@ -207,7 +207,7 @@ class ScorerCompareView(JSONView):
         with QueryParams(request) as query:
             first, second = query.text("from", ""), query.text("to", "")
             unknown = query.check_unknown_names()
-        old, new = records.get_scorer_version(row, first or ""), records.get_scorer_version(row, second or "")
+        old, new = changes.get_scorer_version(row, first or ""), changes.get_scorer_version(row, second or "")
         names = sorted({*old.snapshot, *new.snapshot})
         diffs = [
             {"field": name, "previousValue": old.snapshot.get(name), "currentValue": new.snapshot.get(name)}

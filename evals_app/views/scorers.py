@@ -24,7 +24,7 @@ from agents_app.views.access import GET_POST, selectable_owners
 from evals_app.datasets.judge_tests import judge_of, open_test_set
 from evals_app.forms.scorers import ScorerForm, field_differences
 from evals_app.models import Experiment, Scorer
-from evals_app.scorers import records
+from evals_app.scorers import changes
 from evals_app.scorers.results import ScoreResult, answer_of_run
 from evals_app.scorers.snapshots import score_by_snapshot
 from evals_app.views.lookups import ROWS_PER_PAGE
@@ -72,7 +72,7 @@ def create_scorer_page(request: HttpRequest) -> HttpResponse:
         require_role(request.user, Role.PUBLISHER if publish else Role.EDITOR, owner_id)
         options = {"id": form.cleaned_data["key"] or None, "publish": publish}
         try:
-            row = records.create_scorer(
+            row = changes.create_scorer(
                 form.snapshot, owner_id=owner_id, author=request.user.get_username(), **options
             )
         except ConfigError as error:
@@ -99,7 +99,7 @@ def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
         change = {name: None for name in before if name not in form.snapshot} | form.snapshot
         options = {"publish": publish, "change_message": form.cleaned_data["change_message"]}
         try:
-            records.change_scorer(row.pk, change, author=request.user.get_username(), **options)
+            changes.change_scorer(row.pk, change, author=request.user.get_username(), **options)
         except ConfigError as error:
             form.add_issues(error.issues)
         else:
@@ -189,7 +189,7 @@ def compare_scorer_versions(request: HttpRequest, scorer_id: str) -> HttpRespons
     """Show the fields in which two versions of a scorer differ."""
     row = get_page_scorer(request, scorer_id)
     try:
-        old, new = (records.get_scorer_version(row, request.GET.get(name, "")) for name in ("from", "to"))
+        old, new = (changes.get_scorer_version(row, request.GET.get(name, "")) for name in ("from", "to"))
     except NotFound:
         messages.error(request, "Choose two versions of this scorer.")
         return redirect("evals:scorer", row.pk)
@@ -204,7 +204,7 @@ def publish_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     """Let another version score from now on."""
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
     version = get_object_or_404(row.versions, version_number=number)
-    records.activate_version(row.pk, version)
+    changes.activate_version(row.pk, version)
     messages.success(request, f"v{number} is live.")
     return redirect("evals:scorer", row.pk)
 
@@ -215,6 +215,6 @@ def restore_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     """Create a version with the configuration of an earlier one, and publish it."""
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
     version = get_object_or_404(row.versions, version_number=number)
-    restored = records.add_restored_version(row.pk, version, request.user.get_username())
+    restored = changes.add_restored_version(row.pk, version, request.user.get_username())
     messages.success(request, f"v{restored.version_number} is live, restored from v{number}.")
     return redirect("evals:scorer", row.pk)

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 from django.core.paginator import Page, Paginator
-from django.http import HttpRequest, QueryDict
-from django.utils.functional import SimpleLazyObject
+from django.http import QueryDict
 
 from access_app.caller import Caller
 from agentcms.web.list_state import Chip, ListState
-from agentcms.web.template_context import TemplateContext
 from runs_app.display.approvals import PendingCallView, build_approval_views
-from runs_app.frequent_queries import calls_to_decide
 from runs_app.models import PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
+from runs_app.views.approval_count import MAX_COUNT, count_decidable
 
 CARDS_PER_PAGE = 10
 ROWS_PER_PAGE = 50
 RECENT_CALLS = 300  # from which the values of filters are taken
 MAX_FILTER_VALUES = 20
-MAX_COUNT = 99  # the highest number in the header
 DECIDED_STATES = [choice for choice in PendingCall.State.choices if choice[0] != PendingCall.State.OPEN]
 
 
@@ -33,19 +30,6 @@ class ListTab(NamedTuple):
     label: str
     number: int | None
     url: str
-
-
-def count_decidable(user: Caller) -> int:
-    """Return the number of calls that a user of the pages may decide, at most `MAX_COUNT` + 1. One query.
-
-    Every page shows it. Django would spend a fifth of the time of a page on compiling this query.
-    """
-    return len(calls_to_decide(MAX_COUNT + 1, user=user))
-
-
-def waiting_approvals(request: HttpRequest) -> TemplateContext:
-    """Return the number in the header of each page as a context variable. Fragments do not query it."""
-    return {"approval_count": SimpleLazyObject(partial(count_decidable, request.user))}
 
 
 class ApprovalListState(ListState):

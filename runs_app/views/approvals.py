@@ -25,7 +25,8 @@ from runs_app.display.transcript import ToolCallPart
 from runs_app.forms.decision import DecisionForm
 from runs_app.models import PendingCall
 from runs_app.views.approval_cards import RUN_PLACE, build_card
-from runs_app.views.approval_list import ApprovalListState, count_decidable
+from runs_app.views.approval_count import count_decidable
+from runs_app.views.approval_list import ApprovalListState
 
 MESSAGES = {
     PendingCall.State.APPROVED: "{title}: approved. The run continues.",

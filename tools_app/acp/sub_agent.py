@@ -34,7 +34,7 @@ from runs_app.exceptions import RunError
 from runs_app.tracing import run_spans
 from tools_app.acp.connection.prompts import Prompt, PromptResult
 from tools_app.acp.errors import AcpError
-from tools_app.acp.reports import find_work_place, report
+from tools_app.acp.run_events import find_work_place, report
 from tools_app.acp.turn import Update
 from tools_app.models import AcpPrompt
 

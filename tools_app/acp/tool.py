@@ -16,7 +16,7 @@ from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
 from tools_app.acp.connection.prompts import Prompt
 from tools_app.acp.errors import AcpError
-from tools_app.acp.reports import find_work_place, report
+from tools_app.acp.run_events import find_work_place, report
 from tools_app.acp.turn import Update
 
 

@@ -20,7 +20,7 @@ from agents_app.registry import Entry, Kind, is_task, registry
 from evals_app.datasets.schema import Key
 from evals_app.experiments.scoring import find_scorer
 from evals_app.models import Experiment, Scorer, ScorerVersion
-from evals_app.scorers.records import find_scorer_version
+from evals_app.scorers.changes import find_scorer_version
 from evals_app.scorers.results import Answer, ToolUse
 from runs_app.building.tool_messages import error_message, text_of_unknown_value
 from runs_app.events.stream_chunks import to_storable_json

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from evals_app.models import DatasetItem, Experiment, ExperimentResult, ReleaseGate
-from evals_app.scorers import records
+from evals_app.scorers import changes
 from jobs_app.models import Job
 from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Document, KnowledgeBase
@@ -111,7 +111,7 @@ def evaluations(user, agent, run_id):
         experiment=experiment, item=item, item_version=item.versions.get(), state="done", output=SECRET, run_id=run_id
     )
     gate = ReleaseGate.objects.create(agent=agent, dataset=dataset, scorer="exact", minimum=0.5)
-    scorer = records.create_scorer(CHECK, id=f"{SECRET}-scorer", owner_id=TEAM, author="ann")
+    scorer = changes.create_scorer(CHECK, id=f"{SECRET}-scorer", owner_id=TEAM, author="ann")
     Score.objects.create(run_id=run_id, scorer=scorer.pk, score=0.5, reason=SECRET)
     job = Job.objects.create(kind="import-items", requested_by=user, parameters={"dataset": dataset.pk})
     return {

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Kind
-from evals_app.scorers.records import create_scorer
+from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.table import scorer_table
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.tool.table import base_table

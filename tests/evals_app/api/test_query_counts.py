@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents_app.editing.change_context import change
 from evals_app.models import Experiment, ReleaseGate
-from evals_app.scorers.records import change_scorer, create_scorer
+from evals_app.scorers.changes import change_scorer, create_scorer
 from runs_app.models import Score
 from tests.api_client import Caller
 from tests.evals_app.compare.test_comparisons import ended

@@ -4,7 +4,7 @@ import pytest
 
 from agents_app.models import Agent
 from agents_app.views.status import find_warnings
-from evals_app.scorers import records
+from evals_app.scorers import changes
 from evals_app.scorers.table import scorer_table
 from tests.api_client import AGENTS, MODEL, Caller
 from tests.evals_app.api.test_scorers import POLITE
@@ -19,7 +19,7 @@ NAMES = ["shared", "own", "foreign", "unknown"]
 def caller():
     """The author of an agent that names a scorer of each kind."""
     for key, owner in (("shared", ""), ("own", "support"), ("foreign", "rival")):
-        records.create_scorer(POLITE, owner_id=owner, author="ann", id=key)
+        changes.create_scorer(POLITE, owner_id=owner, author="ann", id=key)
     scorer_table.invalidate()
     caller = Caller(api_key(member("publisher", "support")))
     body = {"id": "desk", "name": "Desk", "ownerId": "support", "model": MODEL, "instructions": "Help."}

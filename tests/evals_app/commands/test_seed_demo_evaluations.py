@@ -7,7 +7,7 @@ from agents_app.editing.change_context import change
 from evals_app.compare.pairs import compute_statistics
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Dataset, Experiment
-from evals_app.views.start import default_target
+from evals_app.views.start_experiment import default_target
 from tests.factories import AgentFactory, UserFactory
 
 

@@ -7,7 +7,7 @@ from pydantic_ai.models.function import FunctionModel
 
 from agentcms.logs import JSONFormatter, TextFormatter
 from agents_app.registry import Entry, Kind, registry, tool
-from evals_app.scorers.records import create_scorer
+from evals_app.scorers.changes import create_scorer
 from runs_app.providers import table
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.evals_app.scorers.judge_model import Judge

@@ -4,7 +4,7 @@ import pytest
 
 from evals_app.gates.schema import scorer_issues
 from evals_app.models import ReleaseGate
-from evals_app.scorers.records import change_scorer, create_scorer
+from evals_app.scorers.changes import change_scorer, create_scorer
 from evals_app.scorers.table import scorer_table
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
 from tests.factories import AgentFactory, member

@@ -21,7 +21,7 @@ from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.spending import Spent, exceeded_budget, list_price
 from evals_app.experiments.stopping import end_early
 from evals_app.models import Experiment, ExperimentResult
-from evals_app.scorers.records import create_scorer
+from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.results import answer_of_run
 from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun

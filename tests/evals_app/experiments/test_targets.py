@@ -15,7 +15,7 @@ from evals_app.experiments.running.item_loop import ItemLoop, free_slots
 from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.targets import resolve_target
 from evals_app.models import Dataset, Experiment, ItemVersion
-from evals_app.scorers.records import change_scorer, create_scorer
+from evals_app.scorers.changes import change_scorer, create_scorer
 from runs_app.models import AgentRun
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.factories import member

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from evals_app.scorers.records import create_scorer
+from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.results import answer_of_run
 from evals_app.traces import spans_of_run, trajectory_of
 from tests.evals_app.experiment_runs import make_dataset, run_experiment

@@ -11,9 +11,9 @@ from evals_app.agent_tools import agreement
 from evals_app.datasets.judge_tests import FOLDER, open_test_set, read_test_set
 from evals_app.experiments.direct.targets import build_answer
 from evals_app.models import Dataset, Experiment
+from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.kinds.judges import judged_input
 from evals_app.scorers.presets import PRESETS
-from evals_app.scorers.records import create_scorer
 from runs_app.providers import table
 from tests.evals_app.experiment_runs import work
 from tests.factories import member

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from evals_app.models import Scorer
-from evals_app.scorers.records import create_scorer
+from evals_app.scorers.changes import create_scorer
 from runs_app.events.streams import StreamSlot
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, member

@@ -11,7 +11,7 @@ from agents_app.configuration.schema import ConfigError
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
-from evals_app.scorers import records, scoring
+from evals_app.scorers import changes, scoring
 from evals_app.scorers.live import evaluator
 from evals_app.scorers.results import Answer, answer_of_run
 from evals_app.scorers.table import scorer_table
@@ -28,13 +28,13 @@ def cleared_table(monkeypatch):
 
 
 def create(owner_id="", **fields):
-    row = records.create_scorer({**CHECK, **fields.pop("snapshot", {})}, owner_id=owner_id, author="ann", **fields)
+    row = changes.create_scorer({**CHECK, **fields.pop("snapshot", {})}, owner_id=owner_id, author="ann", **fields)
     scorer_table.invalidate()
     return row
 
 
 def change(row, fields, **options):
-    records.change_scorer(row.pk, fields, author="ann", **options)
+    changes.change_scorer(row.pk, fields, author="ann", **options)
     scorer_table.invalidate()
     row.refresh_from_db()
     return row
@@ -59,7 +59,7 @@ class TestVersions:
     def test_restoring_adds_a_version_with_the_old_configuration(self):
         row = change(create(), {"name": "Other"})
 
-        records.add_restored_version(row.pk, records.get_scorer_version(row, "1"), "ann")
+        changes.add_restored_version(row.pk, changes.get_scorer_version(row, "1"), "ann")
 
         row.refresh_from_db()
         assert (row.live.version_number, row.name, row.live.change_message) == (3, "Polite", "Restored v1")
@@ -68,7 +68,7 @@ class TestVersions:
         row = create()
 
         with pytest.raises(Conflict):
-            records.delete_version(row, row.live)
+            changes.delete_version(row, row.live)
 
     def test_the_id_of_a_scorer_in_code_is_taken(self):
         with pytest.raises(Conflict):
