@@ -93,6 +93,14 @@ def test_a_replay_returns_the_run_and_another_variant_is_refused(editor, agent):
     assert AgentRun.objects.count() == 1
 
 
+def test_a_replay_with_other_facts_and_the_same_variant_returns_the_run(editor, agent):
+    first = ask(caller_with(editor, tier="basic"), Idempotency_Key="k1")
+
+    again = ask(caller_with(editor, tier="free"), Idempotency_Key="k1")
+
+    assert again.body["runId"] == first.body["runId"]
+
+
 def test_built_agents_are_not_mixed_up(editor, agent):
     tiers = ["pro", "enterprise", "free", "enterprise", "pro"]
 

@@ -75,6 +75,16 @@ def test_a_restored_draft_that_was_saved_again_is_not_taken_back(editor, story):
     assert messages(response)[-1] == "v4 is not the draft any more. Nothing was changed."
 
 
+def test_a_restored_draft_that_was_published_is_not_taken_back(editor, publisher, story):
+    act(editor, "restore", story, 1, publish="no")
+    act(publisher, "activate", story, 4)
+
+    response = act(editor, "take_back", story, 4)
+
+    assert agent_state(story) == (4, 4, [1, 2, 3, 4])
+    assert messages(response)[-1] == "v4 is not the draft any more. Nothing was changed."
+
+
 def test_a_draft_that_nobody_restored_is_not_taken_back(editor, drafted):
     act(editor, "take_back", drafted, 4)
 
