@@ -1,4 +1,4 @@
-"""Changes of scorers. Every change is a version; live and head point at versions."""
+"""Changes of scorers. Every change adds a version. The scorer points at its live and its newest one."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sec
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 from runs_app.engine.thread_pools import run_db
+from runs_app.scoring import MAX_REASON_LENGTH
 
 JUDGE = "llm-judge"
 FRAME = (
@@ -37,6 +38,7 @@ def judged_input(answer: Answer, needs: tuple[str, ...]) -> JSONValue:
         parts["calls"] = [{"tool": call.name, "arguments": call.arguments} for call in answer.calls]
     if "instructions" in needs:
         parts["instructions"] = answer.instructions
+    # A judge would give a score without them too, but one that says nothing.
     for name in ("context", "instructions"):
         if name in parts and not parts[name]:
             raise NotScorable(f"The answer has no {name}.")
@@ -59,7 +61,7 @@ async def score_by_judge(config: Config, answer: Answer) -> ScoreResult:
         include_input=True,
         include_expected_output=answer.ground_truth is not None,
         score={"evaluation_name": "score", "include_reason": True},
-        assertion=False,
+        assertion=False,  # the threshold of the scorer says what passes, not the model
     )
     data = replace(
         answer,
@@ -102,7 +104,7 @@ def judged_result(config: Config, score: float, reason: str) -> ScoreResult:
     low, high = score_range(config)
     if not low <= score <= high:
         raise ScorerError(f"The judge gave {score:g}, which is not between {low:g} and {high:g}.")
-    return ScoreResult(float(score), reason[:5000], label=label_of(config, score))
+    return ScoreResult(float(score), reason[:MAX_REASON_LENGTH], label=label_of(config, score))
 
 
 def score_range(config: Config) -> tuple[float, float]:

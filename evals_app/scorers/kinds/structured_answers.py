@@ -28,6 +28,7 @@ async def ask_judge(config: JSONObject, prompt: str, data: JSONObject, schema: J
     model = CountingModel(await run_db(build_judge_model, config))
     sections = "\n".join(f"<{name}>\n{escape_sections(value)}\n</{name}>" for name, value in data.items())
     agent: Any = Agent(model, instructions=SYSTEM, output_type=StructuredDict(schema, name="result"))
+    # The library sends the schema to the model, but does not check the answer by it.
     agent.output_validator(partial(require_fitting, schema))
     result = await agent.run(f"{sections}\n<Rubric>\n{escape_sections(prompt)}\n</Rubric>")
     return dict(result.output)

@@ -1,4 +1,4 @@
-"""Limits of trajectories: what the calls of an answer must not be, whatever is expected of them."""
+"""Limits of trajectories, such as the most calls and the forbidden tools. They apply beside the expected steps."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def names_in(value: JSONValue) -> tuple[str, ...]:
 
 def number_in(value: JSONValue) -> JSONValue:
     """Return a number, or None for anything else."""
+    # Python takes True for the number 1.
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -113,7 +114,7 @@ def tools_retried_more(calls: Sequence[ToolUse], most: float) -> list[str]:
     """Return the tools that were called in a row, after failures, more often than this."""
     retried = set()
     for name, uses in groupby(calls, lambda call: call.name):
-        row = [*uses]
+        row = [*uses]  # after its last call, nothing was tried again
         if sum(call.is_error for call in row[:-1]) > most:
             retried.add(name)
     return [*retried]
