@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 SCORE_RUN = "score_run"
 # Characters that a score stores.
-MAX_REASON_LENGTH = 5000
-MAX_ERROR_LENGTH = 2000
+MAX_SCORE_REASON_LENGTH = 5000
+MAX_SCORE_ERROR_LENGTH = 2000
 
 
 def enqueue_scoring(run: AgentRun) -> Job | None:
@@ -94,7 +94,7 @@ def compute_score(run: AgentRun, key: str) -> ColumnValues:
             return score_columns(entry.target(**scorer_arguments(entry.target, values_of_run(run))))
     except Exception as error:
         log.exception("The scorer '%s' could not score run %s.", key, run.pk)
-        return {"error": to_storable_json(f"{type(error).__name__}: {error}"[:MAX_ERROR_LENGTH])}
+        return {"error": to_storable_json(f"{type(error).__name__}: {error}"[:MAX_SCORE_ERROR_LENGTH])}
 
 
 def score_columns(value: object) -> ColumnValues:
@@ -106,7 +106,7 @@ def score_columns(value: object) -> ColumnValues:
         return {"score": finite(value)}
     score, cost = value.get("score"), value.get("cost")
     texts = {
-        "reason": str(value.get("reason") or "")[:MAX_REASON_LENGTH],
+        "reason": str(value.get("reason") or "")[:MAX_SCORE_REASON_LENGTH],
         "details": value.get("details") or {},
         "label": str(value.get("label") or "")[:64],
         "error": str(value.get("error") or ""),

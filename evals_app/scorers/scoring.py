@@ -15,7 +15,7 @@ from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerE
 from evals_app.scorers.snapshots import UNKNOWN_SCORER_MESSAGE, find_stored_version, score_by_snapshot
 from evals_app.scorers.time_limit import within_limit
 from runs_app.engine.thread_pools import run_blocking, run_db
-from runs_app.scoring import MAX_ERROR_LENGTH, scorer_arguments
+from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, scorer_arguments
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
     except Exception as error:
         # Without the message, which may quote the answer.
         log.warning("The scorer '%s' failed: %s.", key, type(error).__name__)
-        return ScoreResult(error=f"{type(error).__name__}: {error}"[:MAX_ERROR_LENGTH])
+        return ScoreResult(error=f"{type(error).__name__}: {error}"[:MAX_SCORE_ERROR_LENGTH])
 
 
 def call_function(target: Any, answer: Answer) -> object:

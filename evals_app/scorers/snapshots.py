@@ -15,7 +15,7 @@ from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerE
 from evals_app.scorers.settings import settings_of
 from evals_app.scorers.spending import Spending, current_spending
 from evals_app.scorers.time_limit import within_limit
-from runs_app.scoring import MAX_ERROR_LENGTH
+from runs_app.scoring import MAX_SCORE_ERROR_LENGTH
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ async def score_by_snapshot(snapshot: JSONMapping, answer: Answer, version_numbe
     except Exception as error:  # a provider or a registered step failed
         # Without the message, which may quote the answer.
         log.warning("A scorer of type %s failed: %s.", snapshot["type"], type(error).__name__)
-        result = ScoreResult(error=describe_failure(error)[:MAX_ERROR_LENGTH])
+        result = ScoreResult(error=describe_failure(error)[:MAX_SCORE_ERROR_LENGTH])
     # Also for a scorer that failed: its earlier requests cost money, too.
     return replace(result, usage=spending.tokens, cost=spending.cost, version_number=version_number)
 

@@ -15,7 +15,7 @@ from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sec
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 from runs_app.engine.thread_pools import run_db
-from runs_app.scoring import MAX_REASON_LENGTH
+from runs_app.scoring import MAX_SCORE_REASON_LENGTH
 
 JUDGE = "llm-judge"
 FRAME = (
@@ -104,7 +104,7 @@ def judged_result(config: Config, score: float, reason: str) -> ScoreResult:
     low, high = score_range(config)
     if not low <= score <= high:
         raise ScorerError(f"The judge gave {score:g}, which is not between {low:g} and {high:g}.")
-    return ScoreResult(float(score), reason[:MAX_REASON_LENGTH], label=label_of(config, score))
+    return ScoreResult(float(score), reason[:MAX_SCORE_REASON_LENGTH], label=label_of(config, score))
 
 
 def score_range(config: Config) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.kinds.judges import label_of, score_range
 from evals_app.scorers.results import Answer, ScorerError, ScoreResult
-from runs_app.scoring import MAX_REASON_LENGTH
+from runs_app.scoring import MAX_SCORE_REASON_LENGTH
 
 PIPELINE_STEPS = ("preprocess", "analyze", "generateScore", "generateReason")
 SCORE_STEP, REASON_STEP = PIPELINE_STEPS[2:]
@@ -84,4 +84,4 @@ def score_of_step(value: JSONValue) -> float:
 
 
 def reason_of_step(value: JSONValue) -> str:
-    return str(value.get("reason", "") if isinstance(value, dict) else value or "")[:MAX_REASON_LENGTH]
+    return str(value.get("reason", "") if isinstance(value, dict) else value or "")[:MAX_SCORE_REASON_LENGTH]
