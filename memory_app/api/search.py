@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -27,6 +27,8 @@ from memory_app.recall.options import RecallSettings, recall_of_agent
 from memory_app.recall.search import (
     RecalledMessage,
     embed_question,
+    messages_after,
+    messages_before,
     recall_messages,
     vectors_of_resource,
     vectors_of_thread,
@@ -108,11 +110,11 @@ def find_by_meaning(
         after=options.after if reach is None else reach,
         threshold=options.threshold,
     )
-    return [recalled_result(item) for item in recalled]
+    return [result_body(item) for item in recalled]
 
 
-def recalled_result(item: RecalledMessage) -> JSONObject:
-    """Return a message that was found by its meaning, under the ID of the message as the API shows it."""
+def result_body(item: RecalledMessage) -> JSONObject:
+    """Return a message that was found, under the ID of the message as the API shows it."""
     row = item.message
     context = {name: [message_summary(other) for other in getattr(item, name)] for name in ("before", "after")}
     head = row.thread.messages.filter(number=row.head_number or row.number).first()
@@ -134,7 +136,8 @@ def find_by_words(caller: MemoryCaller, thread: Thread | None, resource: str, qu
     else:
         threads = Thread.objects.for_caller(caller).of_resource(caller.realm, resource)
     rows = matching(threads, query.text).select_related("thread").order_by("-created_at", "-pk")[: query.limit]
-    return [search_result(row, reach) for row in rows]
+    found = (RecalledMessage(row, 0, 1, messages_before(row, reach), messages_after(row, reach)) for row in rows)
+    return [result_body(item) for item in found]
 
 
 def read_range(config: JSONObject, default: int | None) -> int | None:
@@ -159,22 +162,6 @@ def matching(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:
     for word in (tokenize(text) or [text])[:MAX_TERMS]:
         condition &= Q(text__icontains=word)
     return Message.objects.filter(condition, thread__in=threads).exclude(role=Message.Role.TOOL)
-
-
-def search_result(row: Message, reach: int) -> JSONObject:
-    heads = row.thread.messages.filter(head_number=F("number"))
-    before = [*heads.filter(number__lt=row.number).order_by("-number")[:reach]][::-1]
-    after = [*heads.filter(number__gt=row.number).order_by("number")[:reach]]
-    return {
-        **message_summary(row),
-        "threadId": row.thread.key,
-        "threadTitle": row.thread.title,
-        "score": 1,
-        "context": {
-            "before": [message_summary(item) for item in before],
-            "after": [message_summary(item) for item in after],
-        },
-    }
 
 
 def message_summary(row: Message) -> JSONObject:

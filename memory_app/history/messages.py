@@ -195,4 +195,4 @@ def delete_messages(rows: Sequence[Message]) -> None:
         lock_threads({row.thread_id for row in rows})
         for row in rows:
             Message.objects.filter(thread=row.thread_id, head_number=row.head_number).delete()
-            discard_observations(row.thread_id, row.number)
+            discard_observations(row.thread_id, row.head_number or row.number)

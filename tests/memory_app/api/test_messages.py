@@ -224,6 +224,29 @@ def test_a_search_finds_messages_with_all_words(caller, editor, thread):
     assert [item["content"] for item in (*context["before"], *context["after"])] == ["Message 1", "Message 3"]
 
 
+def test_a_search_by_words_names_an_answer_as_the_list_does(caller, editor):
+    add_thread(editor, texts=[("user", "How many?")])
+    parts = [{"type": "tool-invocation", "toolInvocation": CALL}, {"type": "text", "text": "There are seventeen."}]
+    caller.post(SAVE, {"messages": [message({"format": 2, "parts": parts}, "assistant", id="answer")]})
+
+    path = '/api/memory/search?searchQuery=seventeen&threadId=t&memoryConfig={"messageRange":5}'
+    (result,) = caller.get(path).body["results"]
+
+    assert result["id"] == "answer"
+    assert [item["content"] for item in result["context"]["before"]] == ["How many?"]
+
+
+def test_deleting_by_a_later_row_discards_the_observations_of_the_whole_answer(caller, editor):
+    thread = add_thread(editor, texts=())
+    parts = [{"type": "tool-invocation", "toolInvocation": CALL}, {"type": "text", "text": "There are seventeen."}]
+    caller.post(SAVE, {"messages": [message({"format": 2, "parts": parts}, "assistant", id="answer")]})
+    thread.observations.create(first=1, last=2, text="It counts.", tokens=2, message_tokens=2)
+
+    caller.post("/api/memory/messages/delete", {"messageIds": thread.messages.get(number=3).key})
+
+    assert (thread.messages.count(), thread.observations.count()) == (0, 0)
+
+
 def test_the_memory_of_an_agent_is_described(caller):
     assert caller.get("/api/memory/config?agentId=concierge").body["memoryType"] == "local"
     status = caller.get("/api/memory/status?agentId=concierge").body
