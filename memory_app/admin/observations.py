@@ -25,6 +25,7 @@ class ObservationAdmin(ReadOnlyAdmin):
     list_filter = ("is_active", "created_at")
     search_fields = ("thread__key", "model")
     list_select_related = ("thread",)
+    # Django would also count the whole table, which has rows of every conversation.
     show_full_result_count = False
     ordering = ("-id",)
     fields = (
@@ -52,11 +53,13 @@ class ObservationAdmin(ReadOnlyAdmin):
     @admin.action(description="Observe again: the whole conversations of the selected observations")
     def observe_again(self, request: HttpRequest, observations: QuerySet[Observation]) -> None:
         """Delete the observations of these conversations, and let a worker make them again."""
+        # Without the order: by ID, each row would be distinct.
         keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_OBSERVED_AGAIN]]
         threads = Thread.objects.filter(pk__in=keys).select_related("agent__active_version")
         observed = [thread for thread in threads if observational_options_of_agent(thread.agent) is not None]
         for thread in observed:
             with transaction.atomic():
+                # Locked, or a worker could store an observation between the deletion and the new job.
                 Thread.objects.select_for_update(of=("self",)).get(pk=thread.pk)
                 thread.observations.all().delete()
                 observe_if_enabled(thread)

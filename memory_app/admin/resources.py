@@ -60,6 +60,7 @@ class ResourceAdmin(ReadOnlyAdmin):
             return confirmation_page(self, request, template, "Delete all data?", resources=resources)
         for resource in resources:
             start_forgetting(cast(User, request.user), str(resource.realm), str(resource.key))
+            # An entry of the admin log names the resource. The job gives it another name at its end.
             LogEntry.objects.log_actions(request.user.pk or 0, [resource], DELETION, "Forgotten.", single_object=True)
         messages.success(request, "Jobs delete the data.")
         return None

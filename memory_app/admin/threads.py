@@ -148,12 +148,17 @@ class TransferForm(forms.Form):
         key: str = self.cleaned_data["resource"]
         if key == self.thread.resource_key:
             raise forms.ValidationError("The thread belongs to this resource already. Enter another one.")
+        resources = Resource.objects.filter(realm=self.thread.realm, key=key)
+        # The job that deletes its data would delete the thread with it.
+        if resources.filter(forgetting_since__isnull=False).exists():
+            raise forms.ValidationError("All data of this resource is being deleted. Try again shortly.")
         return key
 
 
 def find_resource(thread: Thread, key: str) -> Resource:
     """Return the resource with this key in the realm of a thread, which is created if it does not exist."""
     realm = str(thread.realm)
+    # The resources of a user are deleted with the account, those of end users are not.
     user_id = int(realm[1:]) if realm.startswith("u") else None
     resource, _ = Resource.objects.get_or_create(realm=realm, key=key, defaults={"user_id": user_id})
     return resource

@@ -24,6 +24,7 @@ class VectorAdmin(ReadOnlyAdmin):
     list_filter = ("embedder", "created_at")
     search_fields = ("thread__key", "resource__key", "embedder")
     list_select_related = ("thread", "resource")
+    # Django would also count the whole table, which has rows of every message.
     show_full_result_count = False
     ordering = ("-id",)
     fields = ("embedder", "conversation", "owner", "part", "dimensions", "scale", "created_at")
@@ -49,6 +50,7 @@ class VectorAdmin(ReadOnlyAdmin):
     @admin.action(description="Index again: the whole conversations of the selected vectors")
     def index_again(self, request: HttpRequest, vectors: QuerySet[Vector]) -> None:
         """Delete the vectors of these conversations by the same embedder, and let a worker make them again."""
+        # Without the order: by ID, each vector would be distinct.
         pairs = [*vectors.order_by().values_list("thread", "embedder").distinct()[:MAX_THREADS]]
         for thread_id, embedder in pairs:
             with transaction.atomic():

@@ -19,5 +19,6 @@ def containing_json(rows: QuerySet[Row], column: str, value: JSONObject) -> Quer
         return rows
     if connection.vendor == "postgresql":
         return rows.filter(**{f"{column}__contains": value})
+    # SQLite cannot search inside of JSON. This is a function that the connection registers.
     condition = f"json_holds(coalesce({rows.model._meta.db_table}.{column}, '{{}}'), %s)"
     return rows.extra(where=[condition], params=[json.dumps(value)])  # noqa: S610  the value is a parameter

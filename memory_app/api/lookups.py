@@ -67,6 +67,7 @@ def changed_thread(request: Request, key: str) -> Thread:
 def agent_of_query(request: Request) -> Agent | None:
     """Return the agent of `agentId`, or None without one. Raise NotFound if the user may not see it."""
     with QueryParams(request) as query:
+        # The older routes below `memory/network` name the agent `networkId`.
         agent_id = query.text("agentId") or query.text("networkId") or ""
     return None if agent_id in NOT_GIVEN else get_visible_agent(request, agent_id)
 

@@ -32,6 +32,7 @@ def filtered_heads(thread: Thread, criteria: JSONObject) -> QuerySet[Message]:
     if faults:
         raise BadRequest("query parameters", faults)
     if roles is not None:
+        # Results without their call are a message of their own, which clients see as one of the assistant.
         heads = heads.filter(role__in=[*roles, Message.Role.TOOL] if "assistant" in roles else roles)
     return containing_json(heads, "attributes", {"metadata": metadata} if metadata else {})
 

@@ -55,6 +55,7 @@ class MessagesView(JSONView):
         thread = requested_thread(request, thread_id)
         with QueryParams(request) as query:
             paging = query.paging(MESSAGES_PER_PAGE)
+            # Clients also write the order as `orderBy[field]` and `orderBy[direction]`.
             is_ordered = "orderBy" in query.values or any(name.startswith("orderBy[") for name in query.values)
             order = query.order_by(["createdAt"], OrderBy("createdAt"))
             criteria = query.json_object("filter") or {}
@@ -132,6 +133,7 @@ def with_included(
         numbers += later.order_by("number").values_list("number", flat=True)[:after]
         known = {message["id"] for message in messages}
         messages += [message for message in messages_at(source, sorted(numbers), size) if message["id"] not in known]
+    # By time: messages of several threads have no common numbers.
     return sorted(messages, key=lambda message: message["createdAt"]) if included else messages
 
 

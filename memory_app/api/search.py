@@ -60,6 +60,7 @@ class SearchMemoryView(JSONView):
         options = recall_of_agent(agent_of_query(request) or (agent_of_thread(thread) if thread else None))
         resource = query.resource
         if thread is None:
+            # A search needs a resource, unlike a list of the whole realm: the method for writing raises without one.
             resource = caller.default_resource if caller.is_bound else caller.resource_to_write(resource)
         results = find_by_meaning(caller, thread, resource, query, options) if options is not None else None
         kind = "text" if results is None else "semantic"
@@ -136,6 +137,7 @@ def find_by_words(caller: MemoryCaller, thread: Thread | None, resource: str, qu
     else:
         threads = Thread.objects.for_caller(caller).of_resource(caller.realm, resource)
     rows = matching(threads, query.text).select_related("thread").order_by("-created_at", "-pk")[: query.limit]
+    # Every hit has all words, so all have the best score.
     found = (RecalledMessage(row, 0, 1, messages_before(row, reach), messages_after(row, reach)) for row in rows)
     return [result_body(item) for item in found]
 

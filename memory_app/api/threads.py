@@ -22,6 +22,7 @@ from agentcms.wire.timestamps import parse_timestamp
 from agents_app.models import Agent
 from memory_app.api.json_columns import containing_json
 from memory_app.api.lookups import (
+    MAX_TITLE_LENGTH,
     BodyFields,
     agent_of_query,
     caller_of,
@@ -56,6 +57,7 @@ class ThreadsView(JSONView):
             metadata = query.json_object("metadata") or {}
         threads = containing_json(listed_threads(caller, resource), "metadata", metadata)
         sign = "" if order.direction == "ASC" else "-"
+        # The key decides between equal times, or a thread could be on two pages and another on none.
         rows = threads.order_by(f"{sign}{COLUMN_BY_FIELD[order.field]}", f"{sign}pk")[paging.start : paging.stop]
         bodies = [thread_body(thread) for thread in rows]
         return json_response(page_payload("threads", bodies, threads.count(), paging.page, paging.per_page))
@@ -102,6 +104,7 @@ class ThreadView(JSONView):
         changes = {"title": title, "metadata": metadata}
         columns: ColumnValues = {name: value for name, value in changes.items() if value is not None}
         columns["updated_at"] = timezone.now()
+        # Not save(): a run may append messages meanwhile, and its last number would be lost.
         Thread.objects.filter(pk=thread.pk).update(**columns)
         for name, value in columns.items():  # not read again: it may be deleted meanwhile
             setattr(thread, name, value)
@@ -125,8 +128,9 @@ class CloneView(JSONView):
             title, metadata = body.title(), body.metadata()
             chosen = read_copied_messages(body)
         resource = caller.resource_to_write(resource or thread.resource_key)
+        clone_title = f"Clone of {thread.title}"[:MAX_TITLE_LENGTH] if thread.title else ""
         columns = {
-            "title": title if title is not None else (f"Clone of {thread.title}"[:200] if thread.title else ""),
+            "title": title if title is not None else clone_title,
             "metadata": metadata if metadata is not None else thread.metadata,
         }
         copy = copy_thread(caller, thread, key, resource, chosen, **columns)

@@ -152,6 +152,7 @@ def expected_revision(request: Request, holder: Holder) -> int | None:
     header = request.META.get("HTTP_IF_MATCH")
     if header is None or header.strip() == "*":
         return None
+    # Without a lock: the write compares the revision again under one.
     current = values.read_memory(holder)
     if etag_of(current).strip('"') not in named_etags(header):
         raise PreconditionFailed(values.MEMORY_MOVED_MESSAGE, etag_of(current))

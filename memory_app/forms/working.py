@@ -33,6 +33,7 @@ class WorkingMemoryForm(forms.Form):
     @property
     def new_text(self) -> str:
         """The text of the valid form."""
+        # Browsers send CR LF. The text would differ from the stored one although nobody changed it.
         return str(self.cleaned_data[TEXT_NAME]).replace("\r\n", "\n")
 
     def add_issues(self, issues: Iterable[Issue]) -> None:

@@ -17,7 +17,7 @@ def readable_threads(request: HttpRequest) -> QuerySet[Thread]:
     return (
         Thread.objects.readable_on_pages(request.user)
         .select_related("agent__active_version", "resource", "user")
-        .exclude(realm=None)
+        .exclude(realm=None)  # rows of the previous release, which no link can name
     )
 
 

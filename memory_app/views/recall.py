@@ -41,7 +41,7 @@ def find_recalled(
         embed_question(options.embedder, question),
         options.top_k,
         threshold=options.threshold,
-        is_known=lambda row: row.thread_id not in threads,
+        is_known=lambda row: row.thread_id not in threads,  # so that readable messages take the places of the others
         distinct=True,
     )
     return [recalled_row(request, item.message, item.part, item.score) for item in recalled]

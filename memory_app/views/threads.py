@@ -49,6 +49,7 @@ def thread_list(request: HttpRequest) -> HttpResponse:
     heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
     newest = threads.order_by("-updated_at", "-pk")
     page: Page[Thread] = Paginator(newest, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    # Not annotated above: the join with the participants would count each message several times.
     counts = dict(
         Thread.objects.filter(pk__in=[thread.pk for thread in page]).annotate(n=heads).values_list("pk", "n")
     )

@@ -105,6 +105,7 @@ def replace_object(
         if not (text and text.strip()):
             return None, []
         try:
+            # The parser reports half of a surrogate pair, at which a strict encoding would raise.
             value = parse(text.encode("utf-8", "surrogatepass"))
         except InvalidJSON as error:
             return stored, [Issue(fault.field or FIELD, fault.message) for fault in error.faults]

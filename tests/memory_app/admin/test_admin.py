@@ -3,8 +3,10 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.urls import reverse
+from django.utils import timezone
 
 from jobs_app.models import Job
+from memory_app.models import Resource
 from tests.factories import UserFactory, member
 from tests.memory_app.conftest import add_thread
 from tests.page_client import browser
@@ -76,6 +78,16 @@ def test_a_superuser_transfers_a_thread_within_its_realm(staff, thread):
     assert (thread.resource_key, thread.resource.key, thread.resource.realm) == ("bob", "bob", thread.realm)
     assert thread.resource.user_id == thread.user_id
     assert LogEntry.objects.get().change_message == "Transferred from the resource alice to bob."
+
+
+def test_a_thread_is_not_transferred_to_a_resource_whose_data_is_deleted(staff, thread):
+    Resource.objects.create(realm=thread.realm, key="bob", forgetting_since=timezone.now())
+
+    answer = staff.post(reverse("admin:memory_app_thread_transfer", args=[thread.pk]), {"resource": "bob"})
+
+    thread.refresh_from_db()
+    assert (answer.status_code, thread.resource_key) == (422, "alice")
+    assert "is being deleted" in answer.content.decode()
 
 
 def test_other_staff_transfer_nothing(thread):
