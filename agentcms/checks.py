@@ -57,7 +57,7 @@ def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> li
             id="agentcms.E002",
         )
         for host in settings.ALLOWED_HOSTS
-        if "/" in host or (":" in host and not host.startswith("["))
+        if "/" in host or (":" in host and not host.startswith("["))  # in brackets, an IPv6 address
     ]
 
 
@@ -79,6 +79,7 @@ def check_origins(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> 
 def check_data_folder(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error if the data folder cannot be created or written to."""
     folder = settings.DATA_DIR
+    # The server creates missing folders, so the nearest existing one decides.
     while not folder.exists():
         folder = folder.parent
     if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
@@ -215,7 +216,7 @@ def production_errors() -> Iterator[CheckMessage]:
 def is_weak_secret(secret: str) -> bool:
     """Return True if a secret is too short or too uniform to be random, or is an example."""
     is_random = len(secret) >= MIN_SECRET_LENGTH and len({*secret}) >= MIN_DISTINCT_CHARACTERS
-    return not is_random or secret.startswith("django-insecure-")
+    return not is_random or secret.startswith("django-insecure-")  # as Django makes one for a new project
 
 
 @register(Tags.database, deploy=True)

@@ -127,6 +127,7 @@ def count_recall(outcome: str, seconds: float, **kwargs: object) -> None:
 def connect_signals() -> None:
     """Count versions, activations, runs, approvals and throttles without the cache from their signals."""
     spans_dropped.connect(count_dropped_spans, dispatch_uid="count-dropped-spans")
+    # Not weak: nothing else refers to a partial, which would be gone at once.
     post_save.connect(partial(count_created, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
     post_save.connect(partial(count_created, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")

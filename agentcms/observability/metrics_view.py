@@ -143,6 +143,7 @@ def gauge(name: str, documentation: str, value: float) -> Metric:
 
 def render_metrics() -> bytes:
     """Return all metrics in the text format of Prometheus."""
+    # The default registry knows the counters of this process alone.
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(METRICS_DIR))
     registry.register(DatabaseCollector())

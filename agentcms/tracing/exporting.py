@@ -50,10 +50,12 @@ class BoundedProcessor(BatchSpanProcessor):
     """A queue of spans with a limit, which counts the spans that did not fit and stops within a second."""
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        # The exporter sees no context, so the span itself says whether it may contain texts.
         if get_value(CONTENT_KEY, parent_context) is True:
             span.set_attribute(CONTENT_ATTRIBUTE, True)
 
     def on_end(self, span: ReadableSpan) -> None:
+        # The SDK only logs a span that does not fit, so its queue is looked at here.
         queue = self._batch_processor._queue
         if len(queue) == queue.maxlen and span.context is not None and span.context.trace_flags.sampled:
             spans_dropped.send(sender=None, count=1, reason="queue_full")

@@ -59,7 +59,7 @@ def redact_span(span: ReadableSpan) -> ReadableSpan:
         events=[redact_event(event) for event in span.events],
         links=[Link(link.context) for link in span.links],
         kind=span.kind,
-        status=Status(span.status.status_code),
+        status=Status(span.status.status_code),  # without the message of an error, which may quote a prompt
         start_time=span.start_time,
         end_time=span.end_time,
         instrumentation_scope=span.instrumentation_scope,

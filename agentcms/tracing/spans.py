@@ -96,6 +96,7 @@ def hash_owner(owner_id: str) -> str:
 def trace_url(traceparent: str) -> str:
     """Return the URL of a trace in the tool of the operator, or a blank text if it is unknown or not sampled."""
     parts = traceparent.split("-")
+    # The last bit says whether the trace was sampled. Any other is in no tool.
     if not settings.TRACE_URL_TEMPLATE or len(parts) != 4 or not int(parts[3], 16) & 1:
         return ""
     return settings.TRACE_URL_TEMPLATE.replace("{trace_id}", parts[1])

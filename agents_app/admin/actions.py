@@ -159,6 +159,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         if not self.has_delete_permission(request, agent):
             raise PermissionDenied
         users = describe_dependents(request.user, agent)
+        # Not `request.POST or None`: a form without fields may post nothing.
         form = ArchiveForm(request.POST if request.method == "POST" else None, is_used=bool(users))
         if form.is_valid():
             archive_locked(Agent.objects.get_locked(agent.pk))
@@ -202,6 +203,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         if "confirmed" not in request.POST:
             return self.confirm_publishing(request, chosen)
         publish = partial(bulk.publish_draft, confirmed=set(request.POST.getlist("draft")))
+        # The column of messages has 500 characters.
         with change(message=request.POST.get("reason", "")[:500]):
             results = bulk.apply_to_each(
                 Agent.objects.for_user(request.user), request.user, [agent.pk for agent in chosen], publish

@@ -164,6 +164,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
                 form.row.change_owner(form.cleaned_data["owner_id"])
             else:
                 obj.save()
+        # Read again: what was saved is `form.row`, not `obj`.
         for warning in find_warnings([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
             self.message_user(request, warning.text, messages.WARNING)
 
@@ -172,10 +173,12 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         fields = form.changed_fields()
         if form.cleaned_data["publish"]:
             try:
+                # A savepoint: the admin's own transaction goes on to save the draft.
                 with transaction.atomic():
                     publish_locked(form.row, fields)
             except GateNotMet as error:
                 self.message_user(request, f"Saved as a draft. {error.summary}", messages.WARNING)
+                # The refused publication has set the fields of the row in memory.
                 form.row = Agent.objects.get_locked(form.row.pk)
             else:
                 if form.row.gate_warning:

@@ -78,6 +78,7 @@ class AgentForm(forms.ModelForm):
             model = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
             model |= {wire: cleaned[name] for name, wire in MODEL_SETTINGS.items() if cleaned[name] is not None}
             cleaned["model"] = {**self.rest_of_model, **model}
+            # Not by ==: 1 is True in Python, and in JSON it is not.
             if canonical(cleaned["model"]) != canonical(self.instance.model):
                 self.instance.model = cleaned["model"]
             else:

@@ -77,6 +77,7 @@ def run_idempotently(
         return act()
     fingerprint = hashlib.sha256(content.encode()).hexdigest()
     with transaction.atomic():
+        # In the transaction of the response: if the request fails, the key is free again.
         record = claim_key(request, key, fingerprint)
         if record is not None:
             with collect_required_role() as required:

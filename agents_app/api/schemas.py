@@ -31,6 +31,7 @@ class ChangeOptions(BaseModel):
 
     change_message: ChangeMessage | None = None
     auto_publish: Annotated[bool | None, Field(json_schema_extra={"default": True})] = None
+    # Shorter than the column, which has words before the reason.
     bypass_reason: Annotated[str, Field(min_length=10, max_length=450)] | None = None
 
 

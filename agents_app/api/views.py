@@ -232,6 +232,7 @@ def id_taken_error(agent_id: str) -> Conflict:
 def owner_for_new_agent(user: Caller, requested: str | None) -> str:
     """Return the owner of a new agent: the requested one, or the only one for which the user may create agents."""
     if requested is None and not user.is_superuser:
+        # Two are enough to know that there are several.
         owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])
         if len(owner_ids) > 1:
             raise BadRequest(

@@ -44,6 +44,7 @@ class BackgroundToolChoice(BaseModel):
 
 
 ToolKey = Annotated[str, Field(min_length=1, max_length=256)]
+# With a discriminator, an error is that of one alternative. Without, pydantic reports one for each.
 ToolChoice = Annotated[
     Annotated[bool, Tag(SWITCH_TAG)] | Annotated[BackgroundToolChoice, Tag(CHOICE_TAG)],
     Discriminator(lambda value: CHOICE_TAG if isinstance(value, dict | BaseModel) else SWITCH_TAG),

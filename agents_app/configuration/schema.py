@@ -94,6 +94,7 @@ def collecting_issues(issues: list[Issue]) -> Iterator[None]:
         issues += error.issues
 
 
+# Unknown names are ignored here: requests report them as warnings, or refuse them if they are strict.
 WIRE_CONFIG = ConfigDict(
     strict=True, extra="ignore", alias_generator=to_wire, validate_by_name=False, validate_by_alias=True
 )

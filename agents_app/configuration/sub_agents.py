@@ -96,7 +96,7 @@ def order_dependents_first(agent_ids: Iterable[str]) -> list[str]:
             sorter.add(key, agent_id)
     try:
         return [*sorter.static_order()]
-    except CycleError:
+    except CycleError:  # agents in a circle have no such order
         return ids
 
 

@@ -89,7 +89,7 @@ def has_json_type(value: object, name: str) -> bool:
     """Return whether a value has a type of JSON Schema. Unknown types allow all values."""
     if name not in JSON_TYPES:
         return True
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # which is an int in Python
         return name == "boolean"
     if name == "integer" and isinstance(value, float):
         return value.is_integer()

@@ -113,6 +113,7 @@ def delete_phrase(count: int) -> str:
 def clean_new_id(agent_id: str) -> str:
     """Return the ID of a new agent. Raises ValidationError for an invalid or a taken one."""
     try:
+        # Partial, because the form has only the ID.
         schema.validate_fields(schema.as_partial(schema.NewAgent), {"id": agent_id})
     except schema.ConfigError as error:
         raise ValidationError([issue.message for issue in error.issues]) from error
@@ -193,6 +194,7 @@ class ChangeOwnerForm(forms.Form):
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]
         try:
+            # Partial, because the form has only the owner.
             schema.validate_fields(schema.as_partial(schema.AgentCreate), {"ownerId": owner_id})
         except schema.ConfigError as error:
             raise ValidationError([issue.message for issue in error.issues]) from error

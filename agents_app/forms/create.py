@@ -44,4 +44,5 @@ class CreateForm(AgentEditForm):
         """Return the submitted ID, or a free one derived from the name."""
         if typed := self.cleaned_data["id"]:
             return str(typed)
+        # Shorter than an ID may be: a number is added if it is taken.
         return find_unused_id(slugify(self.cleaned_data["name"])[:100] or "agent")

@@ -54,7 +54,7 @@ class BypassReasonField(forms.CharField):
         super().__init__(
             required=False,
             min_length=10,
-            max_length=450,
+            max_length=450,  # the column has 500, with words before the reason
             label="Reason to publish without the gate",
             widget=forms.Textarea(attrs={"rows": 2, "dir": "auto"}),
             help_text="At least 10 characters. Shown in the live history. Without a reason, nothing is published.",
@@ -94,6 +94,7 @@ class OwnerField(forms.ChoiceField):
         self.choices = [(owner, owner or SHARED_LABEL) for owner in owners]
 
     def validate(self, value: Any) -> None:
+        # Django does not check a blank value, but the blank owner is a choice that not everybody has.
         if not self.valid_value(value):
             raise ValidationError(self.error_messages["invalid_choice"], code="invalid_choice")
 

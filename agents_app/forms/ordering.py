@@ -20,6 +20,7 @@ def sort_by_position(items: Sequence[Item], positions: Sequence[str | None]) -> 
 def position_key(index: int, text: str | None) -> float:
     """Return the place of an item that was at `index`."""
     text = (text or "").strip()
+    # Six digits are enough. Python refuses to convert thousands of them.
     if not text.isascii() or not text.isdecimal() or len(text) > 6 or int(text) == index:
         return index
     return int(text) + (0.5 if int(text) > index else -0.5)

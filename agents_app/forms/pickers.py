@@ -88,6 +88,7 @@ class OptionSource:
         rows = stored.order_by("name", "id").values_list("id", "name", "description")[: MAX_PICKER_OPTIONS + 1]
         results += [PickerOption(*row) for row in rows]
         more = len(results) - MAX_PICKER_OPTIONS
+        # Only then: a count reads all matches.
         if len(rows) > MAX_PICKER_OPTIONS:
             more += stored.count() - len(rows)
         return OptionPage(results[:MAX_PICKER_OPTIONS], max(more, 0))
@@ -107,6 +108,7 @@ class OptionSource:
     def usable_agents(self, chosen: Collection[str] = ()) -> AgentQuerySet:
         """Return the stored agents that the agent may use and the user may see."""
         usable = Agent.objects.for_user(self.user).usable_by(self.agent.owner_id).exclude(pk=self.agent.pk)
+        # A key that code registers means the agent in code, which is an option already.
         usable = usable.exclude(pk__in=[entry.key for entry in registry.entries(Kind.AGENT)])
         return usable.exclude(pk__in=list(chosen)) if chosen else usable
 

@@ -53,6 +53,7 @@ def archive(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Archive an agent, after the user confirmed that others lose it."""
     agent = get_agent(request, agent_id)
     used_by = dependents_payload(request.user, agent)
+    # Not `request.POST or None`: a form without fields may post nothing.
     form = ArchiveForm(request.POST if request.method == "POST" else None, is_used=bool(used_by["total"]))
     if not form.is_valid():
         button = {"label": f"Archive {agent.name}", "kind": "primary"}

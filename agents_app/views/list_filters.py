@@ -246,6 +246,7 @@ def parse_filters(params: QueryDict) -> AgentFilters:
 
 
 def clean_value(text: str) -> str:
+    # PostgreSQL refuses a NUL in a text.
     return text.replace("\0", "")[:MAX_FILTER_LENGTH]
 
 

@@ -107,6 +107,7 @@ def with_draft(agents: AgentQuerySet) -> AgentQuerySet:
 
 def ids_with_missing_references(agents: AgentQuerySet) -> list[str]:
     """Return the IDs of the agents with missing references."""
+    # As text: warnings are cached by the text of the references.
     columns = agents.order_by().annotate(references=Cast("head_version__references", TextField()))
     rows: list[Any] = list(columns.values_list("id", "owner_id", "references", named=True))
     known = known_agents(rows)

@@ -61,11 +61,7 @@ def find_drafts(agents: Iterable[Agent]) -> dict[str, Draft]:
         .order_by()
         .values_list("pk", Subquery(latest_activation("created_at")))
     )
-    return {
-        pk: build_draft(get_head_version(with_draft[pk]), steps[pk], time)
-        for pk, time in published
-        if pk in with_draft
-    }
+    return {pk: build_draft(get_head_version(with_draft[pk]), steps[pk], time) for pk, time in published}
 
 
 def build_draft(head: AgentVersion, steps: dict[int, DraftStep], published_at: datetime | None) -> Draft:

@@ -83,6 +83,7 @@ def calls_in_state(calls: PendingCallQuerySet, state: str) -> PendingCallQuerySe
     if state == PendingCall.State.OPEN:
         return calls.waiting().order_by("created_at", "id")
     decided = calls.exclude(state=PendingCall.State.OPEN) if state == DECIDED else calls.filter(state=state)
+    # In descending order, PostgreSQL lists nulls first and SQLite last.
     return decided.order_by(F("decided_at").desc(nulls_last=True), "-created_at", "-id")
 
 

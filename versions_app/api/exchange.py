@@ -35,6 +35,7 @@ from versions_app.exchange.import_job import StoredUpload, start_import
 from versions_app.exchange.records import ACTIONS
 from versions_app.exchange.report import record_payload
 
+# No media type is registered for JSON Lines. Tools send one of these.
 JSON_LINES_TYPES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
 RECORDS_PER_RESPONSE = 100
 

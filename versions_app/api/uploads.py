@@ -35,6 +35,7 @@ def receive_body(request: Request, file: IO[bytes]) -> tuple[int, str]:
         file.write(chunk)
     if not size:
         raise ApiError(400, "Send at least one record.", "invalid_body")
+    # The connection broke, and what came is a part of a file.
     if size < declared:
         raise BadRequest("request body", [("", TRUNCATED_BODY_MESSAGE)])
     return size, digest.hexdigest()

@@ -40,7 +40,7 @@ VersionsByName = dict[str, tuple[VersionKey, Pointers]]
 
 ORDER_COLUMNS = {"versionNumber": "version_number", "createdAt": "created_at"}
 DEFAULT_ORDER = OrderBy("versionNumber")
-NO_VERSION_ID = UUID(int=0)
+NO_VERSION_ID = UUID(int=0)  # the compiled query always takes two IDs
 
 
 class VersionsView(JSONView):
@@ -56,6 +56,7 @@ class VersionsView(JSONView):
             raise agent_not_found(agent_id)
         pointers, total = pointers_and_total
         sign = "-" if order.direction == "DESC" else ""
+        # Versions may have the same time, so their numbers decide.
         columns = dict.fromkeys((f"{sign}{ORDER_COLUMNS[order.field]}", f"{sign}version_number"))
         page = representation_cache.get_page(agent_id, tuple(columns), slice(paging.start, paging.stop))
 

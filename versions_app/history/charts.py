@@ -154,10 +154,12 @@ def instructions_curve(points: Sequence[tuple[int, int]]) -> Curve | None:
 def weekly_bars(summaries: Sequence[VersionSummary], now: datetime) -> list[Bar]:
     """Return a bar for each of the last weeks with its number of new versions. Weeks begin on Monday."""
     monday = (now - timedelta(days=now.weekday())).date()
+    # Rounded up: the days before this Monday are one week ago.
     counts = Counter((monday - summary.created_at.date() + timedelta(days=6)).days // 7 for summary in summaries)
     max_count = max([counts[ago] for ago in range(WEEK_COUNT)] + [1])
     bars = []
     for index, ago in enumerate(range(WEEK_COUNT - 1, -1, -1)):
+        # The clock of another process may be ahead, and its versions of the future belong to this week.
         count = counts[ago] if ago else sum(number for week, number in counts.items() if week <= 0)
         height = round(count / max_count * 34, 1)
         when = "this week" if ago == 0 else f"{ago} week{'s' if ago > 1 else ''} ago"

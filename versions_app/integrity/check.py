@@ -52,7 +52,7 @@ class Fault:
     """A violated invariant. `kind` is a stable identifier."""
 
     kind: str
-    agentId: str
+    agentId: str  # a wire name, because the result of the job is shown as it is
     message: str
     repaired: bool = False
 

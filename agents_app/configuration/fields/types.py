@@ -15,6 +15,7 @@ MAX_REFERENCES = 1000  # of one kind in one agent; a body could hold millions, a
 
 def validation_error(message: str) -> PydanticCustomError:
     """Return an error for a validator to raise."""
+    # Pydantic fills the braces of a message, and ours may quote some.
     return PydanticCustomError("agent", "{message}", {"message": message})
 
 
@@ -55,7 +56,7 @@ def null_resets_to(default: type) -> BeforeValidator:
 def _limit_keys(value: object) -> object:
     """Reject an object with too many keys before pydantic validates each of them."""
     if isinstance(value, dict) and len(value) > MAX_REFERENCES:
-        raise PydanticCustomError("too_long", "")
+        raise PydanticCustomError("too_long", "")  # ERROR_MESSAGES has the text of this type
     return value
 
 
@@ -63,7 +64,7 @@ def _validate_durable(value: object) -> object:
     match value:
         case None | True | False:
             return value
-        case {"maxSteps": bool()}:
+        case {"maxSteps": bool()}:  # which is an int in Python
             pass
         case {"maxSteps": int(steps)} if steps >= 1:
             return value
@@ -84,6 +85,7 @@ LimitKeys = BeforeValidator(_limit_keys)
 NonBlank = Annotated[str, AfterValidator(_validate_not_blank)]
 AgentId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_validate_id)]
 NewAgentId = Annotated[AgentId, AfterValidator(_validate_new_id)]
+# Blank is the owner of shared agents.
 OwnerId = Annotated[str, Field(max_length=128), AfterValidator(lambda value: value and _validate_id(value))]
 Name = Annotated[str, Field(max_length=200), AfterValidator(_validate_not_blank)]
 Text = Annotated[str, null_resets_to(str)]

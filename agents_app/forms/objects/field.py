@@ -89,7 +89,7 @@ class ObjectInputs:
             return None
         try:
             return cls(members, texts, [OtherMember.describe(name, item) for name, item in rest.items()])
-        except StopIteration:
+        except StopIteration:  # no kind of input gives some value back
             return None
 
     @classmethod
@@ -116,7 +116,7 @@ class ObjectInputs:
             try:
                 value[entry.name] = parse_input_value(entry.kind, entry.text)
             except ValidationError as error:
-                value[entry.name] = None
+                value[entry.name] = None  # so that a second member of this name is reported too
                 self.errors += InputError.build(entry.label, error, entry.input, entry.position)
         if self.errors:
             raise ValidationError([*self.errors])

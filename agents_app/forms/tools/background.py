@@ -113,6 +113,7 @@ def compose_background(data: FormData, base: JSONValue) -> tuple[JSONObject | No
     mode = data.get("background_tasks")
     if mode == "disabled":
         value["disabled"] = True
+    # Kept while all are disabled, so that it counts again afterwards.
     if mode == EVERY_TOOL or (mode == "disabled" and tools == EVERY_TOOL):
         value["tools"] = EVERY_TOOL
     elif choices:
@@ -156,6 +157,6 @@ def add_number(
     """Add a typed number to a choice, or the error to the errors if it is none."""
     pattern = WHOLE_NUMBER if factor == 1 else DECIMAL_NUMBER
     if pattern.fullmatch(text):
-        choice[member] = round(float(text) * factor)
+        choice[member] = round(float(text) * factor)  # 1.001 times 1000 is a little less than 1001
     else:
         errors.append(error)

@@ -124,6 +124,7 @@ def compose_selection(data: FormData, base: JSONValue) -> JSONObject | None:
             value[server] = known
             continue
         before = stored[key].options if key in stored else {}
+        # The stored hash stays until somebody accepts the new definition.
         sent = data.get(f"mcp-hash-{key}", "") if key not in stored or key in accepted else ""
         choice = value.setdefault(server, {**known, "tools": {}})
         choice["tools"][name] = compose_options(before, sent, needs_approval=key in approved)

@@ -75,6 +75,7 @@ def compose_variants(rows: Sequence[VariantRow], stored: JSONValue) -> tuple[Any
                 errors += label_errors(f"{label}, variant {position}", error)
         if composed:
             value[name] = composed
+        # A stored empty list stays, or a form that nobody changed would have a change.
         elif name in before and not before[name]:
             value[name] = before[name]
     return value or (None if stored else stored), errors
