@@ -43,6 +43,7 @@ def get_many_json(user: Caller, keys: Sequence[AgentKey], relation: str) -> list
     """
     cached = _texts.get_many([(relation, key) for key in keys])
     texts = {key.id: text for (_, key), text in cached.items()}
+    # A few pages of large agents at once would take all memory.
     size = PageSize()
     for missing in in_parts([key.id for key in keys if key.id not in texts]):
         loaded = _load(user, missing, relation)

@@ -86,6 +86,7 @@ class AgentsView(JSONView):
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
         with transaction.atomic(), change_from_options(options):
+            # Inserted before the strict check, whose error rolls it back.
             insert_agent(agent)
             if names.strict:
                 reject_warnings(agent, get_live_version(agent))
@@ -118,6 +119,7 @@ class AgentView(JSONView):
             force = query.boolean("force")
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
         edit = ProposedEdit(fields, is_publishing(options))
+        # The slot comes before the lock of the row, or writers could wait in a circle.
         with agent_write_slot(agent_id), transaction.atomic(), change_from_options(options) as context:
             agent = lock_matching_agent(request, agent_id, role, hint, edit)
             if owner_id is not None and owner_id != agent.owner_id:
@@ -127,6 +129,7 @@ class AgentView(JSONView):
                     reject_dependents(request, agent, "move", owner_id)
                 agent.change_owner(owner_id)
             unchanged = get_live_version if context.publish else get_head_version
+            # Edited before the strict check, whose error rolls it back.
             version = agent.edit_locked(fields) or unchanged(agent)
             if names.strict:
                 reject_warnings(agent, version)

@@ -37,5 +37,6 @@ def agent_list(request: HttpRequest) -> HttpResponse:
         if listing.panel_is_open:
             context["fields"] = filter_fields(listing, known_owners(request.user, Role.VIEWER))
         response = render(request, "agents/list.html", context)
+    # One URL has a page and a fragment: no cache may answer one with the other.
     patch_vary_headers(response, ["HX-Request"])
     return response

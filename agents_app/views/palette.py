@@ -85,6 +85,7 @@ PAGES = (
 @login_required
 def palette(request: HttpRequest) -> HttpResponse:
     """Show the matches of a search: as options for the dialog, or as a page with links."""
+    # PostgreSQL refuses a NUL in a text.
     query = request.GET.get("q", "")[:MAX_SEARCH_LENGTH].strip().replace("\0", "")
     current = request.GET.get("current", "").replace("\0", "")
     groups = [group for group in find_groups(request, query, current) if group.entries]

@@ -196,6 +196,7 @@ def writable_thread(caller: MemoryCaller, key: str, resource: str) -> Thread:
 
 def save_messages(thread: Thread, messages: Sequence[list[NewMessage]], author: Author) -> list[WireMessage]:
     """Append messages to a locked thread, the new ones together. Those that it has are returned as they are stored."""
+    # Not one by one: a thousand messages would hold the lock of the thread for thousands of queries.
     known = known_message_keys(thread, (rows[0].key for rows in messages if rows[0].key))
     saved: list[WireMessage] = []
     new: list[NewMessage] = []

@@ -112,6 +112,7 @@ class ThreadView(JSONView):
 
     def delete(self, request: Request, thread_id: str) -> HttpResponse:
         thread = changed_thread(request, thread_id)
+        # A run outlives its thread, and would go on for nobody.
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
             run_ends.cancel_run(run.pk)
         delete_threads([thread.pk])

@@ -29,6 +29,7 @@ def add_participant(thread: Thread, user: User, name: str, functional_role: str)
     texts = {"name": name, "functional_role": functional_role}
     given = {column: text for column, text in texts.items() if text}
     with transaction.atomic():
+        # Locked, or the row could refer to a thread that is deleted at the same moment.
         locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
         if locked is None:
             raise thread_not_found(thread.key)

@@ -124,6 +124,7 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
 def export(request: HttpRequest, key: str) -> FileResponse:
     """Download a thread as JSON lines: the thread, then its messages."""
     thread = get_page_thread(request, key)
+    # Written to a file first: a client that reads slowly would hold a thread of the server.
     return file_response(thread_lines(thread), "thread.jsonl", "application/x-ndjson")
 
 
@@ -143,6 +144,7 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
     """Delete one of the user's own threads, after a question."""
     thread = get_object_or_404(Thread, key=key, realm=own_realm(request))
     if request.method == "POST":
+        # A run outlives its thread, and would go on for nobody.
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
             run_ends.cancel_run(run.pk)
         delete_threads([thread.pk])

@@ -80,6 +80,7 @@ class GenerateView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         # The slot is acquired first: a run whose answer cannot be returned would still cost money.
         with streams.StreamSlot(request.user):
+            # Nobody reads the answer before its end, so its first piece needs no commit of its own.
             return answer_response(start_requested_run(request, agent_id, ends_only=True).run.pk, agent_id)
 
 

@@ -28,6 +28,7 @@ PER_PAGE = 50
 SNIPPET_LENGTH = 160  # characters of the message
 RECENT_RUNS = 300  # runs from which the values of filters are taken
 MAX_OFFERED = 20
+# The lengths are bounded, so that a long message takes linear time.
 BACKGROUND_TASK = re.compile(r'<background-task [^>]{0,200}\btool="([^"]{1,100})"')
 
 

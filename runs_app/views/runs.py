@@ -167,6 +167,7 @@ def input_context(run: AgentRun, *, shows_configuration: bool) -> TemplateContex
     return {
         "input_messages": input_messages(run),
         "options": format_options(run),
+        # PostgreSQL does not keep the order of JSON keys.
         "variables": [(name, text_or_json(value)) for name, value in sorted(run.request_context.items())],
         "facts": [(name, text_or_json(value)) for name, value in sorted(facts.items())],
         "variants": (run.input.get(VARIANTS) or {}).items() if shows_configuration else [],

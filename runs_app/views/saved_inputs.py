@@ -35,6 +35,7 @@ def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     data, variables = input_to_save(request, agent)
     try:
+        # A run would refuse such values.
         parse_request_context({"variables": variables})
     except ConfigError as error:
         return render_saved_inputs(request, agent, f"Variables: {error.issues[0].message}", is_error=True)

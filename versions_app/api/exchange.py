@@ -48,6 +48,7 @@ class ExportView(JSONView):
         names = check_names(request, json_object_body(request))
         note_required_role(None)
         job = start_agent_export(request.user)
+        # An export equal to an earlier one is answered with that one.
         return json_response(job_payload(job) | warning_payloads(names.unknown), 200 if job.is_finished else 202)
 
 
@@ -68,6 +69,7 @@ class ImportView(JSONView):
             require_quota(request.user, declared_length(request))
         with temporary_file("import.jsonl") as file:
             size, digest = receive_body(request, file)
+            # Refused as a whole: indented JSON would give one refused record for each line.
             if fault := file_format_fault(file):
                 raise BadRequest("request body", [("", fault)])
             with StoredUpload(file, size) as upload:
@@ -116,6 +118,7 @@ class JobFileView(JSONView):
     def get(self, request: Request, job_id: str) -> HttpResponseBase:
         job = get_job(request, job_id)
         if job.kind == EXPORT:
+            # The user may have left a team since then, whose agents are in the file.
             require_access_to_export(request.user, job)
         has_file = job.kind in FILE_NAMES and job.state == job.State.DONE
         file = JobFile.objects.filter(job=job).first() if has_file else None

@@ -67,6 +67,7 @@ def version_json(row: VersionRow, agent_id: str) -> str:
     A format string is three times as fast as an encoder.
     """
     author = quoted(row.author_name) if row.author_name else "null"
+    # The protocol has a message for each version. None is stored that nobody wrote.
     message = quoted(row.change_message or DEFAULT_API_MESSAGE)
     based_on = "null" if row.based_on is None else row.based_on
     return (

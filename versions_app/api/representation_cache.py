@@ -117,6 +117,7 @@ def get_many_json(keys: Sequence[VersionKey], pointers: Pointers) -> list[str]:
     """
     cached = _version_texts.get_many([(pointers.agent_id, key) for key in keys])
     texts = {key.id: text for (_, key), text in cached.items()}
+    # A few pages of large versions at once would take all memory.
     size = PageSize()
     for missing in in_parts([key.id for key in keys if key.id not in texts]):
         loaded = {version_id: text for version_id, (_, text) in _load(missing, pointers.agent_id).items()}

@@ -116,6 +116,7 @@ def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
     report = JobReport(job)
     if not (report.is_export and report.file):
         raise Http404
+    # The user may have left a team since then, whose agents are in the file.
     require_access_to_export(request.user, job)
     name = f"agents-{job.created_at:%Y-%m-%d}.jsonl"
     try:

@@ -31,6 +31,7 @@ def describe_variant(name: str, row: str, variant: JSONMapping) -> VariantRow:
     described = VariantRow(name, row, stored=value)
     describe_value(described, value)
     described.conditions = ConditionGroup.describe(rules, described.prefix)
+    # Inputs change line breaks and outer spaces, so rules with such values are shown as JSON.
     if not is_same(compose_rules, described, rules):
         described.conditions, described.rules = ConditionGroup(described.prefix), format_json(rules)
     return described

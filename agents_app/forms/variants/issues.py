@@ -11,6 +11,7 @@ from agents_app.forms.memory.composing import memory_error
 from agents_app.forms.objects.members import InputError
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
 
+# The length of the name is bounded, so that a long text takes linear time.
 ISSUE_PATH = re.compile(r"(?P<field>\w{1,100})\[(?P<index>\d+)\]\.?(?P<inner>.*)", re.DOTALL)
 FIRST_INPUTS = {"model": "provider", "memory": "key", "tools": "keys"}
 

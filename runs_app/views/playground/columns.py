@@ -213,6 +213,7 @@ def with_demo_model(resolved: ResolvedAgent) -> ResolvedAgent | None:
     # Live and draft agents are cached by version, so this one needs another target.
     target = Target.VERSION if resolved.version_id else resolved.target
     configuration = {**resolved.configuration, "model": DEMO_MODEL}
+    # Or a variant would take the place of the demo model.
     if variants := configuration.get(CONDITIONAL):
         configuration[CONDITIONAL] = {field: rows for field, rows in variants.items() if field != "model"}
     return replace(resolved, configuration=configuration, target=target)
