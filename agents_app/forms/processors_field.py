@@ -148,9 +148,6 @@ class ProcessorsWidget(forms.Widget):
         added = enumerate(filter(None, get_submitted_list(data, f"{name}-add")))
         return ProcessorInputs([*rows, *(ProcessorRow.new(key, f"added{index}") for index, key in added)])
 
-    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
-        return False
-
 
 class ProcessorsField(StrictJSONField):
     """A list of processors that is edited by rows or as JSON."""

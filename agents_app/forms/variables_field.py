@@ -150,9 +150,6 @@ class VariablesWidget(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> object:
         return data.get(name) if is_json_view(data, name) else VariableInputs.from_data(data, name)
 
-    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
-        return False
-
 
 class VariablesField(StrictJSONField):
     """The declared variables of an agent, which are edited by rows or as JSON."""

@@ -198,9 +198,6 @@ class MemoryOptionsWidget(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, str]:
         return {item.path: normalize_lines(data.get(f"{INPUT_PREFIX}{item.path}") or "") for item in ALL_INPUTS}
 
-    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
-        return False
-
 
 class MemoryOptionsField(forms.Field):
     """The texts of the options of a memory."""

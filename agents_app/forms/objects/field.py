@@ -189,9 +189,6 @@ class ObjectWidget(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> object:
         return data.get(name) if is_json_view(data, name) else ObjectInputs.from_data(self.members, data, name)
 
-    def value_omitted_from_data(self, data: object, files: object, name: str) -> bool:
-        return False
-
 
 class ObjectField(StrictJSONField):
     """A JSON object that is edited by inputs or as JSON."""
