@@ -88,4 +88,5 @@ def remove_participant(request: HttpRequest, key: str, user_id: int) -> HttpResp
 
 
 def get_own_page_thread(request: HttpRequest, key: str) -> Thread:
+    # The thread of a sub-agent has the participants of the conversation above it.
     return get_object_or_404(Thread.objects.select_related("agent"), key=key, realm=own_realm(request), parent=None)

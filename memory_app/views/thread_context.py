@@ -42,6 +42,7 @@ def memory_state_of(thread: Thread) -> str:
 def messages_context(request: HttpRequest, thread: Thread, page_number: str | int | None) -> TemplateContext:
     """Return the context of a page of messages. The newest page also has the runs that are not over."""
     state = page_state_of(thread)  # first: what comes meanwhile changes it, so that the page is fetched again
+    # The numbers alone: messages may be long, and only those of one page are shown.
     numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
     page: Page[int] = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number)
     is_newest = page.number == 1

@@ -72,6 +72,7 @@ def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[T
     if agent_id:
         threads = threads.filter(agent_id=agent_id)
     else:
+        # An own thread would be listed once for each of its participants.
         threads = threads.filter(Q(realm=own_realm(request)) | Q(participants__user=request.user.pk)).distinct()
     if search:
         is_named = Q(title__icontains=search) | Q(key__icontains=search) | Q(resource_key__icontains=search)
@@ -132,6 +133,7 @@ def thread_lines(thread: Thread) -> Iterator[bytes]:
     yield encode_json({"thread": thread_body(thread)}) + b"\n"
     last = 0
     heads = thread.messages.filter(head_number=F("number")).order_by("number").values_list("number", flat=True)
+    # By the first rows of messages, so that no answer is divided between two batches.
     while numbers := [*heads.filter(number__gt=last)[:EXPORT_BATCH]]:
         rows = thread.messages.filter(head_number__in=numbers).order_by("number")
         yield from (encode_json(message) + b"\n" for message in wire_messages(thread, rows))

@@ -165,7 +165,7 @@ def write_locked(row: Holder, text: str | None, origin: Origin) -> WorkingMemory
     """Write a new revision of a locked row, and delete the oldest ones."""
     revision = row.working_revision + 1
     row.working_memory, row.working_revision = text, revision
-    row.updated_at = timezone.now()
+    row.updated_at = timezone.now()  # the clean-up deletes what nobody has changed for long
     row.save(update_fields=["working_memory", "working_revision", "updated_at"])
     row.working_revisions.create(revision=revision, value=text, run_id=origin.run_id, user_id=origin.user_id)
     row.working_revisions.filter(revision__lte=revision - MAX_REVISIONS).delete()

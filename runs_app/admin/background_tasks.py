@@ -65,7 +65,7 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
     def team(self, task: BackgroundTask) -> str:
         return task.owner_id or SHARED_LABEL
 
-    @admin.display(description="Run ID")
+    @admin.display(description="Page")
     def page(self, task: BackgroundTask) -> str:
         return format_html('<a href="{0}">{0}</a>', reverse("runs:view", args=[task.run_id]))
 

@@ -93,6 +93,7 @@ class RunAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentRun]:
+        # The roles are read by details_visible_to().
         return AgentRun.objects.for_user(request.user).with_roles(request.user)
 
     def get_fields(self, request: HttpRequest, obj: AgentRun | None = None) -> tuple[str, ...]:

@@ -145,6 +145,7 @@ class AgentVersionAdmin(HistoryAdmin):
         """Return the version, with the keys of the folds to open."""
         version: Any = super().get_object(request, object_id, from_field)
         if version is not None:
+            # Django gives the method of a read-only field the row alone.
             version.unfolded = request.GET.getlist("unfold")
         displayed: AgentVersion | None = version
         return displayed
@@ -214,8 +215,10 @@ class AgentVersionAdmin(HistoryAdmin):
         if "confirmed" not in request.POST:
             return self._render_confirmation(request, version, action)
         try:
+            # The column of reasons has 500 characters.
             with transaction.atomic(), change(message=request.POST.get("reason", "")[:500]):
                 version.agent = version.locked_agent()
+                # Compared under the lock: the page named the live version, which may have moved.
                 if request.POST.get("live") == str(version.agent.active_version_id):
                     self.message_user(request, action.run(version, version.agent))
                     if version.agent.gate_warning:
@@ -248,7 +251,7 @@ class AgentVersionAdmin(HistoryAdmin):
         updated = 0
         for version in selected:
             if self.has_change_permission(request, version):
-                with suppress(*DELETED_ERRORS):
+                with suppress(*DELETED_ERRORS):  # retention may delete a version meanwhile
                     version.update_description(pinned=pinned)
                     updated += 1
         self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {updated} of {len(selected)} versions.")
@@ -287,6 +290,7 @@ class AgentVersionAdmin(HistoryAdmin):
         self, request: HttpRequest, versions: QuerySet[AgentVersion], action: ConfirmedAction
     ) -> AgentVersion | None:
         """Return the single selected version, or None with a message if the user may not publish it."""
+        # Two are enough to know that there is more than one.
         selected = list(versions.select_related("agent__active_version")[:2])
         if len(selected) != 1:
             self.message_user(request, "Select one version.", messages.ERROR)

@@ -36,6 +36,7 @@ def get_version(agent: Agent, number: int) -> AgentVersion:
 def get_versions(agent: Agent, labels: Sequence[str]) -> list[AgentVersion]:
     """Return versions of an agent by number, `live` or `head`, in one query. Raises Http404."""
     pointers = dict(zip(POINTER_NAMES, pointer_numbers(agent), strict=True))
+    # Any other text is 0, the number of no version.
     numbers = [pointers.get(label) or parse_whole_number(label) for label in labels]
     versions = {version.version_number: version for version in agent.versions.filter(version_number__in=numbers)}
     if not all(number in versions for number in numbers):

@@ -104,6 +104,7 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
             return render_dialog_again(request, render_version_restore_dialog, agent, version, form)
 
         try:
+            # Gates hold only what goes live, so a draft goes around none.
             reason = form.cleaned_data["bypass_reason"] if publish else ""
             with change(message=form.cleaned_data["message"], publish=publish, bypass_reason=reason):
                 new_number = version.restore_locked(agent).version_number
@@ -230,7 +231,7 @@ def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse
             )
 
         try:
-            with change(publish=False):
+            with change(publish=False):  # a restored version goes live by default
                 restored = version.restore_locked(agent)
         except MoveRefused as error:
             return failure_response(request, agent, error.summary)
