@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from django.http import HttpRequest, QueryDict
 
 from access_app.role import Role
+from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.conditional import CONDITIONAL, CONTEXT_KEYS
 from agents_app.configuration.display import FIELD_LABELS, variant_title
@@ -71,8 +72,9 @@ def parse_tried_fact(text: str) -> object:
     """Return the value of an input. It may be a list or an object, which a fact of an API key may not be."""
     if text.startswith(("[", "{")):
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+            # Not json.loads(), which accepts NaN: the facts of a run are stored.
+            return parse(text.encode("utf-8", "surrogatepass"))
+        except InvalidJSON:
             return text
     return parse_input(text)
 

@@ -127,6 +127,21 @@ def test_signals_have_attributes_and_wait_for_the_next_run(client, thread):
     assert not AgentRun.objects.exists()
 
 
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", r'"\ud800"'])
+def test_an_attribute_that_no_database_stores_as_json_is_a_text(client, thread, text):
+    sent = {
+        "kind": "signal",
+        "message": "Late.",
+        "type": "flight",
+        "if_idle": "persist",
+        "attributes": f"gate = {text}",
+    }
+
+    client.post(address("send"), sent)
+
+    assert Message.objects.get(role="signal").attributes["signal"]["attributes"] == {"gate": text}
+
+
 @pytest.mark.parametrize(
     ("field", "sent"),
     [
