@@ -19,7 +19,7 @@ from memory_app.realms import RESOURCE_MESSAGE, MemoryCaller, is_resource_key, m
 
 NOT_GIVEN = ("", "undefined", "null")  # as the published client writes a parameter that it does not have
 MAX_METADATA_KB = 16
-MAX_TITLE_LENGTH = 200
+MAX_TITLE_LENGTH = 200  # that of the column
 
 
 def caller_of(request: Request) -> MemoryCaller:

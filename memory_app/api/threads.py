@@ -32,6 +32,7 @@ from memory_app.api.lookups import (
 )
 from memory_app.api.representation import thread_body
 from memory_app.history.copies import CopiedMessages, copy_thread
+from memory_app.history.messages import MAX_THREAD_MESSAGES
 from memory_app.history.threads import create_named_thread, transfer_thread
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
@@ -42,7 +43,6 @@ from runs_app.models import AgentRun
 
 THREADS_PER_PAGE = 100
 COLUMN_BY_FIELD = {"createdAt": "created_at", "updatedAt": "updated_at"}
-MAX_COPIED = 100_000
 
 
 class ThreadsView(JSONView):
@@ -147,8 +147,8 @@ def read_copied_messages(body: BodyFields) -> CopiedMessages:
         raise BadRequest("request body", [("options", "This and its messageFilter must be objects.")])
     limit, keys = options.get("messageLimit"), criteria.get("messageIds")
     faults = []
-    if limit is not None and not (type(limit) is int and 0 <= limit <= MAX_COPIED):
-        faults.append(("options.messageLimit", f"Give a whole number from 0 to {MAX_COPIED}."))
+    if limit is not None and not (type(limit) is int and 0 <= limit <= MAX_THREAD_MESSAGES):
+        faults.append(("options.messageLimit", f"Give a whole number from 0 to {MAX_THREAD_MESSAGES}."))
     if keys is not None and not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
         faults.append(("options.messageFilter.messageIds", "This must be a list of message IDs."))
     start, end = (read_time(criteria, name, faults) for name in ("startDate", "endDate"))

@@ -38,7 +38,7 @@ from versions_app.forms.exchange import UploadForm
 
 RECORDS_PER_PAGE = 100
 MAX_RECENT_JOBS = 20
-MAX_AGENT_ID_LENGTH = 128
+MAX_AGENT_ID_LENGTH = 128  # that of the column
 
 
 def user_jobs(request: HttpRequest) -> JobQuerySet:
