@@ -111,10 +111,10 @@ def find_by_meaning(
         after=options.after if reach is None else reach,
         threshold=options.threshold,
     )
-    return [result_body(item) for item in recalled]
+    return [found_message_body(item) for item in recalled]
 
 
-def result_body(item: RecalledMessage) -> JSONObject:
+def found_message_body(item: RecalledMessage) -> JSONObject:
     """Return a message that was found, under the ID of the message as the API shows it."""
     row = item.message
     context = {name: [message_summary(other) for other in getattr(item, name)] for name in ("before", "after")}
@@ -138,8 +138,8 @@ def find_by_words(caller: MemoryCaller, thread: Thread | None, resource: str, qu
         threads = Thread.objects.for_caller(caller).of_resource(caller.realm, resource)
     rows = matching(threads, query.text).select_related("thread").order_by("-created_at", "-pk")[: query.limit]
     # Every hit has all words, so all have the best score.
-    found = (RecalledMessage(row, 0, 1, messages_before(row, reach), messages_after(row, reach)) for row in rows)
-    return [result_body(item) for item in found]
+    hits = (RecalledMessage(row, 0, 1, messages_before(row, reach), messages_after(row, reach)) for row in rows)
+    return [found_message_body(item) for item in hits]
 
 
 def read_range(config: JSONObject, default: int | None) -> int | None:
