@@ -156,8 +156,7 @@ def team(request: HttpRequest) -> HttpResponse:
     require_role(request.user, Role.MANAGER, owner_id)
 
     form = MemberForm(request.POST or None, owner_id=owner_id)
-    if request.method == "POST" and form.is_valid():
-        added = form.save()
+    if request.method == "POST" and form.is_valid() and (added := form.add_member()):
         messages.success(request, f"{added.user} now has the {added.get_role_display()} role.")
         return redirect(team_url(owner_id))
     return render_team(request, form, owner_id, owners)

@@ -12,6 +12,7 @@ from access_app.models import Membership
 from access_app.role import Role
 
 UNKNOWN_USERNAME_MESSAGE = "There is no user with this username."
+MEMBER_MESSAGE = "This user is already a member. Change the role in the list."
 
 
 class MemberForm(forms.ModelForm):
@@ -36,9 +37,17 @@ class MemberForm(forms.ModelForm):
         if user is None:
             raise ValidationError(UNKNOWN_USERNAME_MESSAGE)
         if Membership.objects.filter(user=user, owner_id=self.instance.owner_id).exists():
-            raise ValidationError("This user is already a member. Change the role in the list.")
+            raise ValidationError(MEMBER_MESSAGE)
         self.instance.user = user
         return username
+
+    def add_member(self) -> Membership | None:
+        """Add the member. If another request did so after the check, add an error to the username and return None."""
+        fields = {"user": self.instance.user, "owner_id": self.instance.owner_id}
+        added, is_new = Membership.objects.get_or_create(**fields, defaults={"role": self.cleaned_data["role"]})
+        if not is_new:
+            self.add_error("username", ValidationError(MEMBER_MESSAGE))
+        return added if is_new else None
 
 
 class RoleForm(forms.ModelForm):
