@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree as XML
 
 from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
+
+NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def json_report(experiment: Experiment, missed: list[str]) -> JSONObject:
@@ -39,7 +42,7 @@ def junit_report(experiment: Experiment, missed: list[str]) -> str:
     results = results_of(experiment)
     errors = sum(result.error is not None for result in results)
     counts = {"tests": str(len(results) + len(missed)), "errors": str(errors), "failures": str(len(missed))}
-    suite = XML.Element("testsuite", {"name": experiment.title, **counts})
+    suite = XML.Element("testsuite", {"name": clean(experiment.title), **counts})
     for result in results:
         seconds = f"{(result.duration_ms or 0) / 1000:.3f}"
         case = XML.SubElement(
@@ -55,7 +58,7 @@ def junit_report(experiment: Experiment, missed: list[str]) -> str:
 
 def clean(text: str) -> str:
     """Return a text without the characters that XML does not allow."""
-    return "".join(character for character in text if character in "\t\n\r" or character >= " ")
+    return NOT_IN_XML.sub("", text)
 
 
 def results_of(experiment: Experiment) -> list[ExperimentResult]:

@@ -20,6 +20,7 @@ from evals_app.datasets.changes import add_items
 from evals_app.experiments.running import foreground
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Dataset, Experiment
+from evals_app.reports.files import junit_report
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from tests.evals_app.experiment_runs import make_dataset
@@ -70,6 +71,19 @@ def test_a_missed_bar_exits_with_1(agent, tmp_path):
     assert code == 1
     assert "'cites-source' scored 0.000. The bar is 0.5." in text
     assert ElementTree.parse(tmp_path / "b").getroot().get("failures") == "1"
+
+
+def test_a_junit_report_leaves_out_what_xml_does_not_allow(agent):
+    assert run("--scorers", "exact")[0] == 0
+    experiment = Experiment.objects.get()
+    experiment.name = "Nightly\ufffe\x0b"
+    experiment.results.update(error={"message": "Odd \ufffe\uffff\x00\x1b end 🙂\t\ufffd"})
+
+    suite = ElementTree.fromstring(junit_report(experiment, ["Too\uffff low"]))
+
+    assert suite.get("name") == "Nightly"
+    assert suite.find("testcase/error").get("message") == "Odd  end 🙂\t\ufffd"
+    assert suite.find("testcase/failure").get("message") == "Too low"
 
 
 def test_a_version_that_is_worse_than_live_exits_with_1(agent):
