@@ -24,6 +24,12 @@ def visible_agents(request: HttpRequest) -> AgentQuerySet:
     return Agent.objects.for_user(request.user).with_role(request.user)
 
 
+def can_choose_agent(request: HttpRequest) -> bool:
+    """Return True if the list of agents has a next step for the user: an agent, or the button for a new one."""
+    highest = highest_role(request.user)
+    return (highest is not None and highest.covers(Role.EDITOR)) or visible_agents(request).exists()
+
+
 def get_agent(request: HttpRequest, agent_id: str) -> Agent:
     """Return an agent with its live and head versions. Raises Http404 if the user may not see it."""
     return get_object_or_404(visible_agents(request).with_versions().defer(*SNAPSHOT_COLUMNS), pk=agent_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -21,6 +22,7 @@ from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.downloads import file_response
 from agents_app.models import Agent
+from agents_app.views.access import can_choose_agent
 from memory_app.api.representation import thread_body
 from memory_app.forms.message import SendForm
 from memory_app.history.wire_messages import wire_messages
@@ -61,6 +63,7 @@ def thread_list(request: HttpRequest) -> HttpResponse:
         "agent_id": agent_id,
         "search": search,
         "agents": published_agents(request),
+        "can_choose_agent": partial(can_choose_agent, request),  # for an empty list only
         "query": urlencode({name: value for name, value in (("agent", agent_id), ("q", search)) if value}),
     }
     return render(request, "threads/list.html", context)

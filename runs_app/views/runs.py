@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from agentcms.wire.canonical import text_or_json
 from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
-from agents_app.views.access import get_agent
+from agents_app.views.access import can_choose_agent, get_agent
 from agents_app.views.header import AgentTab, header_context
 from memory_app.views.recall import recalled_row
 from runs_app.approvals.lookup import waiting_calls_below
@@ -48,6 +49,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     """Display the runs of users, newest first, without child runs."""
     listing = RunListState(readable_runs(request), request.user, request.GET)
     context = {"nav": "runs", "listing": listing, "available_filters": [*listing.available_filters()]}
+    context["can_choose_agent"] = partial(can_choose_agent, request)  # for an empty list only
     return render(request, "runs/list.html", context)
 
 

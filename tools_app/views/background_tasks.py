@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from uuid import UUID
 
 from django.contrib import messages
@@ -19,6 +19,7 @@ from access_app.permissions import can_have_role
 from access_app.role import Role
 from agentcms.web.list_state import Chip, ListState
 from agents_app.models import Agent
+from agents_app.views.access import can_choose_agent
 from runs_app.background.endings import cancel_task
 from runs_app.display.formats import format_duration
 from runs_app.display.transcript import ToolCallPart
@@ -104,6 +105,7 @@ def task_list(request: HttpRequest) -> HttpResponse:
     listing = TaskListState(request.user, request.GET)
     context = {"nav": "runs", "listing": listing, "available_filters": listing.available_filters()}
     context["can_cancel"] = can_have_role(request.user, Role.EDITOR)
+    context["can_choose_agent"] = partial(can_choose_agent, request)  # for an empty list only
     return render(request, "background_tasks/list.html", context)
 
 
