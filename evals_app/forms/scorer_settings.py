@@ -145,9 +145,12 @@ class SettingsInputs:
         first, _, rest = path.partition(".")
         part, name = (first, rest) if first in self.parts else (ROOT, path)
         labels = {member.name: member.label for member in self.parts[part].members} if part in self.parts else {}
-        if name not in labels:
+        heading = SETTING_PARTS[self.kind][part][0] if labels else ""
+        if part == path and labels:  # the part as a whole, so that its first input is in error
+            name, labels = next(iter(labels)), {}
+        elif name not in labels:
             return None
-        label = f"{SETTING_PARTS[self.kind][part][0]} {labels[name]}".strip()
+        label = f"{heading} {labels.get(name, '')}".strip()
         return InputError(f"{label}: {message}", f"{prefix}-{self.kind}-{part}-{name}:0", message)
 
     def show_errors(self, errors: Iterable[ValidationError]) -> None:

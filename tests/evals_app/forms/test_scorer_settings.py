@@ -99,7 +99,7 @@ def test_a_fault_of_a_setting_stands_at_its_input(editor):
     of_check = editor.post("/new-scorer", fields | {"type": "check"} | check)
 
     assert 'aria-describedby="settings-pipeline-prepareRun-drop_error"' in of_step.content.decode()
-    assert "presetConfig.generateScore: Name either a function or a prompt." in of_step.content.decode()
+    assert "Score: Name either a function or a prompt." in of_step.content.decode()
     assert 'aria-describedby="settings-check-settings-times_error"' in of_check.content.decode()
     assert not Scorer.objects.exists()
 

@@ -204,3 +204,13 @@ def test_steps_of_a_pipeline_without_settings_are_one_line(client):
 
     steps = re.findall(r'<details class="scorer-step"( open)?><summary>(\w+)', page)
     assert steps == [("", "Preprocess"), ("", "Analyze"), (" open", "Score"), ("", "Reason"), ("", "Preparation")]
+
+
+def test_a_pipeline_without_its_score_is_told_so_at_that_step(client, publisher):
+    fields = {"name": "Steps", "type": "pipeline", "owner_id": "support", "settings-view": "inputs"}
+
+    page = text(client.post("/new-scorer", fields), 422)
+
+    assert "Score: A pipeline needs this step." in page
+    assert "presetConfig" not in page
+    assert re.search(r'name="settings-pipeline-generateScore-\w+"[^>]* aria-invalid="true"', page)
