@@ -160,7 +160,7 @@ def test_calls_that_waited_are_exported_and_deleted_after_their_runs(realm):
 
 def save_suspension_of(run):
     """Let a run wait for a call, as its process does."""
-    call = new_call(run, "call-9", "refund", {"order": "after"}, kind="approval", **rule_columns({}))
+    call = new_call(run, "later", "refund", {"order": "after"}, kind="approval", **rule_columns({}))
     with transaction.atomic():
         save_suspension(run.pk, calls=[call], worked_ms=0, status="suspended", finished_at=None, last_event_number=1)
 

@@ -7,7 +7,7 @@ import pytest
 
 from evals_app.experiments.summary import summarize_experiment
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
-from evals_app.views import start
+from evals_app.views import start_experiment
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
 from tests.factories import AgentFactory, member
@@ -287,7 +287,7 @@ def test_a_title_has_the_id_of_an_agent_that_the_user_may_not_see(client, editor
 
 
 def test_of_many_agents_the_last_changed_and_the_named_ones_are_offered(client, editor, monkeypatch):
-    monkeypatch.setattr(start, "MAX_AGENT_CHOICES", 2)
+    monkeypatch.setattr(start_experiment, "MAX_AGENT_CHOICES", 2)
     for key in ("a-old", "b-old", "c-for", "d-new", "e-new"):
         AgentFactory(id=key, name=key, owner_id="support")
     make_dataset("Hello", owner_id="support", target_type="agent", target_ids=["c-for"])
