@@ -28,7 +28,7 @@ from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.existing_agent import ExistingAgentForm, find_version_by_id
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
-from agents_app.views.access import get_agent, lock_agent
+from agents_app.views.access import get_agent, has_role_for, lock_agent
 from agents_app.views.editor.rendering import render_editor
 from agents_app.views.gates import gate_context, unsaved_version
 from agents_app.views.header import AgentTab, header_context
@@ -40,6 +40,7 @@ from versions_app.models.version import get_head_version, get_live_version
 
 # The question posts these itself.
 QUESTION_FIELDS = ("publish", "keep_on", "confirmed", "version_name", "message", "bypass_reason")
+NO_REASON_MESSAGE = "Enter a reason, or save a draft and run the experiment on the page Quality."
 
 
 class SaveOutcome(NamedTuple):
@@ -62,7 +63,7 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
     try:
         outcome = save_form(request, agent, form)
     except MoveRefused as refusal:
-        form.add_error(*error_of_refusal(refusal))
+        form.add_error(*error_of_refusal(refusal, may_bypass=has_role_for(request, agent, Role.MANAGER)))
         return render_editor(request, agent, form, status=422)
     except schema.ConfigError as error:
         form.add_error(None, error.messages)
@@ -75,8 +76,13 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
     return render_saved(request, get_agent(request, agent.pk), outcome.version, form)
 
 
-def error_of_refusal(refusal: MoveRefused) -> tuple[str | None, str]:
-    """Return the field of the form that a refused version is about, or None, and the message with the way out."""
+def error_of_refusal(refusal: MoveRefused, *, may_bypass: bool = False) -> tuple[str | None, str]:
+    """Return the field of the form that a refused version is about, or None, and the message with the way out.
+
+    Who may go around a gate is asked for the reason, which is missing.
+    """
+    if isinstance(refusal, GateNotMet) and may_bypass:
+        return "bypass_reason", NO_REASON_MESSAGE
     if isinstance(refusal, GateNotMet):
         return None, f"{refusal.summary} Save a draft, and run the experiment on the page Quality."
     return "agents", refusal.summary

@@ -6,6 +6,7 @@ from django.urls import reverse
 from agents_app.configuration.version_checks import GateNotMet
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
+from agents_app.views.editor.saving import NO_REASON_MESSAGE
 from evals_app.models import Dataset, ReleaseGate
 from tests.agents_app.admin.test_publishing_drafts import messages
 from tests.api_client import Caller, agent_path
@@ -67,6 +68,16 @@ def test_the_editor_that_publishes(agent):
     assert "no experiment has tested it" in answer.content.decode()
     assert "Not saved.</strong> Version " in answer.content.decode()  # not at the sub-agents
     assert "Save a draft, and run the experiment on the page Quality." in answer.content.decode()
+
+
+def test_a_manager_who_publishes_without_a_reason_is_asked_for_it_at_its_field(agent):
+    page = browser(member("manager"))
+    form = editor_form(agent, instructions="Three")
+
+    answer = page.post(reverse("agents:edit", args=["concierge"]), {**form, "publish": "yes"})
+
+    assert (answer.status_code, live_number(agent)) == (422, 1)
+    assert answer.context["form"].errors == {"bypass_reason": [NO_REASON_MESSAGE]}
 
 
 @pytest.mark.parametrize("role", ["publisher", "manager"])
