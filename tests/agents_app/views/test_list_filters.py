@@ -257,7 +257,8 @@ def test_filters_are_read_from_indexes(agent):
 
     assert "agent_owner" in filtered(owner="support")
     assert "agent_updated" in filtered(SORTS["-updated"], first_day=timezone.now().date())
-    assert "version_of_author" in filtered(author="ann")
+    # PostgreSQL may take the index of the foreign key as long as the table is small.
+    assert re.search("version_of_author|agentversion_author_id", filtered(author="ann"))
     words = "agent_index_words" if connection.vendor == "postgresql" else "VIRTUAL TABLE INDEX"
     assert words in plan(AgentIndex.objects.search("greet"))
 
