@@ -28,6 +28,7 @@ def test_a_permission_is_listed_and_revoked_by_readers_of_the_thread_alone(clien
     assert refused.status_code == 404
     assert "Edit notes.txt" in text
     assert "always allowed by" in text
+    assert 'aria-label="Revoke Edit notes.txt of Coder"' in text  # one of several equal buttons
     assert done.status_code == 302
     assert not AcpPermission.objects.exists()
     assert revoke not in client.get(page).content.decode()
