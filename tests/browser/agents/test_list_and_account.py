@@ -42,6 +42,21 @@ def test_the_list_is_used_by_keyboard(visit, api):
     assert visitor.console == []
 
 
+def test_the_heading_of_the_list_does_not_cover_the_focus(visit, api):
+    word = f"w{uuid.uuid4().hex[:8]}"
+    for number in range(12):
+        create_agent(api, f"{word}-{number}", name=f"Row {number} {word}", description="About.")
+    page = visit(own_context=True).goto(f"/?q={word}&sort=name")
+    page.set_viewport_size({"width": 1280, "height": 400})
+    links = page.locator("tbody a.row-title")
+    links.last.focus()
+
+    for _ in range(20):
+        page.keyboard.press("Shift+Tab")
+        focus = page.evaluate("document.activeElement.getBoundingClientRect().top")
+        assert focus >= page.locator("thead th").first.evaluate("cell => cell.getBoundingClientRect().bottom")
+
+
 def test_filters_apply_as_they_are_chosen_and_stay_in_the_url(visit, api):
     tag = f"t{uuid.uuid4().hex[:8]}"
     create_agent(api, f"{tag}-one", name="One", tools=["calculator"], metadata={"tags": [tag]})
