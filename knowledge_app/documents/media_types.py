@@ -26,8 +26,8 @@ NOT_PDF_MESSAGE = "'{name}' is not a PDF. Save it as one, or rename it."
 EMPTY_MESSAGE = "The document has no text."
 NOT_TEXT_MESSAGE = "The document is not text in UTF-8. Save it as UTF-8 and add it again."
 
-# Others than blank space and the escape of colours, which logs have.
-has_control_characters = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]").search
+# Of ASCII and Latin-1, without blank space, the line break of some old texts, and the escape of colours in logs.
+has_control_characters = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]").search
 
 
 def media_type_of(name: str, content: bytes, declared: str = "") -> str:

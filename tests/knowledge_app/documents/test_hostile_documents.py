@@ -147,7 +147,7 @@ def test_a_text_of_headings_has_a_limited_number_of_places():
 
 @pytest.mark.parametrize("name", ["archive.zip", "report.docx", "noname"])
 @pytest.mark.parametrize(
-    "content", [b"PK\x03\x04" + b"\0" * 100, b"PK\x03\x04", b"\xff\xd8\xff\xe0", b"{\\rtf1 Text}"]
+    "content", [b"PK\x03\x04" + b"\0" * 100, b"PK\x03\x04", b"\xff\xd8\xff\xe0", b"{\\rtf1 Text}", "\x89PNG".encode()]
 )
 def test_archives_and_unknown_files_are_refused(name, content):
     with pytest.raises(DocumentError, match="cannot be read"):
