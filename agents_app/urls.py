@@ -21,6 +21,7 @@ urlpatterns = [
     path("new-agent/token-limit", fragments.token_limit, name="token_limit"),
     path("new-agent/options/<str:field>", fragments.new_agent_options, name="new_options"),
     path("deleted-agents", trash.deleted_agents, name="trash"),
+    path("deleted-agents/restore", trash.restore_selected, name="restore_selected"),
     path("deleted-agents/<uuid:deleted_id>/restore", trash.restore, name="restore_deleted"),
     path("deleted-agents/<uuid:deleted_id>/delete", trash.purge, name="purge"),
     path(AGENT, pages.edit, name="edit"),

@@ -12,11 +12,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from agentcms.plural import pluralize
-from agentcms.web.template_context import TemplateContext
 from agents_app.editing import bulk
 from agents_app.forms.actions import build_removal_form
 from agents_app.models import Agent
 from agents_app.views.access import visible_agents
+from agents_app.views.bulk_results import render_results
+from versions_app.models import DeletedAgent
 
 # By name: the verb of the results page.
 BULK_ACTIONS = {
@@ -37,9 +38,8 @@ def run_action(request: HttpRequest) -> HttpResponse:
     if name in ("archive", "delete"):
         return confirm_and_run(request, name, ids)
     action = bulk.duplicate_agent if name == "duplicate" else bulk.unarchive_agent
-    return render_results(
-        request, name, bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, action)
-    )
+    results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, action)
+    return render_results(request, BULK_ACTIONS[name], results)
 
 
 def confirm_and_run(request: HttpRequest, name: str, ids: list[str]) -> HttpResponse:
@@ -50,8 +50,18 @@ def confirm_and_run(request: HttpRequest, name: str, ids: list[str]) -> HttpResp
     if not (is_sent and form.is_valid()):
         return render_selection(request, name, selection, form)
     action = partial(bulk.delete_agent if name == "delete" else bulk.archive_agent, confirmed=confirmed)
-    agents = Agent.objects.for_user(request.user)
-    return render_results(request, name, bulk.apply_to_dependents_first(agents, request.user, ids, action))
+    results = bulk.apply_to_dependents_first(Agent.objects.for_user(request.user), request.user, ids, action)
+    changed = [agent_id for agent_id, result in zip(dict.fromkeys(ids), results, strict=False) if result.done]
+    undo_ids = find_own_records(request, changed) if name == "delete" else changed
+    return render_results(request, BULK_ACTIONS[name], results, undo_ids)
+
+
+def find_own_records(request: HttpRequest, agent_ids: list[str]) -> list[str]:
+    """Return the IDs of the records of the agents that the user has just deleted."""
+    records = DeletedAgent.objects.filter(agent_key__in=agent_ids, deleted_by=request.user.pk).order_by("deleted_at")
+    # An ID may have been deleted several times: the last one counts.
+    newest = dict(records.values_list("agent_key", "pk"))
+    return [str(newest[agent_id]) for agent_id in agent_ids if agent_id in newest]
 
 
 def render_selection(request: HttpRequest, name: str, selection: bulk.Selection, form: Form) -> HttpResponse:
@@ -67,17 +77,3 @@ def render_selection(request: HttpRequest, name: str, selection: bulk.Selection,
         "trash_days": settings.TRASH_DAYS,
     }
     return render(request, "agents/confirm_selected.html", context, status=422 if form.is_bound else 200)
-
-
-def render_results(request: HttpRequest, name: str, results: list[bulk.BulkResult]) -> HttpResponse:
-    failed = sum(not result.done for result in results)
-    context: TemplateContext = {
-        "nav": "agents",
-        "done_verb": BULK_ACTIONS[name],
-        "back": request.POST.get("back", ""),
-        "results": results,
-        "failed": failed,
-        "done": len(results) - failed,
-        "undo_ids": [result.agent_id for result in results if result.done and name == "archive"],
-    }
-    return render(request, "agents/bulk_results.html", context)

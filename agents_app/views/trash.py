@@ -12,17 +12,20 @@ from django.core.paginator import Page, Paginator
 from django.db import transaction
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from access_app.permissions import granted_covers, require_granted_role
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import SHARED_LABEL, Role, RoleRequired
+from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agents_app.configuration.sub_agents import CircularReference
+from agents_app.editing.bulk import MAX_SELECTED_AGENTS, BulkResult
 from agents_app.forms.actions import RestoreDeletedForm, TypedForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST
+from agents_app.views.bulk_results import render_results
 from versions_app import trash
 from versions_app.models import DeletedAgent
 from versions_app.models.deleted_agent import DeletedAgentQuerySet
@@ -71,6 +74,34 @@ def render_trash_restore_dialog(request: HttpRequest, deleted: DeletedAgent, for
     return render_trash_dialog(
         request, deleted, form, f"Restore {deleted.name}?", "agents/_restore_deleted.html", button, Role.PUBLISHER
     )
+
+
+@require_POST
+@login_required
+def restore_selected(request: HttpRequest) -> HttpResponse:
+    """Restore the selected agents under their own IDs, and show the result of each."""
+    ids = [*dict.fromkeys(request.POST.getlist("deleted"))][:MAX_SELECTED_AGENTS]
+    if not ids:
+        return redirect("agents:trash")
+    return render_results(request, "Restored", [restore_one(request, deleted_id) for deleted_id in ids])
+
+
+def restore_one(request: HttpRequest, deleted_id: str) -> BulkResult:
+    """Restore an agent in a transaction of its own. A failure does not affect the others."""
+    record_id = parse_uuid(deleted_id)
+    deleted = visible_deleted_agents(request).filter(pk=record_id).first() if record_id is not None else None
+    if deleted is None:
+        return BulkResult("An agent", False, "It is no longer in the trash.")
+    try:
+        with transaction.atomic():
+            agent = trash.restore_locked(lock_deleted_agent(request, deleted.pk, Role.PUBLISHER))
+    except Http404:
+        return BulkResult(deleted.name, False, "It is no longer in the trash.")
+    except (RoleRequired, trash.RestoreRefused) as error:
+        return BulkResult(deleted.name, False, str(error))
+    except CircularReference as error:
+        return BulkResult(deleted.name, False, f"{error.summary} Restore it alone, under another ID.")
+    return BulkResult(agent.name, True, "Restored with all versions.", agent.pk)
 
 
 @require_http_methods(GET_POST)

@@ -49,6 +49,19 @@ def test_archiving_can_be_undone_on_the_page_of_its_results(publisher, agent):
     assert Agent.objects.get(pk=agent.pk).archived_at is None
 
 
+def test_deleting_can_be_undone_on_the_page_of_its_results(publisher, agent):
+    AgentFactory(id=agent.pk + "-2").delete()  # by somebody else
+    parent = AgentFactory(agents=[agent.pk])
+    sent = {"act": "delete", "sure": "yes", "typed": "delete 2 agents", "agent": [agent.pk, parent.pk]}
+    answer = publisher.post(SELECTED, sent)
+
+    assert set(Agent.objects.values_list("pk", flat=True)) == set()
+    undo = form_data(answer.content.decode()).getlist("deleted")
+    restored = publisher.post(reverse("agents:restore_selected"), {"deleted": undo})
+    assert [result.sentence for result in restored.context["results"]] == ["Restored with all versions."] * 2
+    assert set(Agent.objects.values_list("pk", flat=True)) == {agent.pk, parent.pk}
+
+
 def test_deleting_needs_a_confirmation(publisher, agent):
     answer = publisher.post(SELECTED, {"act": "delete", "agent": [agent.pk], "back": "q=x"})
 

@@ -90,6 +90,35 @@ def test_publishers_restore_and_only_managers_purge(viewer, editor, publisher, d
     assert DeletedAgent.objects.exists()
 
 
+def test_selected_agents_are_restored_each_with_its_result(publisher, deleted):
+    taken = AgentFactory(id="taken", name="Taken")
+    taken.delete()
+    AgentFactory(id="taken")
+    AgentFactory(id="theirs", owner_id="newsroom", name="Secret").delete()
+    ids = {record.agent_key: record.pk for record in DeletedAgent.objects.all()}
+    chosen = [ids[deleted.agent_key], ids["taken"], ids["theirs"], "not-an-id"]
+
+    answer = publisher.post(reverse("agents:restore_selected"), {"deleted": chosen})
+
+    assert [(result.name, result.done) for result in answer.context["results"]] == [
+        ("Porter", True),
+        ("Taken", False),
+        ("An agent", False),
+        ("An agent", False),
+    ]
+    assert "Restored 1 of 4" in answer.content.decode()
+    assert "Another agent has the ID taken." in answer.content.decode()
+    assert Agent.objects.get(pk=deleted.agent_key).head_version.version_number == 2
+    assert {record.agent_key for record in DeletedAgent.objects.all()} == {"taken", "theirs"}
+
+
+def test_selected_agents_of_a_team_without_the_role_stay_in_the_trash(editor, deleted):
+    answer = editor.post(reverse("agents:restore_selected"), {"deleted": [deleted.pk]})
+
+    assert "This needs the Publisher role" in answer.content.decode()
+    assert DeletedAgent.objects.exists()
+
+
 def test_a_stranger_sees_nothing(deleted, client):
     stranger = browser(member(Role.MANAGER, "elsewhere"))
 
