@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 
 
 class ParsedJSONField(forms.JSONField):
@@ -18,7 +18,7 @@ class ParsedJSONField(forms.JSONField):
             return super().to_python(value)
         try:
             # The parser refuses half of a surrogate pair as it refuses other faults. `encode` alone would raise.
-            return parse(value.encode("utf-8", "surrogatepass"))
+            return parse_typed_json(value)
         except InvalidJSON:
             raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from None
 

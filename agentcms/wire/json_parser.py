@@ -52,6 +52,12 @@ def parse(data: bytes, levels: int = MAX_JSON_DEPTH) -> JSONValue:
     return value
 
 
+def parse_typed_json(text: str) -> JSONValue:
+    """Return the value of a JSON text that somebody typed, as `parse` does. Raises InvalidJSON."""
+    # The parser reports half of a surrogate pair, at which a strict encoding would raise.
+    return parse(text.encode("utf-8", "surrogatepass"))
+
+
 def count_values(value: object) -> int:
     """Return the number of values in a parsed value, including itself."""
     count = 1

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from access_app.role import SHARED_LABEL
 from agentcms.web.json_field import ParsedJSONField
 from agentcms.wire.canonical import canonical
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONObject
 from agents_app.forms.objects.members import format_json, normalize_line, normalize_lines, parse_json, parse_number
 from agents_app.forms.ordering import sort_by_position
@@ -198,7 +198,7 @@ class ScorersField(forms.Field):
         if kind not in self.AMOUNTS:
             return {}
         try:
-            number = parse(amount.strip().encode("utf-8", "surrogatepass"))
+            number = parse_typed_json(amount.strip())
         except InvalidJSON as error:
             raise ValidationError(f"{key}: the sampling must be a number.", code="invalid") from error
         return {"sampling": {"type": kind, self.AMOUNTS[kind]: number}}

@@ -119,6 +119,14 @@ def _validate(dataset: Dataset, items: Sequence[JSONMapping], many: bool = True)
         raise ConfigError(issues)
 
 
+def lock_dataset(dataset_id: str) -> Dataset:
+    """Lock a dataset for the transaction, as each change of its items does. Raise ApiError if it was deleted."""
+    locked = Dataset.objects.select_for_update().filter(pk=dataset_id).first()
+    if locked is None:
+        raise dataset_not_found(dataset_id)
+    return locked
+
+
 class ItemsChange:
     """A change of items, which becomes the next version of the dataset when it is saved.
 
@@ -126,9 +134,7 @@ class ItemsChange:
     """
 
     def __init__(self, dataset: Dataset) -> None:
-        locked = Dataset.objects.select_for_update().filter(pk=dataset.pk).first()
-        if locked is None:
-            raise dataset_not_found(dataset.pk)
+        locked = lock_dataset(dataset.pk)
         self.dataset = locked
         actor = current_change().actor
         self.row = DatasetVersion(

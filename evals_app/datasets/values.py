@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 
 
 def text_of_json(value: object) -> str:
@@ -26,7 +26,7 @@ def json_of_text(text: str) -> object:
     if text[:1] in ("{", "["):
         try:
             # Half a surrogate pair makes the JSON invalid, where a plain `encode` would raise an error.
-            return parse(text.encode("utf-8", "surrogatepass"))
+            return parse_typed_json(text)
         except InvalidJSON:
             return text
     return text or None

@@ -20,7 +20,7 @@ from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx, redirect_page, render_dialog
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
-from evals_app.datasets.changes import ItemsChange, add_items, change_item, delete_items, restore_item
+from evals_app.datasets.changes import add_items, change_item, delete_items, lock_dataset, restore_item
 from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.purging import purge_item
 from evals_app.datasets.schema import parse_item, parse_item_change
@@ -87,8 +87,7 @@ def save_item(request: HttpRequest, dataset: Dataset, item: ItemVersion, form: I
     is_based_on_item = request.POST.get("base", str(item.from_version)) == str(item.from_version)
     try:
         with transaction.atomic():
-            # Locks the dataset, as each change does: nobody else changes the item after the check.
-            ItemsChange(dataset)
+            lock_dataset(dataset.pk)  # nobody else changes the item after the check
             if is_based_on_item and get_page_item(dataset, item.item_id) == item:
                 change_item(dataset, item.item_id, parse_item_change(form.body))
             else:

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.json_issues import issues_by_schema
 from agents_app.configuration.memory.options import WorkingMemoryOptions
@@ -105,8 +105,7 @@ def replace_object(
         if not (text and text.strip()):
             return None, []
         try:
-            # The parser reports half of a surrogate pair, at which a strict encoding would raise.
-            value = parse(text.encode("utf-8", "surrogatepass"))
+            value = parse_typed_json(text)
         except InvalidJSON as error:
             return stored, [Issue(fault.field or FIELD, fault.message) for fault in error.faults]
         if not isinstance(value, dict):

@@ -23,7 +23,7 @@ from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.acp.table import acp_unavailable_reason, switch_agent
 from tools_app.acp.usage import find_acp_users
 from tools_app.admin.acp_agent_form import AcpAgentForm
-from tools_app.admin.mcp_server_page import MAX_USERS
+from tools_app.admin.usage import usage_context
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
 
 
@@ -85,7 +85,10 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         row = self.get_object(request, unquote(object_id))
         context: TemplateContext = {}
         if row is not None:
-            context = {"versions": row.versions.all()[:10], **acp_usage_context(row)}
+            context = {
+                "versions": row.versions.all()[:10],
+                **acp_usage_context(request, row),
+            }
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
 
     def delete_view(
@@ -93,7 +96,7 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
     ) -> HttpResponse:
         """Delete an ACP agent, after a question that names the agents that use it."""
         row = self.get_object(request, unquote(object_id))
-        context = acp_usage_context(row) if row is not None else {}
+        context = acp_usage_context(request, row) if row is not None else {}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
     def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -134,15 +137,9 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         return format_html("<span>{}</span>", ", ".join(row.environment_names) or "None")
 
 
-def acp_usage_context(row: AcpAgent) -> TemplateContext:
-    """Return the agents that use an ACP agent, and the number of those that are not listed."""
-    users = find_acp_users(row)
-    listed = [*users.order_by("name", "pk")[:MAX_USERS]]
-    return {
-        "used_by": listed,
-        "more_users": users.count() - len(listed),
-        "effect_on_users": "will run without it",
-    }
+def acp_usage_context(request: HttpRequest, row: AcpAgent) -> TemplateContext:
+    """Return the agents that use an ACP agent."""
+    return usage_context(request.user, find_acp_users(row), "will run without it")
 
 
 @admin.register(AcpWorkspace)

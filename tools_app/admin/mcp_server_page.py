@@ -1,20 +1,15 @@
-"""The context of the admin page of an MCP server besides its form: its tools, its users, and its versions."""
+"""The context of the admin page of an MCP server besides its form: its tools and its versions."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import NamedTuple
 
-from access_app.caller import Caller
-from agentcms.web.template_context import TemplateContext
-from agents_app.models import Agent
 from tools_app.mcp.accepted_definitions import Definition, DefinitionDifference, find_differences
-from tools_app.mcp.usage import find_users
 from tools_app.mcp.versions import changed_members
 from tools_app.models import McpServer, McpServerVersion
 
 MAX_VERSIONS = 20
-MAX_USERS = 20
 
 
 class ListedTool(NamedTuple):
@@ -55,14 +50,3 @@ def server_version_rows(row: McpServer) -> list[ServerVersionRow]:
         for version, before in pairs
         if version is not None
     ]
-
-
-def usage_context(user: Caller, row: McpServer) -> TemplateContext:
-    """Return the agents that use a server and that the user may see, and the number of the others."""
-    users = find_users(row)
-    visible: list[Agent] = [*users.for_user(user).order_by("name", "pk")[:MAX_USERS]]
-    return {
-        "used_by": visible,
-        "more_users": users.count() - len(visible),
-        "effect_on_users": "will run without its tools",
-    }

@@ -23,12 +23,15 @@ from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
-from tools_app.admin.mcp_server_page import server_tool_rows, server_version_rows, usage_context
+from tools_app.admin.mcp_server_page import server_tool_rows, server_version_rows
+from tools_app.admin.usage import usage_context
 from tools_app.mcp.listing import accept_definition, enqueue_listing
 from tools_app.mcp.table import definitions_of, server_unavailable_reason, switch_server
+from tools_app.mcp.usage import find_users
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
 
+EFFECT_ON_USERS = "will run without its tools"
 SECTIONS = (
     (None, ("key", "title", "description", "owner_id", "is_enabled")),
     (
@@ -121,7 +124,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
             context = {
                 "tools": server_tool_rows(row),
                 "versions": server_version_rows(row),
-                **usage_context(request.user, row),
+                **usage_context(request.user, find_users(row), EFFECT_ON_USERS),
             }
             context["may_change"] = self.has_change_permission(request, row)
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
@@ -131,7 +134,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     ) -> HttpResponse:
         """Delete a server, after a question that names the agents that use it."""
         row = self.get_object(request, unquote(object_id))
-        context = usage_context(request.user, row) if row is not None else {}
+        context = usage_context(request.user, find_users(row), EFFECT_ON_USERS) if row is not None else {}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import json_equal, normalise
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONValue
 
 MAX_MEMBER_NAME_LENGTH = 256
@@ -29,7 +29,7 @@ def normalize_line(text: str) -> str:
 def parse_json(text: str) -> object:
     """Return the value of a JSON text. Raises ValidationError with all faults."""
     try:
-        return parse(text.encode("utf-8", "surrogatepass"))
+        return parse_typed_json(text)
     except InvalidJSON as error:
         faults = [f"{fault.field}: {fault.message}" if fault.field else fault.message for fault in error.faults]
         raise ValidationError(faults, code="invalid") from error

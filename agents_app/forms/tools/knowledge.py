@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
 from agents_app.forms.form_data import FormData
@@ -105,7 +105,7 @@ def parse_input(text: str) -> object:
     """Return the value of an input: numbers, true, false, null and quoted texts as in JSON, else the text."""
     try:
         # As strictly as the API: no database stores NaN or half of a surrogate pair as JSON.
-        value = parse(text.encode("utf-8", "surrogatepass"))
+        value = parse_typed_json(text)
     except InvalidJSON:
         return text
     return text if isinstance(value, dict | list) else value

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 from django.http import HttpRequest, QueryDict
 
 from access_app.role import Role
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.conditional import CONDITIONAL, CONTEXT_KEYS
 from agents_app.configuration.display import FIELD_LABELS, variant_title
@@ -73,7 +73,7 @@ def parse_tried_fact(text: str) -> object:
     if text.startswith(("[", "{")):
         try:
             # Not json.loads(), which accepts NaN: the facts of a run are stored.
-            return parse(text.encode("utf-8", "surrogatepass"))
+            return parse_typed_json(text)
         except InvalidJSON:
             return text
     return parse_input(text)

@@ -10,7 +10,7 @@ from django import forms
 from django.http import QueryDict
 
 from agentcms.wire.canonical import text_or_json
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.variables import Variable, declared_variables, variables_of
 from agents_app.forms.fields import RawTextField
@@ -99,6 +99,6 @@ def parse_text(text: str, variable: Variable) -> object:
     if not variable.types or "string" in variable.types:
         return text
     try:
-        return parse(text.encode("utf-8", "surrogatepass"))
+        return parse_typed_json(text)
     except InvalidJSON:
         return text  # which the type refuses
