@@ -119,13 +119,19 @@ def compose_knowledge(data: FormData, base: object) -> JSONObject | None:
 
 
 def compose_choice(data: FormData, key: str, before: JSONMapping) -> JSONObject:
-    choice = {name: value for name, value in before.items() if name not in ("filter", "topK")}
-    if text := str(data.get(f"knowledge-top-{key}", "")).strip():
-        choice["topK"] = int(text) if text.isdecimal() and len(text) < 10 else text
-    if simple_conditions(before.get("filter")) is None:
-        choice["filter"] = before["filter"]
-    elif conditions := compose_filter([*posted_conditions(data, key)]):
-        choice["filter"] = conditions
+    # Only inputs that the page had change anything. A base that is gone or has no keys shows none, and a fixed filter
+    # that got lost with the next save would widen the searches of the agent once the base is back.
+    choice = dict(before)
+    if f"knowledge-top-{key}" in data:
+        choice.pop("topK", None)
+        if text := str(data[f"knowledge-top-{key}"]).strip():
+            choice["topK"] = int(text) if text.isdecimal() and len(text) < 10 else text
+    shown, posted = simple_conditions(before.get("filter")), [*posted_conditions(data, key)]
+    # Not if they are the same: a filter may say `{"key": value}` in place of `{"key": {"$eq": value}}`.
+    if f"knowledge-key-{key}" in data and shown is not None and shown != posted:
+        choice.pop("filter", None)
+        if conditions := compose_filter(posted):
+            choice["filter"] = conditions
     return choice
 
 

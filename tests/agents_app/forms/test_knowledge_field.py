@@ -1,0 +1,35 @@
+"""The knowledge bases of an agent in the editor's form."""
+
+from agents_app.forms.tools.knowledge import compose_knowledge
+
+STORED = {"handbook": {"filter": {"audience": "staff"}, "topK": 3}}
+
+
+def test_a_base_without_inputs_keeps_its_filter_and_number_of_passages():
+    sent = {"knowledge": "shown", "knowledge-base": ["handbook"]}
+
+    assert compose_knowledge(sent, STORED) == STORED
+
+
+def test_a_base_without_keys_keeps_its_filter():
+    sent = {"knowledge": "shown", "knowledge-base": ["handbook"], "knowledge-top-handbook": "5"}
+
+    assert compose_knowledge(sent, STORED) == {"handbook": {"filter": {"audience": "staff"}, "topK": 5}}
+
+
+def test_a_filter_that_nobody_changed_stays_as_it_is_written():
+    sent = {"knowledge": "shown", "knowledge-base": ["handbook"], "knowledge-top-handbook": "3"}
+    sent |= {
+        "knowledge-key-handbook": ["audience", ""],
+        "knowledge-operator-handbook": ["$eq", "$eq"],
+        "knowledge-value-handbook": ["staff", ""],
+    }
+
+    assert compose_knowledge(sent, STORED) == STORED
+
+
+def test_blank_inputs_remove_the_filter_and_the_number_of_passages():
+    sent = {"knowledge": "shown", "knowledge-base": ["handbook"], "knowledge-top-handbook": ""}
+    sent |= {f"knowledge-{part}-handbook": [""] for part in ("key", "operator", "value")}
+
+    assert compose_knowledge(sent, STORED) == {"handbook": {}}
