@@ -126,9 +126,9 @@ def compose_choice(data: FormData, key: str, before: JSONMapping) -> JSONObject:
         choice.pop("topK", None)
         if text := str(data[f"knowledge-top-{key}"]).strip():
             choice["topK"] = int(text) if text.isdecimal() and len(text) < 10 else text
-    shown, posted = simple_conditions(before.get("filter")), [*posted_conditions(data, key)]
+    displayed, posted = simple_conditions(before.get("filter")), [*posted_conditions(data, key)]
     # Not if they are the same: a filter may say `{"key": value}` in place of `{"key": {"$eq": value}}`.
-    if f"knowledge-key-{key}" in data and shown is not None and shown != posted:
+    if f"knowledge-key-{key}" in data and displayed is not None and displayed != posted:
         choice.pop("filter", None)
         if conditions := compose_filter(posted):
             choice["filter"] = conditions
