@@ -14,6 +14,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.fields.types import validation_error
 
@@ -134,19 +135,14 @@ def condition_holds(operator: str, actual: JSONValue, expected: JSONValue) -> bo
     if name == "exists":
         return actual is not None
     if name == "equals":
-        return is_equal(actual, expected)
+        return json_equal(actual, expected)
     if name == "in":
-        return any(is_equal(actual, item) for item in expected or [])
+        return any(json_equal(actual, item) for item in expected or [])
     if name == "contains":
         if isinstance(actual, str):
             return isinstance(expected, str) and expected in actual
-        return isinstance(actual, list) and any(is_equal(item, expected) for item in actual)
+        return isinstance(actual, list) and any(json_equal(item, expected) for item in actual)
     return is_ordered(name, actual, expected)
-
-
-def is_equal(actual: object, expected: object) -> bool:
-    """Return True for equal JSON values. True is not 1."""
-    return isinstance(actual, bool) == isinstance(expected, bool) and bool(actual == expected)
 
 
 def is_ordered(name: str, actual: JSONValue, expected: JSONValue) -> bool:

@@ -10,6 +10,8 @@ from agents_app.configuration.conditional import RULE_OPERATORS, choose_variants
     [
         ("equals", "pro", "pro", True),
         ("equals", 1, True, False),
+        ("equals", [1], [True], False),
+        ("equals", {"a": 1, "b": 2}, {"b": 2, "a": 1.0}, True),
         ("not_equals", "pro", "free", True),
         ("contains", ["editor", "viewer"], "editor", True),
         ("contains", "enterprise", "prise", True),
@@ -21,6 +23,7 @@ from agents_app.configuration.conditional import RULE_OPERATORS, choose_variants
         ("greater_than_or_equal", 2, 2, True),
         ("less_than_or_equal", 3, 2, False),
         ("in", "pro", ["pro", "enterprise"], True),
+        ("in", [0], [[False]], False),
         ("in", None, ["pro"], False),
         ("not_in", "free", ["pro"], True),
         ("exists", False, None, True),
