@@ -120,7 +120,7 @@ class AgentEditForm(EditorSections):
         if "durable_mode" in self.data and not {"durable_mode", "durable_steps"} - cleaned.keys():
             cleaned["durable"] = self.compose_durable(cleaned["durable_mode"], cleaned["durable_steps"])
         if "memory" in cleaned:
-            cleaned["memory"] = self.compose_memory_options(cleaned)
+            cleaned["memory"] = self.compose_memory(cleaned)
         if "knowledge" in self.data:
             cleaned["knowledge"] = compose_knowledge(self.data, self.base["knowledge"])
         if "mcp_clients" in self.data:
@@ -177,7 +177,7 @@ class AgentEditForm(EditorSections):
         stored = self.base["durable"]
         return stored if isinstance(stored, dict) and stored["maxSteps"] == steps else {"maxSteps": steps}
 
-    def compose_memory_options(self, cleaned: dict[str, Any]) -> object:
+    def compose_memory(self, cleaned: dict[str, Any]) -> object:
         """Return the memory of the chosen kind. A page of the previous release has no kind and knows only keys."""
         if "memory_kind" not in self.data:
             return self.base["memory"] if isinstance(self.base["memory"], dict) else cleaned["memory"]

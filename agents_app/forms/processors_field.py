@@ -13,18 +13,19 @@ The names of the inputs, for a field `input_processors`:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.references import processor_key
 from agents_app.forms.fields import StrictJSONField
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import ObjectInputs, get_submitted_list, is_json_view
 from agents_app.forms.objects.members import Member, is_plain_name, label_errors
+from agents_app.forms.objects.schema import property_members
 from agents_app.forms.ordering import sort_by_position
 from agents_app.registry import Entry, Kind, registry
 
@@ -33,35 +34,15 @@ NEW_ROW = "__row__"  # replaced by a number when a script adds the row
 
 def argument_members(entry: Entry | None) -> list[Member]:
     """Return the inputs for the arguments of a processor: the parameters of its function after the text."""
-    if entry is None:
+    if entry is None or not entry.argument_names:
         return []
-    properties = list(entry.schema.get("properties", {}).items())[1:]
-    required = entry.schema.get("required", ())
-    return [argument_member(name, schema, name in required) for name, schema in properties if is_plain_name(name)]
-
-
-def argument_member(name: str, schema: JSONMapping, required: bool) -> Member:
-    label = str(schema.get("title") or name)
-    default = schema.get("default")
-    text = "" if default is None else f"Default: {default}"
-    kind, choices = input_kind(schema)
-    return Member(name, label, kind, text, choices, required)
-
-
-def input_kind(schema: JSONMapping) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return the kind of input for a JSON Schema, with its choices."""
-    match schema:
-        case {"enum": [*values]} if all(isinstance(value, str) for value in values):
-            return "choice", tuple((f'"{value}"', value) for value in values)
-        case {"type": "boolean"}:
-            return "choice", (("true", "Yes"), ("false", "No"))
-        case {"type": "integer" | "number"}:
-            return "number", ()
-        case {"type": "string"}:
-            return "text", ()
-        case {"type": "array", "items": {"type": "string"}}:
-            return "lines", ()
-    return "json", ()
+    names = {*entry.argument_names}
+    defaults = {name: entry.schema["properties"][name].get("default") for name in names}
+    return [
+        replace(member, help="" if defaults[member.name] is None else f"Default: {defaults[member.name]}")
+        for member in property_members(entry.schema, entry.schema)
+        if member.name in names
+    ]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.forms.fields import RawTextField
-from agents_app.forms.tools.knowledge import parse_input
+from agents_app.forms.objects.members import parse_text_or_json
 from agents_app.models import Agent
 from memory_app.history.signal_markup import NAME_MESSAGE, Signal, is_name
 from memory_app.history.wire_messages import MAX_MESSAGE_KB
@@ -74,7 +74,7 @@ class SendForm(forms.Form):
             name, separator, value = (part.strip() for part in line.partition("="))
             if not separator or not is_name(name):
                 raise forms.ValidationError(f"“{line.strip()}” is not in the form name = value.")
-            attributes[name] = parse_input(value)
+            attributes[name] = parse_text_or_json(value)
         return attributes
 
     def clean(self) -> dict[str, Any]:

@@ -9,17 +9,15 @@ from django.core.exceptions import ValidationError
 
 from agentcms.wire.json_types import JSONObject
 from agents_app.forms.memory.inputs import ALL_INPUTS, GROUPS, INPUT_PREFIX, texts_of, value_at
-from agents_app.forms.objects.members import InputError
-
-MemoryObject = JSONObject
+from agents_app.forms.objects.members import InputError, path_error
 
 
-def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str = INPUT_PREFIX) -> MemoryObject:
+def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str = INPUT_PREFIX) -> JSONObject:
     """Return the memory of these texts. Raise ValidationError with an error for each invalid input.
 
     A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
     """
-    memory: MemoryObject = deepcopy(stored) if isinstance(stored, dict) else {}
+    memory: JSONObject = deepcopy(stored) if isinstance(stored, dict) else {}
     memory.setdefault("options", {})
     stored_texts = texts_of(memory)
     errors: list[ValidationError] = []
@@ -46,10 +44,10 @@ def memory_error(path: str, message: str, prefix: str = INPUT_PREFIX) -> Validat
     labels = {item.path: item.label for item in ALL_INPUTS}
     if path in labels:
         return InputError(f"{labels[path]}: {message}", f"{prefix}{path}:0", message)
-    return ValidationError(f"{path}: {message}" if path else message, code="invalid")
+    return path_error(path, message)
 
 
-def set_switch(memory: MemoryObject, path: str, text: str, stored_text: str) -> None:
+def set_switch(memory: JSONObject, path: str, text: str, stored_text: str) -> None:
     """Switch a part of the options on or off, if that changes it."""
     if text == stored_text:
         return
@@ -62,7 +60,7 @@ def set_switch(memory: MemoryObject, path: str, text: str, stored_text: str) -> 
         set_at(memory, path, True)
 
 
-def set_at(memory: MemoryObject, path: str, value: object) -> None:
+def set_at(memory: JSONObject, path: str, value: object) -> None:
     """Set the value at a path, or remove it for None. A part that is only switched on becomes an object."""
     *parents, last = path.split(".")
     for name in parents:

@@ -50,6 +50,21 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def parse_text_or_json(text: str) -> object:
+    """Return the value of an input: numbers, true, false, null and quoted texts as in JSON, else the text."""
+    try:
+        # As strictly as the API: no database stores NaN or half of a surrogate pair as JSON.
+        value = parse_typed_json(text)
+    except InvalidJSON:
+        return text
+    return text if isinstance(value, dict | list) else value
+
+
+def format_text_or_json(value: object) -> str:
+    """Return the text for which `parse_text_or_json` gives the value back. A text such as "1" needs its quotes."""
+    return value if isinstance(value, str) and parse_text_or_json(value) == value else json.dumps(value)
+
+
 def parse_lines(text: str) -> list[str]:
     return [line for line in normalize_lines(text).split("\n") if line]
 
@@ -155,6 +170,11 @@ class InputError(ValidationError):
     def labelled(self, label: str) -> InputError:
         """Return the error with a further label."""
         return InputError(f"{label}: {self.messages[0]}", self.target, self.text)
+
+
+def path_error(path: str, message: str) -> ValidationError:
+    """Return the error for an issue that has no input of its own, with the path of what it is about."""
+    return ValidationError(f"{path}: {message}" if path else message, code="invalid")
 
 
 def label_errors(label: str, error: ValidationError) -> Iterator[ValidationError]:

@@ -21,7 +21,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
-from agents_app.forms.objects.members import InputError, texts_at
+from agents_app.forms.objects.members import InputError, path_error, texts_at
 
 BACKGROUND_MODES = [("", "The tools below"), (EVERY_TOOL, "Every tool"), ("disabled", "No tool")]
 USES = [
@@ -127,7 +127,7 @@ def background_error(path: str, message: str, data: FormData) -> ValidationError
         for member, part, label in (("timeoutMs", "timeout", "Seconds"), ("maxRetries", "retries", "Retries")):
             if path == f"tools.{key}.{member}":
                 return InputError(f"{label} of {key}: {message}", f"background-{part}-{key}:0", message)
-    return ValidationError(f"{path}: {message}" if path else message, code="invalid")
+    return path_error(path, message)
 
 
 def compose_use(data: FormData, key: str, before: object, errors: list[InputError]) -> object:

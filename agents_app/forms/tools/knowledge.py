@@ -12,15 +12,14 @@ The names of the inputs:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
+from agents_app.forms.objects.members import format_text_or_json, parse_text_or_json
 from agents_app.registry import Entry, Kind, registry
 
 CONDITION_LABELS = {
@@ -92,23 +91,8 @@ def simple_conditions(value: object) -> list[Condition] | None:
         for operator, item in operators.items():
             if key.startswith("$") or operator not in CONDITION_LABELS or isinstance(item, dict | list):
                 return None
-            conditions.append(Condition(key, operator, item if is_plain_text(item) else json.dumps(item)))
+            conditions.append(Condition(key, operator, format_text_or_json(item)))
     return conditions
-
-
-def is_plain_text(value: object) -> bool:
-    """Return whether a text stays a text when it is entered again."""
-    return isinstance(value, str) and parse_input(value) == value
-
-
-def parse_input(text: str) -> object:
-    """Return the value of an input: numbers, true, false, null and quoted texts as in JSON, else the text."""
-    try:
-        # As strictly as the API: no database stores NaN or half of a surrogate pair as JSON.
-        value = parse_typed_json(text)
-    except InvalidJSON:
-        return text
-    return text if isinstance(value, dict | list) else value
 
 
 def compose_knowledge(data: FormData, base: object) -> JSONObject | None:
@@ -146,8 +130,8 @@ def compose_filter(conditions: list[Condition]) -> JSONObject:
     """Return the filter of some conditions. Two of the same key and operator are joined by `$and`."""
     result: JSONObject = {}
     for condition in conditions:
-        operand = {condition.operator: parse_input(condition.value)}
+        operand = {condition.operator: parse_text_or_json(condition.value)}
         if condition.key in result and condition.operator in result[condition.key]:
-            return {"$and": [{item.key: {item.operator: parse_input(item.value)}} for item in conditions]}
+            return {"$and": [{item.key: {item.operator: parse_text_or_json(item.value)}} for item in conditions]}
         result[condition.key] = {**result.get(condition.key, {}), **operand}
     return result

@@ -20,8 +20,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.conditional import JOINS, MAX_RULE_DEPTH, RULE_OPERATORS
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
-from agents_app.forms.objects.members import normalize_line, parse_tags
-from agents_app.forms.tools.knowledge import parse_input
+from agents_app.forms.objects.members import format_text_or_json, normalize_line, parse_tags, parse_text_or_json
 
 OPERATOR_LABELS = {
     "equals": "is",
@@ -59,7 +58,7 @@ class ConditionTexts(NamedTuple):
         if operator in LIST_OPERATORS and isinstance(value, list):
             text = ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value)
         else:
-            text = value if isinstance(value, str) and parse_input(value) == value else json.dumps(value)
+            text = format_text_or_json(value)
         text = "" if operator in VALUELESS_OPERATORS else text
         return cls(normalize_line(str(condition.get("field"))).strip(), operator, normalize_line(text).strip())
 
@@ -68,7 +67,9 @@ class ConditionTexts(NamedTuple):
         if self.operator in VALUELESS_OPERATORS:
             return condition
         is_list = self.operator in LIST_OPERATORS
-        value: JSONValue = [parse_input(item) for item in parse_tags(self.text)] if is_list else parse_input(self.text)
+        value: JSONValue = (
+            [parse_text_or_json(item) for item in parse_tags(self.text)] if is_list else parse_text_or_json(self.text)
+        )
         return {**condition, "value": value}
 
 

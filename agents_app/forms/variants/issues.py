@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.core.exceptions import ValidationError
 
 from agents_app.forms.memory.composing import memory_error
-from agents_app.forms.objects.members import InputError
+from agents_app.forms.objects.members import InputError, path_error
 from agents_app.forms.variants.rows import OPTIONS, VALUE_INPUTS, VARIANT_FIELDS, VariantRow
 
 # The length of the name is bounded, so that a long text takes linear time.
@@ -21,7 +21,7 @@ def variant_error(path: str, message: str, rows: Sequence[VariantRow]) -> Valida
     match = ISSUE_PATH.fullmatch(path)
     group = [row for row in rows if match and row.field == match["field"]]
     if match is None or int(match["index"]) >= len(group):
-        return ValidationError(f"{path}: {message}" if path else message, code="invalid")
+        return path_error(path, message)
     row, inner = group[int(match["index"])], match["inner"]
     error = error_in_row(row, inner, message)
     row.errors.append(error)

@@ -14,7 +14,7 @@ from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.conditional import CONDITIONAL, CONTEXT_KEYS
 from agents_app.configuration.display import FIELD_LABELS, variant_title
-from agents_app.forms.tools.knowledge import parse_input
+from agents_app.forms.objects.members import parse_text_or_json
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for
 from runs_app.resolution import ResolvedAgent
@@ -76,7 +76,7 @@ def parse_tried_fact(text: str) -> object:
             return parse_typed_json(text)
         except InvalidJSON:
             return text
-    return parse_input(text)
+    return parse_text_or_json(text)
 
 
 def fact_fields(configurations: Sequence[JSONMapping], texts: FactTexts) -> list[FactField]:
