@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
 
 from agentcms.web.template_context import TemplateContext
@@ -15,14 +16,18 @@ def render_dialog(
     """Render the question before an action: a dialog for htmx, else the template `page`."""
     template = "components/_act.html" if is_htmx(request) else page
     response = render(request, template, {"nav": "agents", "action": request.path, **context}, status=status)
-    # One URL has a page and a fragment: no cache may answer one with the other.
-    response.headers["Vary"] = "HX-Request, Cookie"
+    vary_on_htmx(response)
     return response
 
 
 def is_htmx(request: HttpRequest) -> bool:
     """Return True if htmx sent the request."""
     return bool(getattr(request, "htmx", False))
+
+
+def vary_on_htmx(response: HttpResponse) -> None:
+    """Let caches tell the page of a URL from its fragment for htmx, so that none answers one with the other."""
+    patch_vary_headers(response, ["HX-Request"])
 
 
 def redirect_page(request: HttpRequest, url: str) -> HttpResponse:

@@ -30,7 +30,7 @@ from agents_app.editing.change_context import change
 from agents_app.forms.actions import ArchiveForm, DiscardDraftForm, DuplicateForm, SnapshotForm
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
-from agents_app.views.access import owner_choices
+from agents_app.views.access import selectable_owners
 from versions_app.exchange.export_job import start_agent_export
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
@@ -94,7 +94,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         """Duplicate the live version as an agent with its own history."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        live, owners = get_live_version(agent), owner_choices(request, Role.EDITOR)
+        live, owners = get_live_version(agent), selectable_owners(request.user, Role.EDITOR)
         form = DuplicateForm(request.POST or None, agent=agent, version=live, owners=owners)
         if form.is_valid() and (copy := self.save_duplicate(form, agent, live)):
             return self.redirect_with_message(request, copy, f"{agent.name} was duplicated as {copy.pk}.")
@@ -196,18 +196,14 @@ class AgentActionsAdmin(AgentRemovalAdmin):
     @admin.action(description="Publish drafts of selected agents …")
     def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         """Ask for confirmation, then publish the drafts that did not change since."""
-        chosen = list(agents[: bulk.MAX_SELECTED_AGENTS + 1])
-        if len(chosen) > bulk.MAX_SELECTED_AGENTS:
-            self.message_user(request, f"Select at most {bulk.MAX_SELECTED_AGENTS} agents.", messages.ERROR)
+        if (ids := self.selected_ids(request, agents)) is None:
             return None
         if "confirmed" not in request.POST:
-            return self.confirm_publishing(request, chosen)
+            return self.confirm_publishing(request, list(agents))
         publish = partial(bulk.publish_draft, confirmed=set(request.POST.getlist("draft")))
         # The column of messages has 500 characters.
         with change(message=request.POST.get("reason", "")[:500]):
-            results = bulk.apply_to_each(
-                Agent.objects.for_user(request.user), request.user, [agent.pk for agent in chosen], publish
-            )
+            results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, publish)
         published = sum(result.done for result in results)
         self.message_user(request, f"Published {pluralize(published, 'draft')}.", messages.SUCCESS)
         for result in results:
@@ -232,14 +228,10 @@ class AgentActionsAdmin(AgentRemovalAdmin):
     @admin.action(description="Export selected agents")
     def export(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         """Start a job of the user that exports the selected agents to a file."""
-        chosen = list(agents.values_list("pk", flat=True)[: bulk.MAX_SELECTED_AGENTS + 1])
-        if len(chosen) > bulk.MAX_SELECTED_AGENTS:
-            self.message_user(
-                request, f"Select at most {bulk.MAX_SELECTED_AGENTS} agents, or export all.", messages.ERROR
-            )
+        if (ids := self.selected_ids(request, agents, " Or export all agents on their page.")) is None:
             return None
         try:
-            job = start_agent_export(request.user, chosen)
+            job = start_agent_export(request.user, ids)
         except ApiError as error:  # too many jobs or files
             self.message_user(request, error.error, messages.ERROR)
             return None

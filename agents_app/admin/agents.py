@@ -24,7 +24,9 @@ from agents_app.admin.forms import MODEL_INPUTS, READ_ONLY_FIELDS, AgentAdminFor
 from agents_app.configuration import schema
 from agents_app.configuration.display import FIELD_LABELS, config_sections, is_set
 from agents_app.configuration.version_checks import GateNotMet
-from agents_app.editing.change_context import change
+
+# Django calls save_model() with an argument named `change`.
+from agents_app.editing.change_context import change as change_context
 from agents_app.editing.editor_saves import publish_locked, save_draft_locked
 from agents_app.forms.field_values import MODEL_SETTINGS
 from agents_app.models import Agent
@@ -245,6 +247,3 @@ def without_fields(section: Any, *names: str) -> Any:
     """Return a section of `fieldsets` without these fields."""
     title, options = section
     return title, {**options, "fields": [field for field in options["fields"] if field not in names]}
-
-
-change_context = change  # Django calls save_model() with an argument named `change`

@@ -141,19 +141,13 @@ class AgentAdminForm(AgentForm):
         super().__init__(*args, **kwargs)
         adding = self.instance._state.adding
         owners = selectable_owners(self.user, Role.EDITOR if adding else Role.PUBLISHER)
-        self.fields["owner_id"].widget = forms.Select(
-            choices=[(owner, owner or SHARED_LABEL) for owner in sorted({*owners, self.instance.owner_id})]
-            if not adding
-            else [(owner, owner or SHARED_LABEL) for owner in owners]
-        )
         if not adding:
-            self.fields.pop("id", None)
-        else:
-            self.fields.pop("owner_change_confirmed", None)
+            # Also its own, for which the user may be an editor only: the form must not change the team by itself.
+            owners = sorted({*owners, self.instance.owner_id})
+        self.fields["owner_id"].widget = forms.Select(choices=[(owner, owner or SHARED_LABEL) for owner in owners])
+        self.fields.pop("owner_change_confirmed" if adding else "id", None)
         # Unticked while there is a draft, so that nobody publishes it by accident.
-        self.fields["publish"].initial = self.instance._state.adding or (
-            self.may_publish and not self.instance.has_draft
-        )
+        self.fields["publish"].initial = adding or (self.may_publish and not self.instance.has_draft)
 
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]

@@ -82,12 +82,12 @@ class AgentRemovalAdmin(admin.ModelAdmin):
         self.report(request, name, bulk.apply_to_dependents_first(visible, request.user, ids, action))
         return None
 
-    def selected_ids(self, request: HttpRequest, agents: QuerySet[Agent]) -> list[str] | None:
-        """Return the IDs of the selected agents, or None with a message if there are too many."""
+    def selected_ids(self, request: HttpRequest, agents: QuerySet[Agent], advice: str = "") -> list[str] | None:
+        """Return the IDs of the selected agents, or None with a message, which ends with the advice, if too many."""
         ids = list(agents.values_list("pk", flat=True)[: bulk.MAX_SELECTED_AGENTS + 1])
         if len(ids) <= bulk.MAX_SELECTED_AGENTS:
             return ids
-        self.message_user(request, f"Select at most {bulk.MAX_SELECTED_AGENTS} agents.", messages.ERROR)
+        self.message_user(request, f"Select at most {bulk.MAX_SELECTED_AGENTS} agents.{advice}", messages.ERROR)
         return None
 
     def ask(self, request: HttpRequest, name: str, selection: bulk.Selection, form: Form) -> HttpResponse | None:

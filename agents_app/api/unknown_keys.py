@@ -45,7 +45,6 @@ UNSUPPORTED_AGENT_KEYS = frozenset(
         "skills",
         "workspace",
         "browser",
-        "durable",
     }
 )
 UNSUPPORTED_MESSAGE = "This is not supported here and has no effect. Omit it."

@@ -174,9 +174,7 @@ def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: Bul
             return action(user, agents.with_role(user).get_locked(agent_id))
     except Agent.DoesNotExist:
         return BulkResult(agent_id, False, "It is no longer there.")
-    except RoleRequired as error:
-        return BulkResult(agent_id, False, str(error))
-    except AgentArchived as error:
+    except (RoleRequired, AgentArchived) as error:
         return BulkResult(agent_id, False, str(error))
     except MoveRefused as error:
         return BulkResult(agent_id, False, error.summary)

@@ -6,9 +6,9 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
 from access_app.caller import Caller
-from access_app.permissions import granted_covers, has_role_everywhere, require_granted_role
+from access_app.permissions import granted_covers, has_role_everywhere, has_role_somewhere, require_granted_role
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import highest_role, known_owners
+from access_app.teams import known_owners
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONMapping
 from agents_app.models import Agent, AgentQuerySet
@@ -26,8 +26,7 @@ def visible_agents(request: HttpRequest) -> AgentQuerySet:
 
 def can_choose_agent(request: HttpRequest) -> bool:
     """Return True if the list of agents has a next step for the user: an agent, or the button for a new one."""
-    highest = highest_role(request.user)
-    return (highest is not None and highest.covers(Role.EDITOR)) or visible_agents(request).exists()
+    return has_role_somewhere(request.user, Role.EDITOR) or visible_agents(request).exists()
 
 
 def get_agent(request: HttpRequest, agent_id: str) -> Agent:
@@ -96,15 +95,8 @@ def archived_message(agent: Agent) -> str:
 
 def can_duplicate(request: HttpRequest, agent: Agent) -> bool:
     """Return whether the user may create agents for any owner, this agent's or another."""
-    if has_role_for(request, agent, Role.EDITOR):
-        return True
-    highest = highest_role(request.user)
-    return highest is not None and highest.covers(Role.EDITOR)
-
-
-def owner_choices(request: HttpRequest, role: Role) -> list[str]:
-    """Return the owners for which the user has a role. Superusers also get owners without members."""
-    return selectable_owners(request.user, role)
+    # The role for the agent is loaded with it, so that most pages take no query here.
+    return has_role_for(request, agent, Role.EDITOR) or has_role_somewhere(request.user, Role.EDITOR)
 
 
 def selectable_owners(user: Caller, role: Role) -> list[str]:

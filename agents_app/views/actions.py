@@ -23,7 +23,7 @@ from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.presence import RENEWAL_INTERVAL, renew_presence
 from agents_app.forms.actions import ArchiveForm, ChangeOwnerForm, DeleteForm
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, owner_choices
+from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, selectable_owners
 from agents_app.views.header import AgentTab, render_agent_dialog
 
 
@@ -85,7 +85,7 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     if request.method == "POST":
         require_granted_role(request.user, Role.PUBLISHER, agent)
-    owners = owner_choices(request, Role.PUBLISHER)
+    owners = selectable_owners(request.user, Role.PUBLISHER)
     any_owner = has_role_everywhere(request.user, Role.PUBLISHER)
     form = ChangeOwnerForm(request.POST or None, user=request.user, agent=agent, owners=owners, any_owner=any_owner)
     if not (request.method == "POST" and form.is_valid()):

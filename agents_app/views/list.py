@@ -5,12 +5,11 @@ from __future__ import annotations
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
 from access_app.role import Role
 from access_app.teams import highest_role, known_owners
-from agentcms.web.dialogs import is_htmx
+from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agents_app.views.access import visible_agents
 from agents_app.views.filter_choices import filter_fields
 from agents_app.views.list_filters import AgentListState
@@ -37,6 +36,5 @@ def agent_list(request: HttpRequest) -> HttpResponse:
         if listing.panel_is_open:
             context["fields"] = filter_fields(listing, known_owners(request.user, Role.VIEWER))
         response = render(request, "agents/list.html", context)
-    # One URL has a page and a fragment: no cache may answer one with the other.
-    patch_vary_headers(response, ["HX-Request"])
+    vary_on_htmx(response)
     return response

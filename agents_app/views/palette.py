@@ -10,12 +10,11 @@ from django.db.models import Case, IntegerField, Q, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
+from access_app.permissions import has_role_somewhere
 from access_app.role import Role
-from access_app.teams import highest_role
-from agentcms.web.dialogs import is_htmx
+from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.search.tokenizer import MAX_SEARCH_LENGTH
 from agents_app.views.access import visible_agents
@@ -98,8 +97,7 @@ def palette(request: HttpRequest) -> HttpResponse:
     }
     template = "agents/_palette_options.html" if is_htmx(request) else "agents/palette.html"
     response = render(request, template, context)
-    # One URL has two answers. Without this, a cache could give the options in place of the page.
-    patch_vary_headers(response, ["HX-Request"])
+    vary_on_htmx(response)
     return response
 
 
@@ -140,8 +138,7 @@ def matches_query(destination: Destination, query: str) -> bool:
 def is_for_user(page: Destination, request: HttpRequest) -> bool:
     if page.audience == STAFF:
         return bool(request.user.is_staff)
-    highest = highest_role(request.user) if page.audience == EDITORS else None
-    return not page.audience or (highest is not None and highest.covers(Role.EDITOR))
+    return not page.audience or has_role_somewhere(request.user, Role.EDITOR)
 
 
 def tab_entry(tab: Destination, agent: Agent, note: str) -> PaletteEntry:

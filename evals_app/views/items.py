@@ -17,7 +17,7 @@ from django_htmx.http import trigger_client_event
 from access_app.permissions import granted_covers
 from access_app.role import Role
 from agentcms.errors import ApiError
-from agentcms.web.dialogs import is_htmx, redirect_page, render_dialog
+from agentcms.web.dialogs import is_htmx, redirect_page, render_dialog, vary_on_htmx
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
 from evals_app.datasets.changes import add_items, change_item, delete_items, lock_dataset, restore_item
@@ -77,8 +77,7 @@ def edit_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpRespo
     context = {"nav": "evals", "dataset": dataset, "item": item, "form": form}
     template = "evals/_item_form.html" if is_htmx(request) else "evals/item.html"
     response = render(request, template, context, status=422 if form.errors else 200)
-    # One URL has a page and a fragment: no cache may answer one with the other.
-    response.headers["Vary"] = "HX-Request, Cookie"
+    vary_on_htmx(response)
     return response
 
 

@@ -10,13 +10,12 @@ from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from agentcms.ids import parse_whole_number
-from agentcms.web.dialogs import is_htmx
+from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agents_app.configuration.schema import ConfigError
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, NotSuspended
@@ -145,7 +144,7 @@ def render_call(
     context = {"nav": "runs", "card": build_card(view, place, mode, form, json_view), "notice": notice}
     template = "approvals/_card.html" if is_htmx(request) else "approvals/view.html"
     response = render(request, template, context, status=status)
-    patch_vary_headers(response, ["HX-Request"])
+    vary_on_htmx(response)
     return response
 
 

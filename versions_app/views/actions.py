@@ -16,7 +16,7 @@ from agentcms.web.dialogs import is_htmx
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DuplicateForm
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, get_agent, lock_agent, owner_choices
+from agents_app.views.access import GET_POST, get_agent, lock_agent, selectable_owners
 from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.forms.history import DescribeForm
 from versions_app.models import AgentVersion
@@ -128,7 +128,7 @@ def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Create an agent with the configuration of a version."""
     agent = get_agent(request, agent_id)
     version = get_version(agent, number)
-    owners = owner_choices(request, Role.EDITOR)
+    owners = selectable_owners(request.user, Role.EDITOR)
     form = DuplicateForm(request.POST or None, agent=agent, version=version, owners=owners)
     if form.is_valid():
         values = form.cleaned_data

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import reswap, retarget
 
 from access_app.role import Role
-from agentcms.web.dialogs import is_htmx
+from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agentcms.web.posted_fields import posted_fields
 from agentcms.web.template_context import TemplateContext
 from agents_app.forms.existing_agent import ExistingAgentForm
@@ -39,8 +39,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     if form.errors and is_htmx(request):
         return reswap(retarget(render_editor(request, agent, form, status=422), "#notices"), "outerHTML")
     response = render_review(request, agent, review_context(request, agent, form))
-    # One URL has a page and a fragment: no cache may answer one with the other.
-    response.headers["Vary"] = "HX-Request, Cookie"
+    vary_on_htmx(response)
     return response
 
 

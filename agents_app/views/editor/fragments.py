@@ -16,7 +16,7 @@ from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource
 from agents_app.forms.processors_field import ProcessorRow
 from agents_app.models import Agent
 from agents_app.registry import Kind
-from agents_app.views.access import get_agent, owner_choices
+from agents_app.views.access import get_agent, selectable_owners
 from runs_app.providers.context_window import find_context_window
 
 
@@ -33,7 +33,7 @@ def agent_fields(request: HttpRequest, agent_id: str) -> HttpResponse:
 @require_POST
 def new_agent_fields(request: HttpRequest) -> HttpResponse:
     """Render the submitted fields of a new agent again, without saving them."""
-    owners = owner_choices(request, Role.EDITOR)
+    owners = selectable_owners(request.user, Role.EDITOR)
     if not owners:
         raise RoleRequired(Role.EDITOR, None)
     agent = Agent(owner_id=request.POST.get("owner_id", ""))

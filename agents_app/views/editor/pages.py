@@ -21,7 +21,14 @@ from agents_app.forms.create import NEW_AGENT_CONFIG, CreateForm
 from agents_app.forms.existing_agent import ExistingAgentForm, head_configuration
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, can_duplicate, get_agent, has_role_for, owner_choices, sub_agent_names
+from agents_app.views.access import (
+    GET_POST,
+    can_duplicate,
+    get_agent,
+    has_role_for,
+    selectable_owners,
+    sub_agent_names,
+)
 from agents_app.views.editor.rendering import render_editor
 from agents_app.views.editor.saving import change_from_form, save_agent
 from agents_app.views.header import AgentTab, header_context
@@ -32,7 +39,7 @@ from runs_app.providers.table import get_table
 @login_required
 @require_http_methods(GET_POST)
 def create(request: HttpRequest) -> HttpResponse:
-    owners = owner_choices(request, Role.EDITOR)
+    owners = selectable_owners(request.user, Role.EDITOR)
     if not owners:
         raise RoleRequired(Role.EDITOR, None)
     new = Agent(owner_id=request.POST.get("owner_id", owners[0]))

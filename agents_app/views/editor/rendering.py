@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from agentcms.web.dialogs import is_htmx
+from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.views.access import can_duplicate
@@ -30,6 +30,5 @@ def render_editor(
     }
     template = "agents/_editor_header.html" if request.method == "POST" and is_htmx(request) else "agents/edit.html"
     response = render(request, template, context, status=status)
-    # One URL has a page and a fragment: no cache may answer one with the other.
-    response.headers["Vary"] = "HX-Request, Cookie"
+    vary_on_htmx(response)
     return response

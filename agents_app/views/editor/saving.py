@@ -48,7 +48,7 @@ class SaveOutcome(NamedTuple):
 
     version: Version | None = None
     conflict: str = ""
-    others: list[DraftVersion] = []
+    others: Sequence[DraftVersion] = ()
 
 
 def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
@@ -158,8 +158,8 @@ def render_question(
 ) -> HttpResponse:
     """Ask before versions of other users are published: a dialog for htmx, else a page."""
     live, head = get_live_version(agent), get_head_version(agent)
-    snapshot = schema.to_snapshot(form.fields_to_save(agent), head.snapshot)
-    is_new = agent.has_changes(form.fields_to_save(agent))
+    fields = form.fields_to_save(agent)
+    snapshot, is_new = schema.to_snapshot(fields, head.snapshot), agent.has_changes(fields)
     number = agent.last_version_number + 1 if is_new else head.version_number
     context = gate_context(request, agent, unsaved_version(agent, number, snapshot)) | {
         "agent": agent,

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from access_app.role import Role
-from agentcms.web.dialogs import is_htmx
+from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for, role_requirement
@@ -74,8 +74,7 @@ def render_playground(
     else:
         context = {**header_context(request, agent, AgentTab.PLAYGROUND), **context}
         response = render(request, "runs/playground.html", context, status=status)
-    # One URL has a page and a fragment: no cache may answer one with the other.
-    response.headers["Vary"] = "HX-Request, Cookie"
+    vary_on_htmx(response)
     return response
 
 
