@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from access_app.permissions import SHARED_OWNER, has_role, owner_ids_for
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
@@ -191,16 +191,17 @@ def apply_record(
 
     Return the action and the owner of the agent. Raises RecordRejected.
     """
-    visible = Agent.objects.for_user(user).filter(pk=agent_id)
-    if not visible.exists():
+    try:
+        # Not asked for before: an agent that somebody deletes between the two would end the whole import.
+        agent = Agent.objects.for_user(user).get_locked(agent_id)
+    except Agent.DoesNotExist:
         owner_id = choose_owner(user, owner_id)
         create_agent(agent_id, live, draft, owner_id)
         return "create", owner_id
-    agent = visible.get_locked(agent_id)
     if not has_role(user, Role.PUBLISHER, agent.owner_id):
         raise RecordRejected(missing_publisher_message(agent.owner_id))
     if owner_id not in (None, agent.owner_id):
-        raise RecordRejected(f"The owner of the agent is {agent.owner_id or 'Shared'}. Change the owner first.")
+        raise RecordRejected(f"The owner of the agent is {agent.owner_id or SHARED_LABEL}. Change the owner first.")
     return update_agent(agent, live, draft, publish), agent.owner_id
 
 
@@ -240,7 +241,7 @@ def choose_owner(user: User, requested: str | None) -> str:
 
 
 def missing_publisher_message(owner_id: str) -> str:
-    return f"Publishing needs the Publisher role in {owner_id or 'Shared'}."
+    return f"Publishing needs the Publisher role in {owner_id or SHARED_LABEL}."
 
 
 def equals_version(fields: JSONObject, version: AgentVersion | None) -> bool:
