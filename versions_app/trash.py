@@ -15,7 +15,7 @@ from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from agents_app.configuration import schema
-from agents_app.configuration.sub_agents import reject_circular_reference
+from agents_app.configuration.sub_agents import CircularReference, reject_circular_reference
 from agents_app.editing.audit import log_agent_action
 from agents_app.editing.change_context import current_change
 from agents_app.editing.saving import AgentWrite
@@ -108,6 +108,11 @@ def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
     deleted.delete()
     log_agent_action(row.pk, row.name, "Restored from the trash", ADDITION)
     return row
+
+
+def circle_message(error: CircularReference) -> str:
+    """Return why an agent cannot be restored under an ID, with the ways out."""
+    return f"{error.summary} Restore it under another ID, or change the other agent first."
 
 
 def insert_rows(record: bytes, agent_id: str) -> None:

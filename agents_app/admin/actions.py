@@ -9,8 +9,8 @@ from typing import NamedTuple
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import IntegrityError, transaction
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -22,17 +22,15 @@ from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.plural import pluralize
 from agents_app.admin.removal import AgentRemovalAdmin
-from agents_app.configuration.sub_agents import CircularReference, describe_dependents
+from agents_app.configuration.sub_agents import describe_dependents
 from agents_app.editing import bulk
 from agents_app.editing.archived import reject_archived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import ArchiveForm, DiscardDraftForm, DuplicateForm, SnapshotForm
-from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
 from agents_app.views.access import selectable_owners
 from versions_app.exchange.export_job import start_agent_export
-from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 from versions_app.publishing import publish_refusal_of, publish_warning_of
 
@@ -96,23 +94,10 @@ class AgentActionsAdmin(AgentRemovalAdmin):
             raise PermissionDenied
         live, owners = get_live_version(agent), selectable_owners(request.user, Role.EDITOR)
         form = DuplicateForm(request.POST or None, agent=agent, version=live, owners=owners)
-        if form.is_valid() and (copy := self.save_duplicate(form, agent, live)):
+        if form.is_valid() and (copy := form.save(agent, live)):
             return self.redirect_with_message(request, copy, f"{agent.name} was duplicated as {copy.pk}.")
         text = f"The duplicate starts with the live version of {agent.name} and gets its own history."
         return self.render_confirmation(request, agent, form, "duplicate", text)
-
-    def save_duplicate(self, form: DuplicateForm, agent: Agent, live: AgentVersion) -> Agent | None:
-        values = form.cleaned_data
-        try:
-            with transaction.atomic():
-                return agent.duplicate(values["id"], values["owner_id"], live, values["name"])
-        except CircularReference as error:
-            form.add_error(None, error.summary)
-        except ValidationError as error:
-            form.add_error(None, error.messages)
-        except IntegrityError:
-            form.add_error("id", id_taken_message(values["id"]))
-        return None
 
     def snapshot(self, request: HttpRequest, agent: Agent) -> HttpResponse:
         """Save a version equal to the head without publishing it."""

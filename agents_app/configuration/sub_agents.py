@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
+from agentcms.plural import join_words
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
 from agents_app.configuration.version_checks import MoveRefused
@@ -72,7 +73,7 @@ def describe_dependents(user: Caller, agent: Agent, new_owner_id: str | None = N
     names = [f"'{dependent['id']}'" for dependent in payload["dependents"][:MAX_NAMED_DEPENDENTS]]
     if more := payload["total"] - len(names):
         names.append(f"{more} more" if names else f"{more} that you may not see")
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return join_words(names)
 
 
 def sub_agents_among(agents: Mapping[str, Agent]) -> dict[str, list[str]]:

@@ -7,12 +7,13 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db import IntegrityError
 
 from access_app.caller import Caller
 from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
-from agents_app.configuration.sub_agents import dependents_payload
+from agents_app.configuration.sub_agents import CircularReference, dependents_payload
 from agents_app.editing.bulk import Selection, copy_id
 from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
 from agents_app.forms.form_data import FormData
@@ -137,6 +138,19 @@ class DuplicateForm(forms.Form):
 
     def clean_id(self) -> str:
         return clean_new_id(self.cleaned_data["id"])
+
+    def save(self, agent: Agent, version: Version) -> Agent | None:
+        """Duplicate a version by a valid form. Return None, with the error in the form, if that fails."""
+        values = self.cleaned_data
+        try:
+            return agent.duplicate(values["id"], values["owner_id"], version, values["name"])
+        except CircularReference as error:
+            self.add_error(None, error.summary)
+        except ValidationError as error:
+            self.add_error(None, error.messages)
+        except IntegrityError:  # somebody took the ID since it was validated
+            self.add_error("id", id_taken_message(values["id"]))
+        return None
 
 
 class SnapshotForm(forms.Form):

@@ -65,8 +65,7 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
 
         @transaction.atomic
         def view(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
-            visible = DeletedAgent.objects.for_user(request.user).with_role(request.user)
-            deleted = get_object_or_404(visible.select_for_update(of=("self",)), pk=deleted_id)
+            deleted = get_object_or_404(self.get_queryset(request).select_for_update(of=("self",)), pk=deleted_id)
             require_granted_role(request.user, TRASH_ACTIONS[name][1], deleted)
             response: HttpResponse = action(request, deleted)
             return response
@@ -83,7 +82,7 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
             except trash.RestoreRefused as error:
                 form.add_error("id", str(error))
             except CircularReference as error:
-                form.add_error("id", error.summary)
+                form.add_error("id", trash.circle_message(error))
             else:
                 self.message_user(request, f"{agent.name} was restored.", messages.SUCCESS)
                 return redirect("admin:agents_app_agent_change", quote(agent.pk))

@@ -20,6 +20,7 @@ from django.utils.html import format_html
 from access_app.admin_access import CheckedChangeList, confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
+from agentcms.plural import pluralize
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.archived import AgentArchived
@@ -261,7 +262,7 @@ class AgentVersionAdmin(HistoryAdmin):
         self, request: HttpRequest, versions: list[AgentVersion], pinned: bool
     ) -> HttpResponse:
         verb = "Pin" if pinned else "Unpin"
-        title = f"{verb} {len(versions)} version{'' if len(versions) == 1 else 's'}"
+        title = f"{verb} {pluralize(len(versions), 'version')}"
         context = {"versions": versions, "action": verb.lower(), "verb": verb}
         return confirmation_page(self, request, "versions_app/confirm_pins", title, **context)
 

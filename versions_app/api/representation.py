@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
+from agentcms.plural import join_words
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.models import Agent
@@ -116,7 +117,8 @@ def comparison_summary(before: VersionRow, after: VersionRow, diffs: list[FieldD
     if not diffs:
         return f"Versions {before.version_number} and {after.version_number} are identical."
     range_text = f"between version {before.version_number} and version {after.version_number}"
-    return f"{_joined_words([_field_text(diff) for diff in diffs])} changed {range_text}."
+    fields = join_words([_field_text(diff) for diff in diffs])
+    return f"{fields[:1].upper()}{fields[1:]} changed {range_text}."
 
 
 def _field_text(diff: FieldDiff) -> str:
@@ -124,11 +126,6 @@ def _field_text(diff: FieldDiff) -> str:
         added, removed = line_counts(diff.before, diff.after)
         return f"instructions (+{added} −{removed} lines)"
     return diff.field
-
-
-def _joined_words(words: list[str]) -> str:
-    text = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-    return text[:1].upper() + text[1:]
 
 
 def activation_payload(activation: Activation) -> JSONObject:

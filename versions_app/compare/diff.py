@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-from agentcms.wire.canonical import json_equal as same_json
+from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.configuration.schema import WIRE_NAMES
 
@@ -94,7 +94,9 @@ class Fold(NamedTuple):
 
 def values_equal(before: object, after: object) -> bool:
     """Return True if two values of snapshots are the same JSON; 1 and true differ."""
-    return before is after or (before == after and same_json(before, after))
+    # What Python finds unequal differs in the JSON of snapshots too, whose numbers are normalised. Only where it finds
+    # equality may the types differ, so most values that changed are not encoded.
+    return before is after or (before == after and json_equal(before, after))
 
 
 def diff_snapshots(before: JSONMapping, after: JSONMapping) -> list[FieldDiff]:

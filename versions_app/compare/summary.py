@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.configuration.display import FIELD_LABELS, variant_facts
+from agents_app.configuration.references import processor_key
 from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, line_counts, values_equal, visible_differences
 
 MAX_NAMED_KEYS = 3  # further keys are counted
@@ -69,14 +70,10 @@ def _summarize_keys(label: str, before: Sequence[str] | None, after: Sequence[st
 
 
 def _summarize_processors(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
-    old, new = ([_processor_key(processor) for processor in side or []] for side in (before, after))
+    old, new = ([str(processor_key(item) or "unnamed") for item in side or []] for side in (before, after))
     if len(set(old)) == len(old) and len(set(new)) == len(new) and old != new:
         return _summarize_keys(label, old, new)
     return FieldSummary(label, text="changed")
-
-
-def _processor_key(processor: JSONMapping) -> str:
-    return str(processor.get("key", processor.get("id", "unnamed")))
 
 
 def _summarize_model(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
@@ -158,7 +155,7 @@ def _joined_keys(keys: Sequence[str]) -> str:
 
 
 def _short_value(value: object) -> str:
-    """Return a value on one line, truncated to MAX_VALUE_LENGTH."""
+    """Return a value on one line, truncated to MAX_SUMMARY_VALUE_LENGTH."""
     if value is None:
         return "none"
     if isinstance(value, bool):

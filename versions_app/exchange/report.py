@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from django.db.models import F, QuerySet
 
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import AgentQuerySet
 from jobs_app.models import Job, JobFile, JobQuerySet, ReportRow
@@ -74,7 +75,7 @@ class JobReport:
         if not self.is_over:
             return "Waiting for a worker." if self.job.state == Job.State.QUEUED else "Running."
         if self.is_export:
-            return f"{format_agent_count(self.result['records'])} exported."
+            return f"{pluralize(self.result['records'], 'agent')} exported."
         to = "to " if self.is_dry else ""
         parts = [
             f"{count.number} {'' if count.action == 'same' else to}{count.label.lower()}"
@@ -153,7 +154,3 @@ def record_payload(row: ReportRow) -> JSONObject:
     """Return a row of the report in the API."""
     content = {name: value for name, value in row.content.items() if name not in ("ownerId", "name")}
     return {"line": row.number, "action": row.action, **content}
-
-
-def format_agent_count(count: int) -> str:
-    return f"{count:,} agent{'' if count == 1 else 's'}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from django.db.models import Exists, OuterRef
 
 from access_app.caller import Caller
+from agentcms.plural import join_words, pluralize
 from agents_app.models import Agent
 from versions_app.models import Activation, AgentVersion
 from versions_app.models.version import get_head_version
@@ -55,8 +56,7 @@ def publish_label(number: int, others: Sequence[DraftVersion]) -> str:
     """Return the label of the button that publishes a version, with the versions of others that go live with it."""
     if not others:
         return f"Publish v{number}"
-    count = f"{len(others)} version{'' if len(others) == 1 else 's'}"
-    return f"Publish v{number}, with {count} by {author_names(others)}"
+    return f"Publish v{number}, with {pluralize(len(others), 'version')} by {author_names(others)}"
 
 
 def author_names(versions: Sequence[DraftVersion]) -> str:
@@ -64,4 +64,4 @@ def author_names(versions: Sequence[DraftVersion]) -> str:
     names = list(dict.fromkeys(version.author_name for version in versions))
     if len(names) > MAX_NAMED_AUTHORS:
         names[MAX_NAMED_AUTHORS - 1 :] = [f"{len(names) - MAX_NAMED_AUTHORS + 1} others"]
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return join_words(names)

@@ -8,6 +8,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 
 from access_app.models import printable_id
+from access_app.role import SHARED_LABEL
 
 MIN_VERSIONS = 5
 
@@ -46,4 +47,4 @@ class RetentionRule(models.Model):
         ordering: ClassVar = ["owner_id"]
 
     def __str__(self) -> str:
-        return f"Retention rule of {self.owner_id or 'Shared'}"
+        return f"Retention rule of {self.owner_id or SHARED_LABEL}"

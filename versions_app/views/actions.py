@@ -5,14 +5,13 @@ from __future__ import annotations
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
-from django_htmx.http import HttpResponseClientRedirect
 
 from access_app.role import Role
-from agentcms.web.dialogs import is_htmx
+from agentcms.web.dialogs import redirect_page
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DuplicateForm
 from agents_app.models import Agent
@@ -130,19 +129,9 @@ def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     version = get_version(agent, number)
     owners = selectable_owners(request.user, Role.EDITOR)
     form = DuplicateForm(request.POST or None, agent=agent, version=version, owners=owners)
-    if form.is_valid():
-        values = form.cleaned_data
-        try:
-            with transaction.atomic():
-                copy = agent.duplicate(values["id"], values["owner_id"], version, values["name"])
-        except IntegrityError:
-            form.add_error("id", "This ID is already in use. Choose another one.")
-        except ValidationError as error:
-            form.add_error(None, error.messages)
-        else:
-            messages.success(request, f"{copy.name} created from v{number} of {agent.name}. v1 is live.")
-            response = redirect("agents:edit", copy.pk)
-            return HttpResponseClientRedirect(response.url) if is_htmx(request) else response
+    if form.is_valid() and (copy := form.save(agent, version)):
+        messages.success(request, f"{copy.name} created from v{number} of {agent.name}. v1 is live.")
+        return redirect_page(request, reverse("agents:edit", args=[copy.pk]))
     return render_duplicate_dialog(request, agent, version, form, 422 if form.is_bound else 200)
 
 

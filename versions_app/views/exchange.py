@@ -16,7 +16,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from access_app.permissions import has_role_everywhere, owner_ids_for
+from access_app.permissions import has_role_somewhere
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
@@ -51,7 +51,7 @@ def get_job(request: HttpRequest, job_id: UUID) -> Job:
 
 
 def can_import(request: HttpRequest) -> bool:
-    return has_role_everywhere(request.user, Role.PUBLISHER) or owner_ids_for(request.user, Role.PUBLISHER).exists()
+    return has_role_somewhere(request.user, Role.PUBLISHER)
 
 
 @require_safe

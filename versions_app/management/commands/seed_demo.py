@@ -22,7 +22,7 @@ from versions_app.demo.stories import DEMO_USERS, DemoAgent, DemoStep, load_demo
 
 
 class Command(BaseCommand):
-    help = "Creates demo users with random passwords and fifteen agents, if there are no users and no agents."
+    help = "Creates demo users with random passwords and sixteen agents, if there are no users and no agents."
 
     def handle(self, *args: object, **options: object) -> None:
         if User.objects.exists() or Agent.objects.exists():
@@ -49,7 +49,7 @@ def create_user(username: str, full_name: str, superuser: bool, roles: dict[str,
 def write_passwords(passwords: dict[str, str]) -> None:
     """Write the passwords to a file of the data folder that only its owner can read."""
     users = [
-        {"username": username, "password": passwords[username], "role": highest_role(superuser, roles)}
+        {"username": username, "password": passwords[username], "role": displayed_role(superuser, roles)}
         for username, _, superuser, roles in DEMO_USERS
     ]
     descriptor = os.open(settings.DATA_DIR / "demo_passwords.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -57,7 +57,7 @@ def write_passwords(passwords: dict[str, str]) -> None:
         json.dump({"users": users}, file, indent=2)
 
 
-def highest_role(superuser: bool, roles: dict[str, str]) -> str:
+def displayed_role(superuser: bool, roles: dict[str, str]) -> str:
     """Return the role that the start-up message shows for a user."""
     return "superuser" if superuser else max((Role(role) for role in roles.values()), key=lambda role: role.rank).value
 
