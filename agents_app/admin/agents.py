@@ -115,6 +115,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
         """Return the visible agents with `granted`, the user's role for each, and `may_duplicate`."""
+        # Annotated, because Django gives the method of a column the row alone, without the request.
         may_duplicate: dict[str, Any] = {"may_duplicate": Value(self.has_add_permission(request))}
         agents = Agent.objects.for_user(request.user).with_versions().annotate(**may_duplicate)
         if request.user.is_superuser:

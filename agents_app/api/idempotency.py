@@ -46,6 +46,7 @@ def idempotent_while(find_visible: Callable[..., object]) -> Callable[[Post], Po
         @wraps(post)
         def wrapper(view: object, request: Request, **arguments: str) -> HttpResponse:
             act = partial(post, view, request, **arguments)
+            # Before anything else: the canonical text of a large body takes longer than the rest of most requests.
             if "HTTP_IDEMPOTENCY_KEY" not in request.META:
                 return act()
             content = f"{request.get_full_path()}\n{canonical(request.data)}"

@@ -191,6 +191,7 @@ def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
     text = agents_json([AgentText.of(row)])[0]
     if not unknown:
         return text
+    # The text ends with the list of the agent's own warnings. Those of the request are added inside of its brackets.
     separator = "" if text.endswith("[]}") else ","
     return f"{text[:-2]}{separator}{_to_json(unknown)[1:]}}}"
 

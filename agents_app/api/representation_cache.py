@@ -13,6 +13,7 @@ from agentcms.cache import SizeLimitedCache
 from agents_app.api.representation import AgentRow, AgentText, agent_rows_by_id, agents_json
 
 MAX_CACHED_CHARACTERS = 8_000_000  # some thousands of agents
+# A few large agents must not push out all others.
 MAX_TEXT_CHARACTERS = MAX_CACHED_CHARACTERS // 100
 
 

@@ -65,6 +65,7 @@ class AgentsView(JSONView):
             params = list_query.parse_params(query)
             unknown = query.check_unknown_names(*UNSUPPORTED_PARAMETERS)
         paging = params.paging
+        # A blank cursor begins a walk through all pages.
         if params.cursor is not None:
             keys, next_cursor = list_query.fetch_cursor_page(request.user, params)
             agents = representation_cache.get_many_json(request.user, keys, params.relation)

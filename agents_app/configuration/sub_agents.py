@@ -137,7 +137,9 @@ def reference_graph(user: Caller, starts: Iterable[str]) -> dict[str, set[str]]:
 
 def next_steps_to(goal: str, graph: Mapping[str, Iterable[str]]) -> dict[str, str]:
     """Return the next agent on the shortest path to the goal, for each agent from which it is reachable."""
+    # Backwards from the goal: one search finds the paths of all sub-agents.
     users: dict[str, list[str]] = {}
+    # In one order, so that the message names the same path each time.
     for agent_id, keys in sorted(graph.items()):
         for key in keys:
             users.setdefault(key, []).append(agent_id)

@@ -17,6 +17,7 @@ def archive_locked(row: Agent) -> bool:
     """Archive a row that `get_locked()` locked in this transaction. Return whether it was not archived."""
     if row.archived_at is not None:
         return False
+    # The name and no reference: it stays when the user is deleted.
     actor = current_change().actor
     _write(row, timezone.now(), actor.get_username() if actor else "")
     log_agent_action(row.pk, row.name, "Archived")

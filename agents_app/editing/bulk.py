@@ -163,6 +163,7 @@ def apply_to_dependents_first(
 ) -> list[BulkResult]:
     """Apply an action like `apply_to_each`, to an agent after those that use it. The results have the given order."""
     chosen = [*dict.fromkeys(ids[:MAX_SELECTED_AGENTS])]
+    # Once all that use an agent are gone, nobody uses it, and it needs no confirmation of its own.
     results = {agent_id: apply_to_one(agents, user, agent_id, action) for agent_id in order_dependents_first(chosen)}
     return [results[agent_id] for agent_id in chosen]
 

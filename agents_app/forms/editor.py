@@ -116,7 +116,7 @@ class AgentEditForm(EditorSections):
             cleaned["scorers"] = self.restore_scorers(cleaned["scorers"])
         if not {"provider", "model_name", "model_rest", *MODEL_SETTINGS} - cleaned.keys():
             cleaned["model"] = self.compose_model(cleaned)
-        # A page of the previous release does not send the field.
+        # A page that the previous release rendered lacks the newer fields, here and below. They stay as stored.
         if "durable_mode" in self.data and not {"durable_mode", "durable_steps"} - cleaned.keys():
             cleaned["durable"] = self.compose_durable(cleaned["durable_mode"], cleaned["durable_steps"])
         if "memory" in cleaned:

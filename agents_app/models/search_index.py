@@ -142,6 +142,7 @@ def index_states(agent: Agent) -> list[ColumnValues]:
 
 def rebuild_index(agent: Agent) -> None:
     """Replace the rows of an agent. The caller holds its lock."""
+    # At once: a repair runs after the batch that found the row missing was sent.
     batch = write_batch.WriteBatch()
     replace_index_rows(agent, batch)
     batch.send()

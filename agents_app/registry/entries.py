@@ -170,6 +170,7 @@ class Registry:
     def fingerprint(self) -> str:
         """Return a hash of the registered names. It is part of an agent's ETag, as responses include warnings."""
         if not self._fingerprint:
+            # Sorted: all processes must agree, and the order of registration depends on the order of imports.
             lines = sorted(
                 f"{kind}:{key}:{entry.id}:{','.join(entry.names)}"
                 for kind in Kind

@@ -22,6 +22,8 @@ SQLITE_TABLE = (
         tokenize="unicode61 remove_diacritics 0 categories 'L* N* M* Co'")""",
     SQLITE_REBUILD,
 )
+# An FTS5 table with external content can only remove a row whose old text it is given:
+# https://sqlite.org/fts5.html#external_content_tables
 _DELETE_WORDS = f"INSERT INTO {FTS_TABLE}({FTS_TABLE}, rowid, words) VALUES ('delete', old.id, old.words);"
 _INSERT_WORDS = f"INSERT INTO {FTS_TABLE}(rowid, words) VALUES (new.id, new.words);"
 SQLITE_TRIGGERS = (

@@ -42,6 +42,7 @@ _SPACELESS += "\U00020000-\U0003ffff"
 
 def _character_ranges(predicate: Callable[[str], bool]) -> str:
     """Return the matching characters as the inside of a regular expression's character class."""
+    # U+0300 is the first combining mark.
     codes = [code for code in range(0x300, sys.maxunicode + 1) if predicate(chr(code))]
     ranges: list[list[int]] = []
     for code in codes:
@@ -57,6 +58,7 @@ def tokenize(text: str) -> list[str]:
     if text.isascii():
         words = _ASCII_WORD.findall(text.lower())
     else:
+        # Again after folding, which may leave the normal form: the one character ǰ becomes two.
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         words = _word_pattern().findall(folded)
     return [word[:MAX_WORD_LENGTH] for word in words]
@@ -65,6 +67,7 @@ def tokenize(text: str) -> list[str]:
 def index_text(*texts: str) -> str:
     """Return the words of the texts as the index stores them: separated by spaces, with a mark between two texts."""
     words = f" {FIELD_SEPARATOR} ".join(" ".join(tokenize(text)) for text in texts)
+    # A character has at most four bytes, so most texts need not be encoded to be measured.
     if len(words) * 4 > MAX_INDEX_BYTES:
         words = words.encode()[:MAX_INDEX_BYTES].decode(errors="ignore")
         words = words.rpartition(" ")[0] if " " in words else ""

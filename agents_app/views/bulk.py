@@ -51,6 +51,7 @@ def confirm_and_run(request: HttpRequest, name: str, ids: list[str]) -> HttpResp
         return render_selection(request, name, selection, form)
     action = partial(bulk.delete_agent if name == "delete" else bulk.archive_agent, confirmed=confirmed)
     results = bulk.apply_to_dependents_first(Agent.objects.for_user(request.user), request.user, ids, action)
+    # Not strict: IDs over the limit have no result.
     changed = [agent_id for agent_id, result in zip(dict.fromkeys(ids), results, strict=False) if result.done]
     undo_ids = find_own_records(request, changed) if name == "delete" else changed
     return render_results(request, BULK_ACTIONS[name], results, undo_ids)

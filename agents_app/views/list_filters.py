@@ -129,6 +129,7 @@ class AgentListState(ListState):
 
     @cached_property
     def rows(self) -> list[AgentListRow]:
+        # The IDs first: with the columns of a row, the database would sort long texts.
         agents: Any = self.page.object_list
         return build_rows(self.agents, [agent.pk for agent in agents.only("pk")], self.q)
 

@@ -124,7 +124,7 @@ class JobFileView(JSONView):
         file = JobFile.objects.filter(job=job).first() if has_file else None
         try:
             content = file and file.open()
-        except FileNotFoundError:
+        except FileNotFoundError:  # the clean-up deleted it since the query
             content = None
         if content is None:
             raise NotFound(f"Job {job_id} has no file")

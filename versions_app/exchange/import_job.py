@@ -117,6 +117,7 @@ def import_records(job: Job, file: IO[bytes]) -> JSONObject:
     file_ids = hash_all_ids(file) if job.parameters.get("strict") else set()
     job.report_progress(done=counts.total(), total=sum(1 for _ in read_lines(file)))
     for number, line in read_lines(file):
+        # Also of lines that are skipped: a later line with the same ID is an error.
         record = Record.parse(line, ids)
         if number <= cursor["line"]:  # imported by an earlier worker
             continue

@@ -63,6 +63,7 @@ class HistoryCharts(NamedTuple):
 def build_history_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> HistoryCharts:
     """Return all charts of a history."""
     now = timezone.now()
+    # One more than there is room for tells whether some are left out.
     moves = [*agent.activations.values_list("to_version_number", "created_at")[: MAX_PERIODS + 1]][::-1]
     omits_periods = len(moves) > MAX_PERIODS
     moves = moves[-MAX_PERIODS:]

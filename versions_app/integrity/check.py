@@ -193,6 +193,7 @@ def repair_row(row: CheckedAgent) -> None:
     if not owns_version(row, row.active_version):
         values["active_version"] = row.versions.filter(pk=row.logged).first() or newest
     Agent.objects.filter(pk=row.pk).update_unguarded(**values)
+    # After the pointers: `record()` compares the row with the head that was just set.
     with change(message=CATCH_UP_MESSAGE):
         AgentVersion.objects.record(Agent.objects.get(pk=row.pk))
         repaired = agents_to_check().get(pk=row.pk)

@@ -121,7 +121,7 @@ def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
     name = f"agents-{job.created_at:%Y-%m-%d}.jsonl"
     try:
         file = report.file.open()
-    except FileNotFoundError:
+    except FileNotFoundError:  # the clean-up deleted it since the query
         raise Http404 from None
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/x-ndjson")
 
@@ -150,6 +150,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 def start_check(request: HttpRequest, file: UploadedFile) -> Job:
     """Start the dry run of a file and delete earlier files that were never imported."""
+    # First: a file that cannot be checked now must not cost the user the one that was checked before.
     require_free_job(request.user)
     delete_checked_files(request.user)
     with StoredUpload(file, file.size or 0) as upload:

@@ -54,6 +54,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         try:
             with change(message=form.cleaned_data["message"], bypass_reason=form.cleaned_data["bypass_reason"]):
                 moved = version.activate_locked(agent)
+        # Inside of the transaction, which goes on: a move is refused before anything is written.
         except MoveRefused as error:
             return render_activate_dialog(request, agent, version, form, error.summary, 409)
 

@@ -90,6 +90,7 @@ def merge_variant(stored: JSONMapping, variant: JSONMapping) -> JSONObject:
 
 def stored_variant(stored: JSONMapping, row: VariantRow) -> JSONObject:
     variants = stored.get(row.field) or []
+    # Stored variants have their index as the name of their row. Those that a page adds have other names.
     index = int(row.row) if row.row.isascii() and row.row.isdigit() and len(row.row) < 4 else len(variants)
     return dict(variants[index]) if index < len(variants) else {}
 

@@ -81,6 +81,7 @@ def save_new_agent(form: CreateForm) -> Agent | None:
     except MoveRefused as refusal:
         form.add_error("agents", refusal.summary)
         return None
+    # Somebody took the ID since the form was validated.
     except IntegrityError:
         form.add_error("id", id_taken_message(agent.pk))
         return None
