@@ -22,7 +22,7 @@ from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, warning_payloads
 from evals_app.api.lookups import get_dataset, owner_for_new_row
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
-from evals_app.datasets.changes import dataset_not_found
+from evals_app.datasets.changes import lock_dataset
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.datasets.schema import DatasetBody, parse_dataset, parse_dataset_change
@@ -89,9 +89,9 @@ class DatasetView(JSONView):
             columns = parse_dataset_change(body)
         with transaction.atomic():
             # Locked, because `save()` writes all columns: items that are added meanwhile would lose their version.
-            dataset = Dataset.objects.select_for_update().filter(pk=dataset_id).first()
-            if dataset is None:
-                raise dataset_not_found(dataset_id)
+            lock_dataset(dataset_id)
+            # Read again: the dataset may have moved to a team in which the user may not edit.
+            dataset = get_dataset(request, dataset_id, Role.EDITOR)
             apply_change(request, dataset, columns)
             unknown = find_unknown_scorers(dataset) if "scorer_keys" in columns else []
             names.reject_if_strict(unknown)

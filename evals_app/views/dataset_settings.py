@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.db.models import ProtectedError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.role import Role
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
 from evals_app.datasets.deletion import delete_with_experiments
@@ -20,7 +22,7 @@ from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.schema import parse_dataset_change
 from evals_app.datasets.settings import change_settings, find_unknown_scorers
 from evals_app.forms.datasets import DatasetForm
-from evals_app.models import Experiment, ItemVersion
+from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset
 
 GATE_MESSAGE = "A release gate uses this dataset. Delete the gate first."
@@ -39,7 +41,7 @@ def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
             # The page asks for agents. A dataset for workflows or scorers, which the API creates, keeps its type.
             if columns["target_ids"] and not dataset.target_type:
                 columns["target_type"] = Experiment.Target.AGENT
-            changed = change_settings(dataset.pk, columns)
+            changed = change_as_editor(request, dataset.pk, columns)
             unknown = " ".join(name.message for name in find_unknown_scorers(changed))
             messages.success(request, f"The settings were saved. {unknown}".rstrip())
             return redirect("evals:dataset", dataset.pk)
@@ -49,12 +51,21 @@ def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
     return render(request, "evals/settings.html", context, status=422 if form.errors else 200)
 
 
+@transaction.atomic
+def change_as_editor(request: HttpRequest, dataset_id: str, columns: JSONObject) -> Dataset:
+    """Change settings of a dataset. Raise RoleRequired, or Http404 if the user no longer sees it."""
+    changed = change_settings(dataset_id, columns)
+    # Checked again under the lock: the dataset may have moved to a team in which the user may not edit.
+    get_page_dataset(request, dataset_id, Role.EDITOR)
+    return changed
+
+
 @require_POST
 @login_required
 def archive(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Archive a dataset: lists leave it out, and everything else stays."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
-    change_settings(dataset.pk, {"archived": True})
+    change_as_editor(request, dataset.pk, {"archived": True})
     undo = reverse("evals:unarchive", args=[dataset.pk])
     # The tags of a message are the URL of its Undo button.
     messages.success(request, f"{dataset.name} was archived.", extra_tags=undo)
@@ -66,7 +77,7 @@ def archive(request: HttpRequest, dataset_id: str) -> HttpResponse:
 def unarchive(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """List an archived dataset again."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
-    change_settings(dataset.pk, {"archived": False})
+    change_as_editor(request, dataset.pk, {"archived": False})
     messages.success(request, f"{dataset.name} was unarchived.")
     return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
 
