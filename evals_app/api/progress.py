@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 
 from django.db import close_old_connections
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
 from agentcms.api.views import JSONView
@@ -15,7 +15,7 @@ from agentcms.wire.canonical import canonical
 from evals_app.api.experiment_representation import wire_status
 from evals_app.api.lookups import get_experiment
 from evals_app.models import Experiment
-from runs_app.api.streams import EventStreamNegotiation, stream_of_blocks
+from runs_app.api.streams import EventStreamNegotiation, stream_head_response, stream_of_blocks
 from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping
 
 PROGRESS_INTERVAL = 0.5  # seconds between two reads of the row
@@ -39,6 +39,10 @@ class ProgressView(JSONView):
     def get(self, request: Request, experiment_id: str) -> StreamingHttpResponse:
         experiment = get_experiment(request, experiment_id)
         return stream_of_blocks(ProgressStream(experiment, StreamSlot(request.user)))
+
+    def head(self, request: Request, experiment_id: str) -> HttpResponse:
+        get_experiment(request, experiment_id)
+        return stream_head_response()
 
 
 def progress_block(experiment: Experiment) -> bytes:

@@ -18,7 +18,7 @@ from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import warning_payloads
-from runs_app.api.streams import EventStreamNegotiation, stream_of_blocks
+from runs_app.api.streams import EventStreamNegotiation, stream_head_response, stream_of_blocks
 from runs_app.background.child_waits import suspend_payloads
 from runs_app.background.endings import cancel_task
 from runs_app.background.streams import TaskStream
@@ -103,6 +103,12 @@ class TaskStreamView(JSONView):
             return BackgroundTask.objects.for_user(request.user).filter(**filters)
 
         return stream_of_blocks(TaskStream(tasks, StreamSlot(request.user)))
+
+    def head(self, request: Request) -> HttpResponse:
+        with QueryParams(request) as query:
+            read_filters(query, "runId", "taskId")
+            query.check_unknown_names()
+        return stream_head_response()
 
 
 def read_filters(query: QueryParams, *ids: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 
@@ -20,6 +20,7 @@ from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 
 EVENT_STREAM = "text/event-stream"
 LONGEST_IDLE_MS = 60 * 60 * 1000
+STREAM_HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
 
 class EventStreamNegotiation(DefaultContentNegotiation):
@@ -80,8 +81,12 @@ def stream_response(
 
 def stream_of_blocks(blocks: Iterable[bytes]) -> StreamingHttpResponse:
     """Return a response with server-sent events."""
-    headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
-    return StreamingHttpResponse(blocks, content_type=EVENT_STREAM, headers=headers)
+    return StreamingHttpResponse(blocks, content_type=EVENT_STREAM, headers=STREAM_HEADERS)
+
+
+def stream_head_response() -> HttpResponse:
+    """Return the response to HEAD: the headers of a stream. An open stream would block a thread until its end."""
+    return HttpResponse(content_type=EVENT_STREAM, headers=STREAM_HEADERS)
 
 
 def requested_idle_time(request: Request, *, is_route: bool) -> int | None:

@@ -14,7 +14,7 @@ from django_htmx.http import trigger_client_event
 from agentcms.errors import Unavailable
 from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import is_htmx
-from runs_app.api.streams import stream_response
+from runs_app.api.streams import stream_head_response, stream_response
 from runs_app.engine import run_ends
 from runs_app.events.streams import StreamSlot, TooManyStreams
 from runs_app.models import AgentRun
@@ -26,6 +26,8 @@ from runs_app.views.lookups import get_run
 def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Stream the events of a run after the last one that the browser has received."""
     run = get_run(request, run_id)
+    if request.method == "HEAD":
+        return stream_head_response()
     last_event = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
         redacted = not run.details_visible_to(request.user)

@@ -52,8 +52,10 @@ def test_the_route_streams_to_readers_only():
     path = f"/api/experiments/{experiment.pk}/stream"
     key = api_key(member("viewer", "support"))
 
+    head = Client().head(path, headers={"Authorization": f"Bearer {key}"})
     answer = Client().get(path, headers={"Authorization": f"Bearer {key}", "Accept": "text/event-stream"})
 
+    assert (head["Cache-Control"], head.streaming) == ("no-cache, no-transform", False)
     assert answer["Content-Type"].startswith("text/event-stream")
     assert events(answer.streaming_content)[0]["status"] == "completed"
     assert Caller(api_key(member("viewer", "elsewhere"))).get(path).status_code == 404

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.test import Client
 
 from runs_app.events import streams
 from runs_app.models import AgentRun
@@ -207,10 +208,18 @@ def test_observe_streams_a_run_from_an_index(editor, agent, user):
 def test_head_of_a_stream_responds_at_once(editor, user):
     run = start_run(AgentFactory(model=SLOW), user, LONG)
 
-    answer = editor.client.head(f"/api/runs/{run.pk}/stream")
+    pages = Client()
+    pages.force_login(user)
+    answers = [
+        editor.client.head(f"/api/runs/{run.pk}/stream"),
+        editor.client.head("/api/background-tasks/stream"),
+        pages.head(f"/runs/{run.pk}/stream"),
+    ]
 
-    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/event-stream")
-    assert not answer.streaming
+    for answer in answers:
+        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/event-stream")
+        assert answer.headers["Cache-Control"] == "no-cache, no-transform"
+        assert not answer.streaming
     assert editor.client.head(f"/api/runs/{run.pk}x/stream").status_code == 404
 
 
