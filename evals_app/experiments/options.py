@@ -16,6 +16,7 @@ ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_CONCURRENCY, MAX_REPEATS = 20, 10
 MAX_SEED = 2**31 - 1 - MAX_REPEATS  # plus the number of the repeat, it fits the integers of all providers
 
+VERSIONS_MESSAGE = "Sub-agents run at their live versions. Omit this. Select the version of the agent by agentVersion."
 ONLY_AGENTS_MESSAGE = "Only experiments over agents have this. Leave it out."
 
 
@@ -172,6 +173,8 @@ def parse_experiment(body: object) -> JSONObject:
     if options.get("scorer_ids") is not None:
         unknown = [key for key in options.get("gate_scorers") or [] if key not in options["scorer_ids"]]
         issues += [Issue("gateScorers", f"'{key}' is not among scorerIds. Add it there.") for key in unknown]
+    if options.get("versions"):
+        issues.append(Issue("versions", VERSIONS_MESSAGE))
     if options.get("target_type") in ("workflow", "scorer"):
         issues += [Issue(name, ONLY_AGENTS_MESSAGE) for name in ("memory", "seed") if options.get(name) is not None]
     if issues:

@@ -62,6 +62,15 @@ def test_a_name_that_nothing_reads_is_told(caller, path, body, field):
     assert (answer.status_code, [warning["field"] for warning in answer.body["warnings"]]) == (201, [field])
 
 
+def test_versions_of_sub_agents_cannot_be_chosen_for_an_experiment(caller):
+    body = {"targetId": "concierge", "versions": {"agents": {"helper": {"versionId": "x"}}}}
+
+    refused = caller.post("/api/datasets/support/experiments", body)
+
+    assert (refused.status_code, [issue["field"] for issue in refused.body["issues"]]) == (400, ["versions"])
+    assert not Experiment.objects.exists()
+
+
 def test_changes_are_checked_too(caller):
     item = ItemVersion.objects.get().item_id
     for path, body in (("", {"description": "New", "descripton": "x"}), (f"/items/{item}", {"descripton": "x"})):
