@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from access_app.permissions import can_have_role
+from access_app.role import Role, RoleRequired
 from agentcms.api.pagination import page_payload
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
@@ -42,6 +44,10 @@ class JobView(JSONView):
 
     def delete(self, request: Request, job_id: str) -> HttpResponse:
         """Delete the job with its file and report."""
-        if not get_job(request, job_id).discard():
+        job = get_job(request, job_id)
+        # A key for reading alone may delete what it has started itself: exports.
+        if not can_have_role(request.user, Role.EDITOR) and job.parameters.get("role") != Role.VIEWER:
+            raise RoleRequired(Role.EDITOR, None)
+        if not job.discard():
             raise Conflict(RUNNING_MESSAGE, "job_running", {"Retry-After": "5"})
         return json_response({"success": True, "message": f"Job {job_id} deleted"})

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from access_app.role import Role
 from jobs_app.files import file_storage, stored_names
 from jobs_app.limits import used_bytes
 from jobs_app.models import Job, JobFile, lease_duration
@@ -166,6 +167,19 @@ def test_a_running_job_cannot_be_deleted(api):
     Job.objects.update(lease_until=timezone.now() - lease_duration())  # the worker died
 
     assert (refused.status_code, refused.body["code"]) == (409, "job_running")
+    assert api.delete(f"/api/jobs/{started.body['id']}").status_code == 200
+
+
+def test_a_key_for_reading_deletes_only_exports_that_such_a_key_started():
+    user = member("publisher")
+    api, reader = Caller(api_key(user)), Caller(api_key(user, Role.VIEWER))
+    own, exported = reader.post(EXPORT).body, export(api)[1]
+    [started] = start_imports(api, 1)
+
+    answers = [reader.delete(f"/api/jobs/{job['id']}") for job in (started.body, exported)]
+
+    assert [(answer.status_code, answer.body["code"]) for answer in answers] == [(403, "forbidden")] * 2
+    assert reader.delete(f"/api/jobs/{own['id']}").status_code == 200
     assert api.delete(f"/api/jobs/{started.body['id']}").status_code == 200
 
 
