@@ -128,7 +128,8 @@ class JobFileView(JSONView):
             content = None
         if content is None:
             raise NotFound(f"Job {job_id} has no file")
-        return FileResponse(content, content_type="application/x-ndjson", filename=FILE_NAMES[job.kind])
+        name = FILE_NAMES[job.kind]
+        return FileResponse(content, as_attachment=True, filename=name, content_type="application/x-ndjson")
 
 
 class JobRecordsView(JSONView):

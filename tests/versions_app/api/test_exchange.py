@@ -125,6 +125,16 @@ def test_each_invalid_record_is_refused_with_a_reason(api, stranger):
     assert (result["create"], result["refuse"]) == (1, 5)
 
 
+def test_the_file_of_an_export_is_sent_as_an_attachment(api):
+    api.create("a")
+    job = export(api)[1]
+
+    answer = api.client.get(f"/api/jobs/{job['id']}/file")
+
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="agents.jsonl"'
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_an_import_needs_publisher_and_only_the_caller_sees_the_job(api, editor):
     assert import_records(editor, [record("a")]).status_code == 403
 
