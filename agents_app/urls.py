@@ -23,6 +23,7 @@ urlpatterns = [
     path("deleted-agents", trash.deleted_agents, name="trash"),
     path("deleted-agents/restore", trash.restore_selected, name="restore_selected"),
     path("deleted-agents/<uuid:deleted_id>/restore", trash.restore, name="restore_deleted"),
+    path("deleted-agents/<uuid:deleted_id>/undo", trash.undo_delete, name="undo_delete"),
     path("deleted-agents/<uuid:deleted_id>/delete", trash.purge, name="purge"),
     path(AGENT, pages.edit, name="edit"),
     path(f"{AGENT}/used-by", used_by, name="used_by"),

@@ -25,6 +25,7 @@ from agents_app.forms.actions import ArchiveForm, ChangeOwnerForm, DeleteForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, selectable_owners
 from agents_app.views.header import AgentTab, render_agent_dialog
+from versions_app.models import DeletedAgent
 
 
 @require_http_methods(GET_POST)
@@ -43,7 +44,10 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     with transaction.atomic():
         lock_agent(request, agent_id, Role.PUBLISHER).delete()
 
-    messages.success(request, f"{agent.name} was moved to the trash.")
+    deleted = DeletedAgent.objects.newest_ids(request.user, [agent_id])
+    undo = reverse("agents:undo_delete", args=[deleted[0]]) if deleted else ""
+    # The tags of a message are the URL of its Undo button.
+    messages.success(request, f"{agent.name} was moved to the trash.", extra_tags=undo)
     return redirect_page(request, reverse("agents:list"))
 
 
@@ -63,7 +67,8 @@ def archive(request: HttpRequest, agent_id: str) -> HttpResponse:
     with transaction.atomic():
         archive_locked(lock_agent(request, agent_id, Role.PUBLISHER))
 
-    messages.success(request, f"{agent.name} was archived.")
+    undo = reverse("agents:unarchive", args=[agent.pk])
+    messages.success(request, f"{agent.name} was archived.", extra_tags=undo)
     return redirect_page(request, reverse("agents:edit", args=[agent.pk]))
 
 

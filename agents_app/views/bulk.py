@@ -53,16 +53,8 @@ def confirm_and_run(request: HttpRequest, name: str, ids: list[str]) -> HttpResp
     results = bulk.apply_to_dependents_first(Agent.objects.for_user(request.user), request.user, ids, action)
     # Not strict: IDs over the limit have no result.
     changed = [agent_id for agent_id, result in zip(dict.fromkeys(ids), results, strict=False) if result.done]
-    undo_ids = find_own_records(request, changed) if name == "delete" else changed
+    undo_ids = DeletedAgent.objects.newest_ids(request.user, changed) if name == "delete" else changed
     return render_results(request, BULK_ACTIONS[name], results, undo_ids)
-
-
-def find_own_records(request: HttpRequest, agent_ids: list[str]) -> list[str]:
-    """Return the IDs of the records of the agents that the user has just deleted."""
-    records = DeletedAgent.objects.filter(agent_key__in=agent_ids, deleted_by=request.user.pk).order_by("deleted_at")
-    # An ID may have been deleted several times: the last one counts.
-    newest = dict(records.values_list("agent_key", "pk"))
-    return [str(newest[agent_id]) for agent_id in agent_ids if agent_id in newest]
 
 
 def render_selection(request: HttpRequest, name: str, selection: bulk.Selection, form: Form) -> HttpResponse:

@@ -86,6 +86,18 @@ def restore_selected(request: HttpRequest) -> HttpResponse:
     return render_results(request, "Restored", [restore_one(request, deleted_id) for deleted_id in ids])
 
 
+@require_POST
+@login_required
+def undo_delete(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
+    """Restore an agent under its own ID. Show the trash with the reason if it cannot be restored."""
+    result = restore_one(request, str(deleted_id))
+    if result.agent_id:
+        messages.success(request, f"{result.name} was restored.")
+        return redirect_page(request, reverse("agents:edit", args=[result.agent_id]))
+    messages.error(request, f"{result.name} was not restored. {result.sentence}")
+    return redirect_page(request, reverse("agents:trash"))
+
+
 def restore_one(request: HttpRequest, deleted_id: str) -> BulkResult:
     """Restore an agent in a transaction of its own. A failure does not affect the others."""
     record_id = parse_uuid(deleted_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import ClassVar, Self
 
@@ -24,6 +25,13 @@ class DeletedAgentQuerySet(models.QuerySet["DeletedAgent"]):
     def with_role(self, user: Caller) -> Self:
         """Annotate `granted`, the role that the owner granted the caller, for `require_granted_role()`."""
         return self.annotate(granted=granted_role(user, "owner_id"))
+
+    def newest_ids(self, user: Caller, agent_ids: Sequence[str]) -> list[str]:
+        """Return the IDs of the records of the agents that the user has just deleted."""
+        records = self.filter(agent_key__in=agent_ids, deleted_by=user.pk).order_by("deleted_at")
+        # An ID may have been deleted several times: the last one counts.
+        newest = dict(records.values_list("agent_key", "pk"))
+        return [str(newest[agent_id]) for agent_id in agent_ids if agent_id in newest]
 
     def expired(self) -> Self:
         """Return the deleted agents that have been in the trash for more than TRASH_DAYS."""

@@ -41,6 +41,29 @@ def test_a_deleted_agent_is_in_the_trash(publisher, agent):
     assert DeletedAgent.objects.get().agent_key == agent.pk
 
 
+def test_the_toast_of_a_deletion_has_an_undo(publisher, agent):
+    answer = publisher.post(reverse("agents:delete", args=[agent.pk]), {"typed": "Concierge"}, follow=True)
+    undo = reverse("agents:undo_delete", args=[DeletedAgent.objects.get().pk])
+
+    assert f'action="{undo}"' in answer.content.decode()
+    assert publisher.get(undo).status_code == 405
+    restored = publisher.post(undo)
+    assert restored.headers["Location"] == reverse("agents:edit", args=[agent.pk])
+    assert Agent.objects.get(pk=agent.pk).name == "Concierge"
+
+
+def test_an_undo_that_is_not_possible_shows_the_trash_with_the_reason(publisher, agent):
+    publisher.post(reverse("agents:delete", args=[agent.pk]), {"typed": "Concierge"})
+    AgentFactory(id=agent.pk, name="Another")
+    undo = reverse("agents:undo_delete", args=[DeletedAgent.objects.get().pk])
+
+    refused = publisher.post(undo, follow=True)
+
+    assert refused.redirect_chain == [(reverse("agents:trash"), 302)]
+    assert "Concierge was not restored. Another agent has the ID" in refused.content.decode()
+    assert DeletedAgent.objects.exists()
+
+
 def test_the_question_says_what_happens_to_runs(publisher, agent):
     html = publisher.get(reverse("agents:delete", args=[agent.pk])).content.decode()
 
