@@ -65,7 +65,10 @@ class AgentVersion(models.Model):
     pinned = models.BooleanField(default=False, help_text="A pinned version is never pruned.")
     # A number, not a foreign key: retention may delete the version that this one is based on.
     based_on = models.PositiveIntegerField(null=True, editable=False)
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
+    # No index of its own: `version_of_author` serves.
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+", db_index=False
+    )
     author_name = models.CharField("author", max_length=150, blank=True, default="", editable=False)
     source = models.CharField(max_length=16, choices=Source, default=Source.CODE, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
