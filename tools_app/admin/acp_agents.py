@@ -7,6 +7,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Field, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -18,12 +20,15 @@ from django.views.decorators.http import require_POST
 from access_app.admin_access import CheckedListMixin, LockedChangeMixin
 from access_app.role import Role
 from access_app.teams import team_choices
+from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.acp.table import acp_unavailable_reason, switch_agent
 from tools_app.acp.usage import find_acp_users
+from tools_app.acp.versions import get_acp_version, restore_acp_version
 from tools_app.admin.acp_agent_form import AcpAgentForm
 from tools_app.admin.usage import usage_context
+from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
 
 
@@ -75,9 +80,15 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         return fields
 
     def get_urls(self) -> list[URLPattern]:
-        # POST only: a link must not switch an agent. The method gets its instance by `__get__`.
-        switch = self.admin_site.admin_view(method_decorator(require_POST)(AcpAgentAdmin.switch).__get__(self))
-        return [path("<int:pk>/switch/", switch, name="tools_app_acpagent_switch"), *super().get_urls()]
+        def posted(view: Any) -> Any:
+            # POST only: these views change something. The method gets its instance by `__get__`.
+            return self.admin_site.admin_view(method_decorator(require_POST)(view).__get__(self))
+
+        own = [
+            path("<int:pk>/switch/", posted(AcpAgentAdmin.switch), name="tools_app_acpagent_switch"),
+            path("<int:pk>/restore/", posted(AcpAgentAdmin.restore), name="tools_app_acpagent_restore"),
+        ]
+        return [*own, *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -86,7 +97,7 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         context: TemplateContext = {}
         if row is not None:
             context = {
-                "versions": row.versions.all()[:10],
+                "versions": configuration_version_rows(row),
                 **acp_usage_context(request, row),
             }
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
@@ -104,6 +115,25 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         if not (self.has_module_permission(request) and AcpAgent.objects.filter(pk=pk).exists()):
             raise Http404
         self.report(request, *switch_agent(pk))
+        return redirect("admin:tools_app_acpagent_change", pk)
+
+    def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Give an agent the configuration of an earlier version, as a new version."""
+        if not (self.has_module_permission(request) and AcpAgent.objects.filter(pk=pk).exists()):
+            raise Http404
+        try:
+            with transaction.atomic():
+                row = AcpAgent.objects.select_for_update().get(pk=pk)
+                deleted = restore_acp_version(row, get_acp_version(row, request.POST.get("version", "")))
+        except ApiError as error:
+            messages.error(request, error.error)
+        except ValidationError as error:
+            messages.error(request, f"This version cannot be restored: {' '.join(error.messages)}")
+        else:
+            messages.success(request, f"Version {row.last_version_number} has the restored configuration.")
+            if deleted:
+                text = f"The command changed, so the stored environment was deleted: {', '.join(deleted)}."
+                messages.warning(request, f"{text} Enter it again.")
         return redirect("admin:tools_app_acpagent_change", pk)
 
     @admin.action(description="Enable selected ACP agents")

@@ -23,8 +23,9 @@ from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
-from tools_app.admin.mcp_server_page import server_tool_rows, server_version_rows
+from tools_app.admin.mcp_server_page import server_tool_rows
 from tools_app.admin.usage import usage_context
+from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing
 from tools_app.mcp.table import definitions_of, server_unavailable_reason, switch_server
 from tools_app.mcp.usage import find_users
@@ -123,7 +124,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         if row is not None:
             context = {
                 "tools": server_tool_rows(row),
-                "versions": server_version_rows(row),
+                "versions": configuration_version_rows(row),
                 **usage_context(request.user, find_users(row), EFFECT_ON_USERS),
             }
             context["may_change"] = self.has_change_permission(request, row)

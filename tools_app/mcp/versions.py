@@ -1,4 +1,4 @@
-"""The versions of MCP servers: what changed in each, and how an earlier one is restored."""
+"""The versions of MCP servers, and how an earlier one is restored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from django.db import transaction
 
 from agentcms.errors import NotFound
 from agentcms.ids import parse_whole_number
-from agentcms.wire.canonical import json_equal
 from agents_app.editing.change_context import Source, change
 from tools_app.models import McpServer, McpServerVersion
 
@@ -59,15 +58,3 @@ def restore_server_version(server: McpServer, version: McpServerVersion) -> Rest
     with change(source=Source.RESTORE), transaction.atomic():
         server.save()
     return Restored(server, is_moved, names if is_moved else [])
-
-
-def changed_members(version: McpServerVersion, before: McpServerVersion | None) -> list[str]:
-    """Return the members of the snapshot in which a version differs from the one before. The first has none.
-
-    They come in the order in which the server shows them: PostgreSQL stores the keys of JSON in an order of its own.
-    """
-    if before is None:
-        return []
-    old, new = before.snapshot, version.snapshot
-    names = dict.fromkeys([*version.server.snapshot, *new])
-    return [name for name in names if name in new and not json_equal(old.get(name), new[name])]

@@ -159,3 +159,50 @@ def test_several_acp_agents_are_not_deleted_without_their_users(superuser):
     superuser.post(ADD, FIELDS)
 
     assert "delete_selected" not in superuser.get(LISTS[0]).text
+
+
+def restore(superuser, row, version):
+    path = reverse("admin:tools_app_acpagent_restore", args=[row.pk])
+    return superuser.post(path, {"version": version}, follow=True).content.decode()
+
+
+def test_an_earlier_version_is_restored_by_a_button(superuser):
+    superuser.post(ADD, FIELDS)
+    row = AcpAgent.objects.get()
+    change = reverse("admin:tools_app_acpagent_change", args=[row.pk])
+    superuser.post(change, FIELDS | {"environment": "", "title": "Writer", "memory_mb": "1024"})
+
+    text = superuser.get(change).content.decode()
+    assert "Restore version 1" in text
+    assert "Restore version 2" not in text
+    assert "title, limits" in text
+    assert "Version 9 of ACP agent coder not found" in restore(superuser, row, "9")
+    assert "Version 3 has the restored configuration." in restore(superuser, row, "1")
+    row.refresh_from_db()
+    assert (row.title, row.all_limits.memory_mb, row.environment) == ("Coder", 512, {"API_KEY": "hush-hush"})
+    assert [version.source for version in row.versions.all()] == ["restore", "admin", "admin"]
+    assert superuser.get(reverse("admin:tools_app_acpagent_restore", args=[row.pk])).status_code == 405
+
+
+def test_a_restored_version_with_another_command_deletes_the_environment(superuser, settings):
+    settings.ACP_COMMANDS = settings.ACP_COMMANDS | {"other": {"argv": ["/usr/bin/true"], "sandbox": "none"}}
+    superuser.post(ADD, FIELDS | {"command_key": "other", "environment": ""})
+    row = AcpAgent.objects.get()
+    superuser.post(reverse("admin:tools_app_acpagent_change", args=[row.pk]), FIELDS)
+
+    text = restore(superuser, row, "1")
+
+    row.refresh_from_db()
+    assert (row.command_key, row.environment) == ("other", {})
+    assert "The command changed, so the stored environment was deleted: API_KEY. Enter it again." in text
+    settings.ACP_COMMANDS = {"other": settings.ACP_COMMANDS["other"]}
+    assert "This version cannot be restored" in restore(superuser, row, "2")
+
+
+def test_only_superusers_restore_versions(client):
+    row = AcpAgent.objects.create(key="coder", title="Coder", command_key="coder")
+    client.force_login(member(Role.MANAGER, "support", is_staff=True))
+
+    answer = client.post(reverse("admin:tools_app_acpagent_restore", args=[row.pk]), {"version": "1"})
+
+    assert answer.status_code == 404
