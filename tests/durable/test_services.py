@@ -66,7 +66,7 @@ def test_a_repeated_message_changes_nothing(service_engine):
 
 @pytest.mark.parametrize("local_engine", ["celery", "dbos", "temporal", "inngest"], indirect=True)
 def test_a_sub_agent_waits_and_goes_on_over_messages(idle_engine, planned):
-    """On PostgreSQL, all tests of waiting runs pass over each engine."""
+    """On PostgreSQL, all tests of waiting runs pass over several engines."""
     run = wait_for_suspension(start_family(1, is_durable=True))
     settle(run, "approve")
 

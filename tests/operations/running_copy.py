@@ -18,6 +18,8 @@ from agentcms.db.backends.sqlite3.base import WriterQueue
 from agentcms.server.processes import PROJECT
 from tests.served import Served, wait_until
 
+NO_LIMIT = "1000000"  # of versions, for tests in which every acknowledged edit must be kept
+
 
 def rows(copy: Served, question: str) -> list[tuple]:
     """Return the rows of a query on the copy's database."""
