@@ -122,6 +122,7 @@ def insert_rows(record: bytes, agent_id: str) -> None:
     # A record may have a column that a later release has removed.
     for item in serializers.deserialize("jsonl", record_lines(record), ignorenonexistent=True):
         row: Any = item.object
+        # First the agent, with pointers to versions that follow: the database checks foreign keys at the commit.
         if isinstance(row, Agent):
             row.pk = agent_id
             # In a savepoint: after an error, PostgreSQL would refuse all else that the transaction still has to do.

@@ -26,6 +26,7 @@ def receive_body(request: Request, file: IO[bytes]) -> tuple[int, str]:
     if declared > settings.IMPORT_MAX_BYTES:
         raise TooLarge
     digest, size = hashlib.sha256(), 0
+    # Not from the request of DRF, which would parse the body.
     source: Any = request._request
     while chunk := source.read(CHUNK_SIZE):
         size += len(chunk)

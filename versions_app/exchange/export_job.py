@@ -150,6 +150,7 @@ def agent_lines(agents: AgentQuerySet) -> Iterator[tuple[Sequence[Any], str]]:
     """Yield the KEY_COLUMNS of each agent, and the agent as a line of canonical JSON."""
     texts = F("active_version__snapshot_text"), F("head_version__snapshot_text")
     hashes = F("active_version__snapshot_hash"), F("head_version__snapshot_hash")
+    # By the last ID, not by an offset: agents may be created and deleted during a long export.
     after = ""
     while rows := list(agents.filter(pk__gt=after).values_list(*KEY_COLUMNS, *texts, *hashes)[:EXPORT_BATCH_SIZE]):
         for *key, live, head, live_hash, head_hash in rows:

@@ -34,6 +34,7 @@ class PointersForm(forms.Form):
     @property
     def is_stale(self) -> bool:
         """Return True if a checked pointer changed since the dialog was opened, or is missing in the form."""
+        # The text as it was sent: whether a form is stale is asked before whether it is valid.
         return any(
             self.data.get(self.add_prefix(name)) != str(self.current_numbers[name]) for name in self.checked_pointers
         )

@@ -69,6 +69,7 @@ class Activation(models.Model):
 
     def undo_locked(self, row: Agent) -> AgentVersion:
         """Do what `undo` does for a row that `get_locked()` locked in this transaction."""
+        # Only the newest: an older move says nothing about what is live now.
         if row.activations.values_list("pk", flat=True).first() != self.pk:
             raise CannotUndo(LIVE_MOVED_SINCE_MESSAGE, code="moved")
         if self.from_version_id is None:
