@@ -44,6 +44,10 @@ class OrderBy:
     field: str
     direction: Direction = "DESC"
 
+    def signed(self, column: str) -> str:
+        """Return a column in this direction, as an argument of `order_by` of a query set."""
+        return f"-{column}" if self.direction == "DESC" else column
+
 
 class QueryParams:
     """The query parameters of a request.

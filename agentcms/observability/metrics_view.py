@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from ipaddress import ip_address
 from typing import Any
 
@@ -79,15 +80,15 @@ class DatabaseCollector:
 
     def oldest_queued_run(self) -> Metric:
         since = AgentRun.objects.queued().aggregate(since=Min("created_at"))["since"]
-        age = (timezone.now() - since).total_seconds() if since is not None else 0
-        return gauge("agentcms_run_queued_oldest_seconds", "Age of the oldest run that waits for a process.", age)
+        text = "Age of the oldest run that waits for a process."
+        return gauge("agentcms_run_queued_oldest_seconds", text, seconds_since(since))
 
     def approvals(self) -> Iterator[Metric]:
         waiting = PendingCall.objects.waiting().exclude(kind=PendingCall.Kind.CHILD).order_by()
         figures = waiting.aggregate(count=Count("pk"), since=Min("created_at"))
         yield gauge("agentcms_approvals_open", "Calls that wait for a person.", figures["count"])
-        age = (timezone.now() - figures["since"]).total_seconds() if figures["since"] is not None else 0
-        yield gauge("agentcms_approval_oldest_seconds", "Age of the oldest call that waits for a person.", age)
+        text = "Age of the oldest call that waits for a person."
+        yield gauge("agentcms_approval_oldest_seconds", text, seconds_since(figures["since"]))
 
     def threads(self) -> Iterator[Metric]:
         figures = Thread.objects.order_by().aggregate(count=Count("pk"), messages=Sum("last_number"))
@@ -114,8 +115,8 @@ class DatabaseCollector:
             .aggregate(count=Count("pk"), since=Min("created_at"))
         )
         yield gauge("agentcms_observe_backlog", "Jobs that wait to observe threads, or do so now.", figures["count"])
-        age = (timezone.now() - figures["since"]).total_seconds() if figures["since"] is not None else 0
-        yield gauge("agentcms_observation_lag_seconds", "Age of the oldest job that observes a thread.", age)
+        text = "Age of the oldest job that observes a thread."
+        yield gauge("agentcms_observation_lag_seconds", text, seconds_since(figures["since"]))
 
     def knowledge(self) -> Iterator[Metric]:
         family = GaugeMetricFamily("agentcms_knowledge_documents", "Documents by state.", labels=["state"])
@@ -123,15 +124,20 @@ class DatabaseCollector:
             family.add_metric([status], count)
         yield family
         since = Document.objects.waiting().aggregate(since=Min("created_at"))["since"]
-        age = (timezone.now() - since).total_seconds() if since is not None else 0
-        yield gauge("agentcms_knowledge_oldest_seconds", "Age of the oldest document that is not indexed yet.", age)
+        text = "Age of the oldest document that is not indexed yet."
+        yield gauge("agentcms_knowledge_oldest_seconds", text, seconds_since(since))
 
     def oldest(self) -> Metric:
         family = GaugeMetricFamily("agentcms_job_oldest_seconds", "Age of the oldest job.", labels=["state"])
         unfinished = Job.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING]).order_by()
         for state, since in unfinished.values_list("state").annotate(Min("created_at")):
-            family.add_metric([state], (timezone.now() - since).total_seconds())
+            family.add_metric([state], seconds_since(since))
         return family
+
+
+def seconds_since(time: datetime | None) -> float:
+    """Return the age of a row that was created at a time, in seconds: 0 without a row."""
+    return (timezone.now() - time).total_seconds() if time is not None else 0
 
 
 def gauge(name: str, documentation: str, value: float) -> Metric:

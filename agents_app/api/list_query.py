@@ -72,7 +72,7 @@ class AgentListParams:
 
     @property
     def order_by(self) -> str:
-        return ("-" if self.order.direction == "DESC" else "") + self.order_column
+        return self.order.signed(self.order_column)
 
     @property
     def has_no_filter(self) -> bool:

@@ -49,8 +49,7 @@ class DatasetsView(JSONView):
             rows = rows.filter(target_type=target_type)
         if owner_id is not None:
             rows = rows.filter(owner_id=owner_id)
-        sign = "-" if order.direction == "DESC" else ""
-        rows = rows.order_by(f"{sign}{DATASET_ORDERS[order.field]}", "pk")
+        rows = rows.order_by(order.signed(DATASET_ORDERS[order.field]), "pk")
         if targets := set(query.values.get("targetIds", [])):
             # In Python: Django has no lookup of the members of a JSON list on SQLite.
             matching = [row for row in rows if targets.intersection(row.target_ids)]

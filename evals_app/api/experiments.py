@@ -50,7 +50,7 @@ def list_experiments(request: Request, rows: ExperimentQuerySet, **more: object)
     rows = rows.filter(**{name: value for name, value in filters.items() if value is not None})
     if has_trial:
         rows = rows.filter(trial_index=trial)
-    rows = rows.order_by(("-" if order.direction == "DESC" else "") + EXPERIMENT_ORDERS[order.field], "-pk")
+    rows = rows.order_by(order.signed(EXPERIMENT_ORDERS[order.field]), "-pk")
     page = [experiment_body(row) for row in rows[paging.start : paging.stop]]
     return json_response(paged("experiments", page, rows.count(), paging) | warning_payloads(unknown))
 

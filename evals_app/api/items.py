@@ -50,7 +50,7 @@ class ItemsView(JSONView):
         rows = rows.at_version(version) if has_version else rows.current()
         if search:
             rows = rows.filter(text__contains=search.casefold())
-        rows = rows.order_by(("-" if order.direction == "DESC" else "") + ITEM_ORDERS[order.field], "item_id")
+        rows = rows.order_by(order.signed(ITEM_ORDERS[order.field]), "item_id")
         page = read_page(rows, paging, item_body)
         return json_response(paged("items", page, rows.count(), paging) | warning_payloads(unknown))
 

@@ -36,7 +36,7 @@ class ResultsView(JSONView):
             unknown = query.check_unknown_names("tags")
         experiment = get_experiment(request, experiment_id, dataset_id=dataset_id)
         rows = experiment.results.select_related("item_version")
-        rows = rows.order_by(("-" if order.direction == "DESC" else "") + RESULT_ORDERS[order.field], "pk")
+        rows = rows.order_by(order.signed(RESULT_ORDERS[order.field]), "pk")
         if tags := set(query.values.get("tags", [])):
             rows = rows.with_tags(tags)
         payload = paged("results", read_page(rows, paging, result_body), rows.count(), paging)

@@ -144,7 +144,7 @@ def figures(name: str, values: Sequence[float], passed: int, not_scorable: int =
     spread = 0.0
     if len(values) > 1:
         variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-        spread = 1.96 * math.sqrt(variance / len(values))  # 1.96 deviations are 95 % of a normal distribution
+        spread = half_interval(variance, len(values))
     return {
         "name": name,
         "count": len(values),
@@ -155,6 +155,11 @@ def figures(name: str, values: Sequence[float], passed: int, not_scorable: int =
         "min": min(values),
         "passRate": passed / len(values),
     }
+
+
+def half_interval(variance: float, count: int) -> float:
+    """Return how far the 95 % interval of a mean of so many values reaches on each side."""
+    return 1.96 * math.sqrt(variance / count)  # 1.96 deviations are 95 % of a normal distribution
 
 
 def percentile(values: Iterable[float], share: float) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from django.db.models import Avg, Count, F
 from django.utils import timezone
 
 from agents_app.models import Agent
+from evals_app.experiments.summary import half_interval
 from runs_app.models import Score
 
 MAX_SCORE_AGE = timedelta(days=90)
@@ -48,5 +48,5 @@ def with_interval(
 ) -> OnlineScores:
     # With Bessel's correction, as `figures` of experiments. Rounding may make the difference negative.
     variance = max(0.0, mean_square - mean * mean) * count / max(count - 1, 1)
-    spread = 1.96 * math.sqrt(variance / count)  # 1.96 deviations are 95 % of a normal distribution
+    spread = half_interval(variance, count)
     return OnlineScores(scorer, version_number, scorer_version, count, mean, mean - spread, mean + spread)

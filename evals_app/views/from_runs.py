@@ -18,6 +18,7 @@ from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
+from agentcms.plural import pluralize
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
@@ -102,8 +103,7 @@ def add_forms(request: HttpRequest, runs: Sequence[AgentRun], forms: Sequence[Ru
     """Add the items of forms as one version, and go to the dataset. Raise ConfigError and ApiError."""
     dataset = chosen_dataset(request, runs)
     count = len(add_items(dataset, [form.item for form in forms]))
-    added = f"{count} item{'' if count == 1 else 's'}"
-    messages.success(request, f"{added} added to {dataset.name} as version {dataset.version}.")
+    messages.success(request, f"{pluralize(count, 'item')} added to {dataset.name} as version {dataset.version}.")
     return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
 
 

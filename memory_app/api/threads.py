@@ -56,9 +56,9 @@ class ThreadsView(JSONView):
             resource = caller.resource_to_read(read_resource(query))
             metadata = query.json_object("metadata") or {}
         threads = containing_json(listed_threads(caller, resource), "metadata", metadata)
-        sign = "" if order.direction == "ASC" else "-"
         # The key decides between equal times, or a thread could be on two pages and another on none.
-        rows = threads.order_by(f"{sign}{COLUMN_BY_FIELD[order.field]}", f"{sign}pk")[paging.start : paging.stop]
+        ordered = threads.order_by(order.signed(COLUMN_BY_FIELD[order.field]), order.signed("pk"))
+        rows = ordered[paging.start : paging.stop]
         bodies = [thread_body(thread) for thread in rows]
         return json_response(page_payload("threads", bodies, threads.count(), paging.page, paging.per_page))
 

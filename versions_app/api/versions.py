@@ -55,9 +55,8 @@ class VersionsView(JSONView):
         if pointers_and_total is None:
             raise agent_not_found(agent_id)
         pointers, total = pointers_and_total
-        sign = "-" if order.direction == "DESC" else ""
         # Versions may have the same time, so their numbers decide.
-        columns = dict.fromkeys((f"{sign}{ORDER_COLUMNS[order.field]}", f"{sign}version_number"))
+        columns = dict.fromkeys((order.signed(ORDER_COLUMNS[order.field]), order.signed("version_number")))
         page = representation_cache.get_page(agent_id, tuple(columns), slice(paging.start, paging.stop))
 
         texts = representation_cache.get_many_json(page, pointers)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -21,7 +21,7 @@ from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import stop_reason
-from evals_app.experiments.items import require_runnable, save_failure
+from evals_app.experiments.items import insert, require_runnable, save_failure
 from evals_app.experiments.results import LOST_CODE, MAX_ITEM_RETRIES, open_row, store_result
 from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.experiments.spending import add_earlier_spending, spent_by_result
@@ -77,13 +77,9 @@ def insert_call(experiment: Experiment, version: ItemVersion, attempt: int) -> E
     result = ExperimentResult(experiment=experiment, item_version=version, item_id=version.item_id, attempt=attempt)
     try:
         require_runnable(experiment, version)
-        with transaction.atomic():
-            result.save(force_insert=True)
-    except IntegrityError:
-        return None
     except ApiError as error:
         return save_failure(result, error, True)
-    return result
+    return result if insert(result) else None
 
 
 def take_over_call(result: ExperimentResult) -> bool:
