@@ -100,7 +100,7 @@ class StoredScorersView(JSONView):
         rows = Scorer.objects.for_user(request.user).select_related("live", "head")
         if author is not None:
             rows = rows.filter(created_by=author)
-        rows = rows.order_by(("-" if order.direction == "DESC" else "") + SCORER_ORDERS[order.field], "pk")
+        rows = rows.order_by(order.signed(SCORER_ORDERS[order.field]), "pk")
         bodies = [scorer_body(row) for row in rows[paging.start : paging.stop]]
         payload = page_payload("scorerDefinitions", bodies, rows.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))
@@ -151,7 +151,7 @@ class ScorerVersionsView(JSONView):
             paging = query.paging(20)
             order = query.order_by(tuple(VERSION_ORDERS), OrderBy("versionNumber"))
             unknown = query.check_unknown_names()
-        versions = row.versions.order_by(("-" if order.direction == "DESC" else "") + VERSION_ORDERS[order.field])
+        versions = row.versions.order_by(order.signed(VERSION_ORDERS[order.field]))
         bodies = [scorer_version_body(version) for version in versions[paging.start : paging.stop]]
         payload = page_payload("versions", bodies, versions.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))
@@ -208,11 +208,9 @@ class ScorerCompareView(JSONView):
             first, second = query.text("from", ""), query.text("to", "")
             unknown = query.check_unknown_names()
         old, new = changes.get_scorer_version(row, first or ""), changes.get_scorer_version(row, second or "")
-        names = sorted({*old.snapshot, *new.snapshot})
         diffs = [
             {"field": name, "previousValue": old.snapshot.get(name), "currentValue": new.snapshot.get(name)}
-            for name in names
-            if old.snapshot.get(name) != new.snapshot.get(name)
+            for name in changes.differing_fields(old.snapshot, new.snapshot)
         ]
         versions = {"fromVersion": scorer_version_body(old), "toVersion": scorer_version_body(new)}
         return json_response({"diffs": diffs, **versions} | warning_payloads(unknown))

@@ -21,6 +21,7 @@ from agents_app.configuration.schema import (
     collecting_issues,
     validate_fields,
 )
+from evals_app.models import Dataset
 from evals_app.scorers.expectations import expectation_issues
 
 MAX_ERRORS = 20  # of one item
@@ -101,6 +102,11 @@ def parse_dataset(body: object) -> JSONObject:
 def parse_dataset_change(body: object) -> JSONObject:
     """Return the columns of a dataset that a body changes. Raise ConfigError."""
     return dataset_columns(validate_fields(as_partial(DatasetBody), body))
+
+
+def schemas_of(dataset: Dataset) -> list[JSONObject | None]:
+    """Return the JSON Schemas of a dataset, to compare them with earlier ones."""
+    return [getattr(dataset, name) for name in SCHEMA_FIELDS]
 
 
 def dataset_columns(fields: JSONObject) -> JSONObject:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
+from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from evals_app.datasets.changes import dataset_not_found
 from evals_app.datasets.creation import reject_invalid_items
-from evals_app.datasets.schema import SCHEMA_FIELDS
+from evals_app.datasets.schema import schemas_of
 from evals_app.experiments.scoring import missing_scorers
 from evals_app.models import Dataset
 
@@ -30,10 +31,10 @@ def apply_settings(dataset: Dataset, columns: JSONObject) -> None:
     columns = dict(columns)
     if (archived := columns.pop("archived", None)) is not None:
         dataset.archived_at = (dataset.archived_at or timezone.now()) if archived else None
-    before = [getattr(dataset, name) for name in SCHEMA_FIELDS]
+    before = schemas_of(dataset)
     for name, value in columns.items():
         setattr(dataset, name, value)
-    if before != [getattr(dataset, name) for name in SCHEMA_FIELDS]:
+    if not json_equal(before, schemas_of(dataset)):
         reject_invalid_items(dataset)
     dataset.updated_at = timezone.now()
 

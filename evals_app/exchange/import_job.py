@@ -14,11 +14,12 @@ from access_app.caller import Caller
 from access_app.permissions import max_role, require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, Conflict
+from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
 from agents_app.editing.change_context import Source, change
 from evals_app.datasets.changes import ITEMS_PER_BATCH, ItemsChange, dataset_not_found
-from evals_app.datasets.schema import SCHEMA_FIELDS, ItemTooLarge
+from evals_app.datasets.schema import ItemTooLarge, schemas_of
 from evals_app.exchange.checking import ItemFile, RowFault, check_items
 from evals_app.exchange.columns import ColumnTargets
 from evals_app.models import Dataset
@@ -169,7 +170,7 @@ def store_items(job: Job, dataset: Dataset, items: ItemFile, rows: int) -> JSONO
     """
     changes = ItemsChange(dataset)
     job.report_progress(done=rows)  # locks the job, so that no other worker takes it over
-    if any(getattr(changes.dataset, name) != getattr(dataset, name) for name in SCHEMA_FIELDS):
+    if not json_equal(schemas_of(changes.dataset), schemas_of(dataset)):
         raise Conflict("The schemas of the dataset were changed meanwhile. Import the file again.")
     checked = checked_items(items)
     while batch := list(islice(checked, ITEMS_PER_BATCH)):

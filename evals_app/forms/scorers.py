@@ -16,6 +16,7 @@ from agents_app.forms.variables_field import VariablesField
 from agents_app.registry import Entry, Kind, registry
 from evals_app.forms.scorer_settings import SettingsField, SettingsInputs, SettingsView
 from evals_app.models import Scorer
+from evals_app.scorers.changes import differing_fields
 from evals_app.scorers.kinds.judges import JUDGE
 from evals_app.scorers.presets import PRESETS
 
@@ -160,10 +161,9 @@ def scorer_initial_values(row: Scorer | None) -> JSONObject:
 
 def field_differences(old: JSONObject, new: JSONObject) -> list[JSONObject]:
     """Return the fields in which two configurations differ, as JSON texts."""
-    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     return [
         {"path": name, "old": json_text(old, name), "new": json_text(new, name), "change": number}
-        for number, name in enumerate(names, 1)
+        for number, name in enumerate(differing_fields(old, new), 1)
     ]
 
 

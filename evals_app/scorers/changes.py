@@ -61,12 +61,16 @@ def add_version(row: Scorer, snapshot: JSONObject, author: str, message: str, pu
     before = row.head.snapshot if row.head else {}
     version = row.head
     if version is None or not json_equal(before, snapshot):
-        changed = [name for name in {*before, *snapshot} if not json_equal(before.get(name), snapshot.get(name))]
-        version = insert_version(row, snapshot, author, message, sorted(changed))
+        version = insert_version(row, snapshot, author, message, differing_fields(before, snapshot))
     row.head = version
     row.live = version if publish else row.live
     save_pointers(row)
     return version
+
+
+def differing_fields(old: JSONObject, new: JSONObject) -> list[str]:
+    """Return the names of the fields in which two configurations differ, in order."""
+    return sorted(name for name in {*old, *new} if not json_equal(old.get(name), new.get(name)))
 
 
 def insert_version(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rapidfuzz import fuzz
 
 from agentcms.plural import pluralize
-from agentcms.wire.canonical import text_or_json
+from agentcms.wire.canonical import json_equal, text_or_json
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.patterns import compile_pattern
@@ -69,7 +69,8 @@ def called_tool(config: Config, answer: Answer) -> tuple[float, str]:
     calls = [
         call
         for call in answer.calls
-        if call.name == config["tool"] and all(call.arguments.get(name) == value for name, value in arguments.items())
+        if call.name == config["tool"]
+        and all(json_equal(call.arguments.get(name), value) for name, value in arguments.items())
     ]
     least, most = config.get("times", 1), config.get("times", float("inf"))
     is_met = least <= len(calls) <= most

@@ -92,6 +92,17 @@ def test_versions_are_compared_published_restored_and_deleted(publisher):
     assert publisher.get(f"{versions}/{second['id']}").status_code == 404
 
 
+def test_a_comparison_tells_true_from_1(publisher):
+    schema = {"type": "object", "properties": {"score": {"const": 1}}}
+    create(publisher, presetConfig={"check": "json-schema", "schema": schema})
+    changed = {"type": "object", "properties": {"score": {"const": True}}}
+    publisher.patch(f"{SCORERS}/polite", {"presetConfig": {"check": "json-schema", "schema": changed}})
+
+    diffs = publisher.get(f"{SCORERS}/polite/versions/compare?from=1&to=2").body["diffs"]
+
+    assert [diff["field"] for diff in diffs] == ["presetConfig"]
+
+
 def test_a_draft_needs_no_publisher(publisher):
     create(publisher)
     editor = Caller(api_key(member("editor", "support")))

@@ -19,3 +19,12 @@ def test_items_must_fit_a_schema_that_was_set_after_the_dataset_was_read():
         add_items(dataset, [{"input": 1}])
     with pytest.raises(ConfigError):
         change_item(dataset, version.item_id, {"input": 1})
+
+
+def test_items_are_checked_again_where_true_replaces_1_in_a_schema():
+    dataset = make_dataset()
+    change_settings(dataset.pk, {"input_schema": {"const": 1}})
+    add_items(dataset, [{"input": 1}])
+
+    with pytest.raises(ConfigError):
+        change_settings(dataset.pk, {"input_schema": {"const": True}})

@@ -59,6 +59,14 @@ def test_a_failed_call_fails_the_check_of_tools():
     assert (result.score, result.label, result.reason) == (0, "fail", "Failed: mail.")
 
 
+@pytest.mark.parametrize(("expected", "score"), [(True, 1), (1, 0)])
+def test_the_arguments_of_a_call_tell_true_from_1(expected, score):
+    answer = replace(ANSWER, calls=(ToolUse("refund", {"urgent": True}, "Done"),))
+    config = {"check": "called-tool", "tool": "refund", "arguments": {"urgent": expected}}
+
+    assert score_by_check(config, answer).score == score
+
+
 def test_reasons_count_in_words():
     one = replace(ANSWER, calls=ANSWER.calls[:1])
 
