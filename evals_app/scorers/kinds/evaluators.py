@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evals_app.scorers.results import FAILED, PASSED, Answer, ScorerError, ScoreResult
+from runs_app.engine.thread_pools import run_blocking
 
 
 def evaluator_context(answer: Answer) -> Any:
@@ -30,7 +31,8 @@ def evaluator_context(answer: Answer) -> Any:
 
 async def score_by_evaluator(target: Any, answer: Answer) -> ScoreResult:
     """Score an answer by an evaluator. Raise ScorerError for a result that is not one score."""
-    value = target.evaluate(evaluator_context(answer))
+    # In a thread: it may block, or query the database, which Django refuses in an event loop.
+    value = await run_blocking(target.evaluate, evaluator_context(answer))
     value = await value if inspect.isawaitable(value) else value
     if isinstance(value, Mapping):
         if len(value) != 1:

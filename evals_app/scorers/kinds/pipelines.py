@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.kinds.judges import label_of, score_range
 from evals_app.scorers.results import Answer, ScorerError, ScoreResult
+from runs_app.engine.thread_pools import run_blocking
 from runs_app.scoring import MAX_SCORE_REASON_LENGTH
 
 PIPELINE_STEPS = ("preprocess", "analyze", "generateScore", "generateReason")
@@ -64,8 +65,9 @@ async def run_step(config: JSONObject, name: str, answer: Answer, results: JSONO
         function = pipeline_steps.get(step["function"])
         if function is None:
             raise ScorerError(f"No pipeline step is registered as '{step['function']}'.")
-        # A copy, so that a step cannot change the results of the others.
-        value = function(answer, dict(results))
+        # A copy, so that a step cannot change the results of the others. In a thread: a step may block, or query the
+        # database, which Django refuses in an event loop.
+        value = await run_blocking(function, answer, dict(results))
         return await value if inspect.isawaitable(value) else value
     from evals_app.scorers.kinds.structured_answers import ask_judge
 

@@ -1,9 +1,11 @@
 """Stored scorers: their versions, and the runs that they score."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from cachetools import TTLCache
+from django.utils.asyncio import async_unsafe
 
 from agentcms.cache import SizeLimitedCache
 from agentcms.errors import Conflict
@@ -156,6 +158,14 @@ class TestScoreAnswer:
         assert self.score("answer-length").score is not None
         assert self.score("says-day").score == 1
         assert "Unknown scorer 'gone'" in self.score("gone").error
+
+    def test_an_evaluator_runs_outside_of_the_event_loop(self):
+        """There it may block, and query the database."""
+        evaluator("queries")(SimpleNamespace(evaluate=async_unsafe(lambda context: True)))
+
+        result = self.score("queries")
+
+        assert (result.score, result.error) == (1, "")
 
     def test_the_run_gives_its_calls(self):
         chunks = [

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from django.utils.asyncio import async_unsafe
 
 from evals_app.scorers.kinds.pipelines import pipeline_step, pipeline_steps
 from evals_app.scorers.results import Answer, ToolUse
@@ -60,6 +61,16 @@ def test_all_four_steps_run_in_order_and_read_the_results_before(judge):
     assert ['"wrong"' in request for request in judge.requests] == [False, False, True, True]
     assert ['"score"' in request for request in judge.requests] == [False, False, False, True]
     assert result.usage["totalTokens"] > 0
+
+
+def test_a_function_runs_outside_of_the_event_loop():
+    """There it may block, and query the database."""
+    pipeline_step("query")(async_unsafe(lambda answer, results: 1))
+
+    result = score(pipeline(generateScore={"function": "query"}), FULL)
+    pipeline_steps.pop("query")
+
+    assert (result.score, result.error) == (1, "")
 
 
 def test_the_reason_may_come_from_a_function(judge):
