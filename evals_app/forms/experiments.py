@@ -72,7 +72,7 @@ class StartForm(forms.Form):
         values = super().clean() or self.cleaned_data
         kind, _, _ = values.get("target", "").partition(":")
         for name in ("memory", "seed") if kind and kind != Experiment.Target.AGENT else ():
-            if values.get(name):
+            if values.get(name) not in (None, ""):
                 self.add_error(name, ONLY_AGENTS_MESSAGE)
         return values
 

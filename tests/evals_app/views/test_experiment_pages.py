@@ -86,6 +86,14 @@ def test_wrong_options_are_named_and_start_nothing(client, editor, agent, option
     assert not Experiment.objects.exists()
 
 
+def test_a_seed_of_0_that_a_workflow_cannot_have_is_named_at_its_field(client, editor):
+    make_dataset("One", owner_id="support")
+
+    answer = client.post(START, {"target": "workflow:triage-ticket", "seed": "0"})
+
+    assert [*answer.context["form"].errors] == ["seed"]
+
+
 def test_an_agent_without_a_model_that_can_answer_is_not_started(client, editor, agent):
     make_dataset("One", owner_id="support")
     agent.edit({"model": {"provider": "anthropic", "name": "claude"}})
