@@ -23,6 +23,7 @@ from tools_app.programs.commands import command_error
 
 MIN_SECRET_LENGTH = 32
 MIN_DISTINCT_CHARACTERS = 10
+HOW_TO_CREATE_ONE = "Create one: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
 is_origin = re.compile(r"https?://[^/\s]+").fullmatch
 
 # Variables that the server commands read and the settings do not.
@@ -201,8 +202,8 @@ def production_errors() -> Iterator[CheckMessage]:
     if is_weak_secret(settings.SECRET_KEY):
         yield Error(
             f"SECRET_KEY is weak, so sessions can be forged. It needs {MIN_SECRET_LENGTH} random characters.",
-            hint="Create one: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'. Unless you have set "
-            "PROVIDER_KEY_SECRET, set it to the old SECRET_KEY: it decrypts the stored keys of model providers.",
+            hint=f"{HOW_TO_CREATE_ONE}. Unless PROVIDER_KEY_SECRET is set, set PROVIDER_KEY_SECRET_OLD to the old "
+            "SECRET_KEY, and run manage.py reencrypt_secrets: it decrypts the stored keys of model providers.",
             id="agentcms.E007",
         )
     if "*" in settings.ALLOWED_HOSTS:
@@ -238,4 +239,19 @@ def deployment_warnings() -> Iterator[CheckMessage]:
         yield CheckWarning(
             "REDIS_URL is not set: each process counts throttled calls alone, and jobs have no broker.",
             id="agentcms.W002",
+        )
+    if settings.PROVIDER_KEY_SECRET != settings.SECRET_KEY and is_weak_secret(settings.PROVIDER_KEY_SECRET):
+        yield CheckWarning(
+            "PROVIDER_KEY_SECRET is weak, so whoever has a backup can decrypt its secrets. It needs "
+            f"{MIN_SECRET_LENGTH} random characters.",
+            hint=f"{HOW_TO_CREATE_ONE}. Set PROVIDER_KEY_SECRET_OLD to the present one, and run "
+            "manage.py reencrypt_secrets.",
+            id="agentcms.W003",
+        )
+    if settings.HTTPS and not settings.TRUSTED_PROXIES:
+        yield CheckWarning(
+            "HTTPS is on, so there is a proxy, but TRUSTED_PROXIES is not set: throttles and the sign-in treat all "
+            "callers as one.",
+            hint="Set it to the address or the network of the proxy: TRUSTED_PROXIES=127.0.0.1",
+            id="agentcms.W004",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -17,22 +18,25 @@ PROVIDER_KEYS = "keys of model providers"
 
 def encrypt(text: str, purpose: str) -> str:
     """Return the text, encrypted with a key for this purpose."""
-    return _cipher(purpose).encrypt(text.encode()).decode()
+    return _cipher(purpose, settings.PROVIDER_KEY_SECRET).encrypt(text.encode()).decode()
 
 
 def decrypt(token: str, purpose: str) -> str | None:
-    """Return the text, or None if it was encrypted with another secret or for another purpose."""
+    """Return the text, or None if it was encrypted with another secret or for another purpose.
+
+    PROVIDER_KEY_SECRET_OLD, the secret before the present one, is also tried.
+    """
     from cryptography.fernet import InvalidToken
 
-    try:
-        return _cipher(purpose).decrypt(token.encode()).decode()
-    except InvalidToken:
-        return None
+    for secret in filter(None, (settings.PROVIDER_KEY_SECRET, settings.PROVIDER_KEY_SECRET_OLD)):
+        with suppress(InvalidToken):
+            return _cipher(purpose, secret).decrypt(token.encode()).decode()
+    return None
 
 
-def _cipher(purpose: str) -> Fernet:
+def _cipher(purpose: str, secret: str) -> Fernet:
     from cryptography.fernet import Fernet  # heavy; most processes never need it
 
-    # The setting may be the secret that signs sessions, so a separate key is derived from it for each purpose.
-    digest = hashlib.sha256(f"{purpose}\0{settings.PROVIDER_KEY_SECRET}".encode()).digest()
+    # The secret may be the one that signs sessions, so a separate key is derived from it for each purpose.
+    digest = hashlib.sha256(f"{purpose}\0{secret}".encode()).digest()
     return Fernet(base64.urlsafe_b64encode(digest))

@@ -22,5 +22,7 @@ MODEL_ALLOWED_SETTINGS = environment.read_list("MODEL_ALLOWED_SETTINGS")
 MODEL_MAX_ANSWER = environment.read_int("MODEL_MAX_ANSWER_MB", 16, minimum=1, maximum=1024) * 1024 * 1024
 # Connections to private addresses are refused unless their network is listed here. MODEL_NETWORKS is the earlier name.
 OUTBOUND_NETWORKS = environment.read_networks("OUTBOUND_NETWORKS") + environment.read_networks("MODEL_NETWORKS")
-# Encrypts the stored API keys of model providers. Changing it makes them unreadable.
+# Encrypts the stored API keys of model providers. The old one reads what it encrypted, until
+# `manage.py reencrypt_secrets` has run.
 PROVIDER_KEY_SECRET = environment.read_text("PROVIDER_KEY_SECRET") or SECRET_KEY
+PROVIDER_KEY_SECRET_OLD = environment.read_text("PROVIDER_KEY_SECRET_OLD")

@@ -1,13 +1,14 @@
 """The system checks of programs and embedders, and their IDs."""
 
 import re
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 from django.core.checks import run_checks
 
 from agentcms import checks
-from agentcms.checks import check_commands, check_embedder
+from agentcms.checks import check_commands, check_embedder, deployment_warnings
 
 COMMAND = {"argv": ["/usr/bin/true"]}
 
@@ -65,6 +66,24 @@ def test_an_unknown_embedder_is_named(settings, name, ids):
     settings.MEMORY_EMBEDDER = name
 
     assert [error.id for error in check_embedder(None)] == ids
+
+
+def test_a_weak_secret_of_provider_keys_is_a_warning(settings):
+    settings.SECRET_KEY = settings.PROVIDER_KEY_SECRET = "short"
+    assert "agentcms.W003" not in {warning.id for warning in deployment_warnings()}  # E007 is about the same secret
+
+    settings.PROVIDER_KEY_SECRET = "another"
+    assert "agentcms.W003" in {warning.id for warning in deployment_warnings()}
+
+
+@pytest.mark.parametrize(
+    ("https", "proxies", "is_reported"),
+    [(True, [], True), (True, [ip_network("127.0.0.1")], False), (False, [], False)],
+)
+def test_a_proxy_that_is_not_trusted_is_a_warning(settings, https, proxies, is_reported):
+    settings.HTTPS, settings.TRUSTED_PROXIES = https, proxies
+
+    assert ("agentcms.W004" in {warning.id for warning in deployment_warnings()}) == is_reported
 
 
 def test_each_check_has_an_id_of_its_own_in_the_documentation():
