@@ -1,7 +1,9 @@
 """Preparation of a start: migrations, static files and demo data, in one process."""
 
 import hashlib
+import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +15,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command, get_commands
+from django.db import OperationalError, connection
 
 from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
@@ -23,11 +26,20 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
     with loading_modules():
         django.setup()
-    for step in (migrate, collect_static_files, seed_demo_data, check_first_user, remove_old_metrics):
+    for step in (connect, migrate, collect_static_files, seed_demo_data, check_first_user, remove_old_metrics):
         started_at = time.monotonic()
         if step():
             seconds = time.monotonic() - started_at
             print(f"{step.__name__.replace('_', ' ').capitalize()}: {seconds:.1f} s", flush=True)
+
+
+def connect() -> bool:
+    """Connect to the database, or end with a message that says why not. psycopg logs the reason of each attempt."""
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        sys.exit(f"The database cannot be reached: {error}. Check DATABASE_URL, and whether the database is running.")
+    return False
 
 
 def migrate() -> bool:
@@ -54,9 +66,23 @@ def collect_static_files() -> bool:
         return False
     # Before the collection: one that is interrupted must be repeated.
     fingerprint_file.unlink(missing_ok=True)
-    call_command("collectstatic", interactive=False, clear=True, verbosity=0)
+    remove_old_static_files(Path(settings.STATIC_ROOT))
+    call_command("collectstatic", interactive=False, verbosity=0)
     fingerprint_file.write_text(fingerprint)
     return True
+
+
+def remove_old_static_files(folder: Path) -> None:
+    """Remove collected files, except those that the pages of the present release name.
+
+    Its processes serve until they are restarted, and browsers still show its pages.
+    """
+    manifest = folder / "staticfiles.json"
+    kept = {*json.loads(manifest.read_text())["paths"].values(), manifest.name} if manifest.exists() else set()
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix().removesuffix(".gz").removesuffix(".br")
+        if path.is_file() and name not in kept:
+            path.unlink()
 
 
 def static_fingerprint() -> str:

@@ -144,3 +144,18 @@ def test_a_truncated_backup_restores_nothing(tmp_path, programs, original):
             assert dump_tables(second) == ({}, [])
         else:
             assert not (second.data_dir / "agentcms.sqlite3").exists()
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_a_backup_is_not_restored_beside_the_log_of_another_database(tmp_path, suffix):
+    file = tmp_path / "file.backup"
+    sqlite3.connect(file).close()
+    (tmp_path / f"agentcms.sqlite3{suffix}").touch()
+    environment = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path)}
+
+    command = [sys.executable, "deploy/backup", "restore", str(file)]
+    done = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert done.stderr == f"{tmp_path}/agentcms.sqlite3{suffix} exists. Stop the application and move it away first.\n"
+    assert not (tmp_path / "agentcms.sqlite3").exists()

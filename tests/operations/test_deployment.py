@@ -1,5 +1,6 @@
 """The files for deployment: start script, systemd and Compose."""
 
+import getpass
 import os
 import re
 import subprocess
@@ -69,6 +70,37 @@ def test_a_worker_takes_the_queues_that_its_argument_names(arguments, queues):
     assert done.stdout == f"-m agentcms.server.worker --without-beat --queues {queues} --threads 4\n"
 
 
+def test_the_scheduler_writes_no_banner_into_its_log():
+    assert start("beat").stdout == "-m celery --quiet -A agentcms beat --pidfile= --loglevel INFO\n"
+
+
+def as_service(tmp_path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with the variables of a file, as this user."""
+    file = tmp_path / "agentcms.env"
+    file.write_text("# a comment\n\nSTORAGE_URL=s3://bucket?endpoint=https://s3&region=$A\nQUOTED='one two'\nLAST=3")
+    variables = {"PATH": os.environ["PATH"], "ENV_FILE": str(file), "RUN_AS": getpass.getuser()}
+    return subprocess.run([DEPLOY / "as-service", *arguments], env=variables, cwd="/", capture_output=True, text=True)
+
+
+def test_a_command_gets_the_variables_of_the_services(tmp_path):
+    done = as_service(tmp_path, "sh", "-c", 'pwd; echo "$STORAGE_URL"; echo "$QUOTED"; echo "$LAST"')
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [str(PROJECT), "s3://bucket?endpoint=https://s3&region=$A", "one two", "3"]
+
+
+def test_a_command_of_the_services_must_be_given(tmp_path):
+    done = as_service(tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: deploy/as-service COMMAND")
+
+
+def test_the_secrets_of_compose_reach_neither_images_nor_the_repository():
+    assert "**/.env" in (PROJECT / ".dockerignore").read_text().splitlines()
+    assert ".env" in (PROJECT / ".gitignore").read_text().splitlines()
+
+
 def test_unknown_queues_of_a_worker_are_refused():
     done = start("worker", "mail")
 
@@ -111,6 +143,22 @@ def test_a_random_secret_key_is_accepted(secret, settings):
     settings.SECRET_KEY = secret
 
     assert list(production_errors()) == []
+
+
+def test_the_preparation_says_that_the_database_cannot_be_reached(tmp_path):
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DATA_DIR": str(tmp_path),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/no/file",
+    }
+
+    done = subprocess.run(
+        [sys.executable, "-m", "agentcms.server.prepare"], env=environment, cwd=PROJECT, capture_output=True, text=True
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("The database cannot be reached: unable to open database file.")
+    assert "Traceback" not in done.stderr
 
 
 def test_every_variable_is_documented():

@@ -5,6 +5,7 @@ import re
 import pytest
 from django.conf import settings
 
+from agentcms.server.prepare import remove_old_static_files
 from agentcms.web.static_files import StaticFilesCompressor
 
 TEXT = "p { color: red; }\n" * 200
@@ -40,3 +41,20 @@ def test_other_files_are_compressed_with_gzip_only(compress, name):
 )
 def test_only_names_with_a_hash_are_immutable(name, is_immutable):
     assert bool(re.search(settings.WHITENOISE_IMMUTABLE_FILE_TEST, f"/static/{name}")) is is_immutable
+
+
+def test_files_of_the_release_that_still_serves_stay(tmp_path):
+    (tmp_path / "css").mkdir()
+    (tmp_path / "staticfiles.json").write_text('{"paths": {"css/a.css": "css/a.present.css"}}')
+    for name in ("a.css", "a.present.css", "a.present.css.gz", "a.earlier.css", "a.earlier.css.br"):
+        (tmp_path / "css" / name).touch()
+
+    remove_old_static_files(tmp_path)
+
+    assert {path.name for path in tmp_path.rglob("*.*")} == {"staticfiles.json", "a.present.css", "a.present.css.gz"}
+
+
+def test_the_first_collection_finds_nothing_to_remove(tmp_path):
+    remove_old_static_files(tmp_path / "static")
+
+    assert [*tmp_path.iterdir()] == []
