@@ -69,6 +69,33 @@ def test_every_setting_is_documented():
     assert {name for name in read if f"`{name}`" not in README} == set()
 
 
+def read_defaults() -> dict[str, str]:
+    """Return the default of each variable for which the code states one as a constant."""
+    code = "".join(path.read_text() for path in Path(PROJECT, "agentcms").rglob("*.py"))
+    calls = re.findall(r'read_(?:int|bool|choice|rate)\(\s*"(\w+)", (?:default=)?"?([^\s",)]+)', code)
+    return {name: {"True": "yes", "False": "no"}.get(value, value.replace("_", "")) for name, value in calls}
+
+
+def documented_defaults() -> dict[str, str]:
+    """Return the defaults in the tables of the settings. A row may have several variables."""
+    defaults = {}
+    for row in README.split("## Settings")[1].splitlines():
+        if row.startswith("| `"):
+            _, names, values, *_ = row.split("|")
+            names, values = re.findall(r"`([A-Z_]+)`", names), re.findall(r"none|`([^`]*)`", values)
+            defaults |= dict(zip(names, values, strict=False))
+    return defaults
+
+
+def test_every_documented_default_is_that_of_the_code():
+    defaults, documented = read_defaults(), documented_defaults()
+
+    assert len(defaults) > 60
+    assert {name: documented[name] for name in defaults if name in documented} == {
+        name: value for name, value in defaults.items() if name in documented
+    }
+
+
 def test_every_dependency_is_named():
     project = (PROJECT / "pyproject.toml").read_text()
     runtime = re.findall(r'^    "([a-z0-9-]+)[\[>]', project.split("[project.optional")[0], re.MULTILINE)
