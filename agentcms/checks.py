@@ -240,6 +240,11 @@ def deployment_warnings() -> Iterator[CheckMessage]:
             "REDIS_URL is not set: each process counts throttled calls alone, and jobs have no broker.",
             id="agentcms.W002",
         )
+    yield from security_warnings()
+
+
+def security_warnings() -> Iterator[CheckMessage]:
+    """Yield a warning for each setting of secrets and proxies that does not suit production."""
     if settings.PROVIDER_KEY_SECRET != settings.SECRET_KEY and is_weak_secret(settings.PROVIDER_KEY_SECRET):
         yield CheckWarning(
             "PROVIDER_KEY_SECRET is weak, so whoever has a backup can decrypt its secrets. It needs "

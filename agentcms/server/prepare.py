@@ -78,10 +78,10 @@ def remove_old_static_files(folder: Path) -> None:
     Its processes serve until they are restarted, and browsers still show its pages.
     """
     manifest = folder / "staticfiles.json"
-    kept = {*json.loads(manifest.read_text())["paths"].values(), manifest.name} if manifest.exists() else set()
+    names = {*json.loads(manifest.read_text())["paths"].values(), manifest.name} if manifest.exists() else set()
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix().removesuffix(".gz").removesuffix(".br")
-        if path.is_file() and name not in kept:
+        if path.is_file() and name not in names:
             path.unlink()
 
 
