@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from rest_framework.request import Request
 
-from access_app.permissions import require_granted_role
+from access_app.caller import Caller
+from access_app.permissions import SHARED_OWNER, owner_ids_for, require_granted_role, require_role
 from access_app.role import Role
 from agentcms.api.exceptions import api_error
-from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
+from agentcms.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.preconditions import ProposedEdit, validate_if_match
@@ -90,3 +91,22 @@ def get_version_or_live(agent: Agent, text: str | None) -> AgentVersion:
 
 def version_not_found(agent_id: str, version_id: str) -> NotFound:
     return NotFound(f"Version with id {version_id} not found for agent {agent_id}")
+
+
+def owner_for_new_row(user: Caller, requested: str | None) -> str:
+    """Return the owner of a new row, such as an agent: the requested one, or the only one whose editor the user is.
+
+    Raise BadRequest where several are possible, and Forbidden and RoleRequired without the role.
+    """
+    if requested is None and not user.is_superuser:
+        # Two are enough to know that there are several.
+        owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])
+        if len(owner_ids) > 1:
+            message = "You are an editor for several owners. Send the ownerId of one."
+            raise BadRequest("request body", [("ownerId", message)])
+        if not owner_ids:
+            raise Forbidden("This needs the editor role for an owner.")
+        return owner_ids[0]
+    owner_id = SHARED_OWNER if requested is None else requested
+    require_role(user, Role.EDITOR, owner_id)
+    return owner_id

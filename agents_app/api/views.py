@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.caller import Caller
-from access_app.permissions import SHARED_OWNER, owner_ids_for, require_role
+from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.api.etags import is_not_modified
 from agentcms.api.pagination import cursor_page_json, page_json, with_warnings
@@ -17,7 +17,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
-from agentcms.errors import BadRequest, Conflict, Forbidden
+from agentcms.errors import Conflict
 from agentcms.ids import parse_uuid
 from agents_app.api import list_query, representation, representation_cache
 from agents_app.api.idempotency import idempotent
@@ -28,6 +28,7 @@ from agents_app.api.lookups import (
     gate_notes,
     get_version_or_live,
     lock_matching_agent,
+    owner_for_new_row,
     reject_dependents,
     version_not_found,
 )
@@ -82,7 +83,7 @@ class AgentsView(JSONView):
         body = json_object_body(request)
         with checking_names(request, body, *CREATE_MODELS, **AGENT_KEYS) as names:
             fields, agent_id, owner_id, options = parse_create(body)
-        owner_id = owner_for_new_agent(request.user, owner_id)
+        owner_id = owner_for_new_row(request.user, owner_id)
         note_required_role(Role.EDITOR, owner_id)
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
@@ -231,20 +232,3 @@ def insert_agent(agent: Agent) -> None:
 
 def id_taken_error(agent_id: str) -> Conflict:
     return Conflict(f"Agent with id {agent_id} already exists", "already_exists")
-
-
-def owner_for_new_agent(user: Caller, requested: str | None) -> str:
-    """Return the owner of a new agent: the requested one, or the only one for which the user may create agents."""
-    if requested is None and not user.is_superuser:
-        # Two are enough to know that there are several.
-        owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])
-        if len(owner_ids) > 1:
-            raise BadRequest(
-                "request body", [("ownerId", "You can create agents for several owners. Send the ownerId of one.")]
-            )
-        if not owner_ids:
-            raise Forbidden("Creating an agent needs the editor role for an owner.")
-        return owner_ids[0]
-    owner_id = SHARED_OWNER if requested is None else requested
-    require_role(user, Role.EDITOR, owner_id)
-    return owner_id

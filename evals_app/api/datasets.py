@@ -18,9 +18,10 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, Conflict
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent
+from agents_app.api.lookups import owner_for_new_row
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, warning_payloads
-from evals_app.api.lookups import get_dataset, owner_for_new_row
+from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
 from evals_app.datasets.changes import lock_dataset
 from evals_app.datasets.creation import create_dataset
@@ -64,7 +65,7 @@ class DatasetsView(JSONView):
         body = json_object_body(request)
         with checking_names(request, body, DatasetBody) as names:
             columns = parse_dataset(body)
-        columns["owner_id"] = owner_for_new_row(request, columns.get("owner_id"))
+        columns["owner_id"] = owner_for_new_row(request.user, columns.get("owner_id"))
         note_required_role(Role.EDITOR, columns["owner_id"])
         # It is no column, and a new dataset is never archived.
         columns.pop("archived", None)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rest_framework.request import Request
 
-from access_app.permissions import SHARED_OWNER, owner_ids_for, require_granted_role, require_role
+from access_app.permissions import owner_ids_for, require_granted_role
 from access_app.role import Role
-from agentcms.errors import BadRequest, Forbidden
 from agentcms.ids import parse_uuid
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import dataset_not_found, item_not_found
@@ -48,22 +47,6 @@ def get_experiment(
         raise experiment_not_found(experiment_id)
     get_dataset(request, experiment.dataset_id, role)
     return experiment
-
-
-def owner_for_new_row(request: Request, requested: str | None) -> str:
-    """Return the owner of a new row: the requested one, or the only team in which the user is an editor."""
-    user = request.user
-    if requested is None and not user.is_superuser:
-        owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])  # two show that there are several
-        if len(owner_ids) > 1:
-            message = "You are an editor for several owners. Send the ownerId of one."
-            raise BadRequest("request body", [("ownerId", message)])
-        if not owner_ids:
-            raise Forbidden("This needs the editor role for an owner.")
-        return owner_ids[0]
-    owner_id = SHARED_OWNER if requested is None else requested
-    require_role(user, Role.EDITOR, owner_id)
-    return owner_id
 
 
 def usable_scorers(request: Request) -> dict[str, Entry]:

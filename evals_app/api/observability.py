@@ -53,7 +53,11 @@ class LightTracesView(TracesView):
     """The same without what may be large."""
 
     def visible_fields(self, span: JSONObject) -> JSONObject:
-        return {name: value for name, value in span.items() if name not in LARGE_FIELDS}
+        return without_large_fields(span)
+
+
+def without_large_fields(span: JSONObject) -> JSONObject:
+    return {name: value for name, value in span.items() if name not in LARGE_FIELDS}
 
 
 def get_spans(request: Request, trace_id: str) -> list[JSONObject]:
@@ -76,8 +80,7 @@ class LightTraceView(JSONView):
 
     def get(self, request: Request, trace_id: str) -> HttpResponse:
         spans = get_spans(request, trace_id)
-        light = [{name: value for name, value in span.items() if name not in LARGE_FIELDS} for span in spans]
-        return json_response({"traceId": trace_id, "spans": light})
+        return json_response({"traceId": trace_id, "spans": [*map(without_large_fields, spans)]})
 
 
 class SpanView(JSONView):

@@ -17,10 +17,10 @@ from agentcms.errors import NotFound
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below
 from agents_app.api.idempotency import idempotent, idempotent_while
+from agents_app.api.lookups import owner_for_new_row
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, read_named_fields, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
-from evals_app.api.lookups import owner_for_new_row
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer
 from evals_app.scorers import changes
@@ -110,7 +110,7 @@ class StoredScorersView(JSONView):
         body = json_object_body(request)
         with checking_names(request, body, ScorerBody, inside=unknown_in_scorer(body)) as names:
             snapshot, fields = parse_scorer(body)
-        owner_id = owner_for_new_row(request, fields.pop("owner_id", None))
+        owner_id = owner_for_new_row(request.user, fields.pop("owner_id", None))
         note_required_role(Role.EDITOR, owner_id)
         row = changes.create_scorer(snapshot, owner_id=owner_id, author=request.user.get_username(), **fields)
         return json_response(scorer_body(row) | warning_payloads(names.unknown), 201)
