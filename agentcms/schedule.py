@@ -18,6 +18,7 @@ def beat_schedule(nightly_hour: int, job_lease: int) -> dict[str, dict[str, Any]
     check = crontab(hour=nightly_hour, minute=30)
     cleanup = crontab(hour=(nightly_hour + 1) % 24, minute=0)
     return {
+        # Well within a lease, so that a job whose worker died waits little longer than its lease.
         "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, job_lease / 4)},
         "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": retention},
         "check-history": {"task": "versions_app.tasks.check_history", "schedule": check},

@@ -27,6 +27,7 @@ def start_heartbeats(index: int) -> None:
 def beat() -> None:
     """Record that this process reacts."""
     if _own_index is not None:
+        # The time first: a reader that sees the ID takes the time for that of this process.
         _heartbeats[2 * _own_index + 1] = time.monotonic()
         _heartbeats[2 * _own_index] = os.getpid()
 

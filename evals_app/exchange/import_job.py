@@ -59,9 +59,9 @@ def store_upload(user: Caller, dataset: Dataset, options: JSONObject, upload: St
     """Keep a file until a person has mapped its columns. It replaces earlier files. Raises FileQuotaExceeded."""
     with transaction.atomic():
         limits.lock_jobs_of(user)
-        finished = JobFile.objects.filter(job__requested_by=user.pk, job__kind__in=(IMPORT_ITEMS, UPLOAD_ITEMS))
-        for file in finished.filter(job__state__in=(Job.State.DONE, Job.State.FAILED)):
-            file.delete()
+        files = JobFile.objects.filter(job__requested_by=user.pk, job__kind__in=(IMPORT_ITEMS, UPLOAD_ITEMS))
+        # First: they count toward the quota of the new file. The file of an import that still runs stays.
+        files.filter(job__state__in=(Job.State.DONE, Job.State.FAILED)).delete()
         job = Job.objects.create(
             pk=upload.job_id,
             kind=UPLOAD_ITEMS,

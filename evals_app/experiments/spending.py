@@ -118,6 +118,7 @@ def exceeded_budget(experiment: Experiment, spent: Spent = NOTHING_SPENT) -> str
     `spent` is added to the spending of its stored results.
     """
     budget, summary = experiment.budget, experiment.summary
+    # Above a limit, not at it: a budget of $0 allows what costs nothing.
     if (cost := budget.get("maxCost")) is not None and summary.get("cost", 0) + float(spent.cost or 0) > cost:
         return f"The budget of ${cost:g} is spent."
     if (tokens := budget.get("maxTokens")) is not None and summary.get("tokens", 0) + (spent.tokens or 0) > tokens:

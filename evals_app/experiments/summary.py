@@ -65,6 +65,7 @@ def count_scorer_errors(experiment: Experiment) -> int:
 
 def find_unscored(experiment: Experiment) -> list[UUID]:
     """Return the IDs of the answers of an experiment of which a score failed."""
+    # Most experiments have none, and their scores are then not read: they may be large.
     if not count_scorer_errors(experiment):
         return []
     rows = experiment.results.filter(error__isnull=True).order_by().values_list("pk", "scores")

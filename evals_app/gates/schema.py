@@ -43,6 +43,7 @@ def apply_gate(
     fields: JSONObject = validate_fields(GateBody if is_new else as_partial(GateBody), body)
     if (all_agents := fields.pop("all_agents", None)) is not None:
         gate.agent, gate.owner_id = None if all_agents else agent, agent.owner_id
+    # Before the fields are set: it compares with the scorer that the gate has so far.
     issues = scorer_issues(gate, fields.get("scorer", gate.scorer))
     defaults = {"statistic": "mean", "max_failed": 0, "mode": "enforce"}
     for name, value in fields.items():

@@ -59,6 +59,7 @@ def worse_scorers(experiment: Experiment, baseline: Experiment, margin: float) -
 
 def lowest_gain(entry: JSONMapping) -> float | None:
     """Return how much better a scorer is at least, by its statistics. Less than 0 is worse, None is not known."""
+    # Few pairs have no interval, so that the difference itself counts.
     if entry.get("lowerIsBetter"):
         highest = entry["high"] if entry["high"] is not None else entry["difference"]
         return None if highest is None else -float(highest)

@@ -117,6 +117,7 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
     if form.is_valid():
         result.review, result.tags = form.cleaned_data["review"], form.cleaned_data["tags"]
         result.comment = form.cleaned_data["comment"]
+        # These columns alone: a retry may change the others meanwhile.
         result.save(update_fields=["review", "tags", "comment"])
     else:
         messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.contrib import messages
@@ -102,16 +103,9 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
     gates = gates_for(agent)
     gate = get_object_or_404(gates, pk=gate_id)
     dataset = get_page_dataset(request, gate.dataset_id, Role.EDITOR)
-    head = get_head_version(agent)
-    version = get_live_version(agent) if check_gates(agent, head, [gate])[0].needs_live else head
+    # One experiment serves them all. Otherwise all items would run again for each gate.
     same = gates.filter(dataset=gate.dataset_id, dataset_version=gate.dataset_version)
-    body: JSONObject = {
-        "targetType": "agent",
-        "targetId": agent.pk,
-        "agentVersion": str(version.version_number),
-        "scorerIds": [*dict.fromkeys(same.values_list("scorer", flat=True))],
-        "version": gate.dataset_version,
-    }
+    body = experiment_of_gate(agent, gate, [*same.values_list("scorer", flat=True)])
     try:
         reject_without_model(body, request.user)
         experiment = create_experiment(dataset, parse_experiment(body), request.user)
@@ -122,3 +116,16 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
     else:
         return redirect("evals:experiment", experiment.pk)
     return redirect("evals:quality", agent.pk)
+
+
+def experiment_of_gate(agent: Agent, gate: ReleaseGate, scorers: Sequence[str]) -> JSONObject:
+    """Return the body of a request for the experiment that a gate waits for, with these scorers."""
+    head = get_head_version(agent)
+    version = get_live_version(agent) if check_gates(agent, head, [gate])[0].needs_live else head
+    return {
+        "targetType": "agent",
+        "targetId": agent.pk,
+        "agentVersion": str(version.version_number),
+        "scorerIds": [*dict.fromkeys(scorers)],
+        "version": gate.dataset_version,
+    }

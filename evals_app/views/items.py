@@ -83,6 +83,7 @@ def edit_item(request: HttpRequest, dataset_id: str, item_id: UUID) -> HttpRespo
 
 def save_item(request: HttpRequest, dataset: Dataset, item: ItemVersion, form: ItemForm) -> bool:
     """Save a valid form. Return False with errors in the form if the item cannot be saved so."""
+    # It finds a change since the form was opened. The check under the lock finds one during this request.
     is_based_on_item = request.POST.get("base", str(item.from_version)) == str(item.from_version)
     try:
         with transaction.atomic():

@@ -62,6 +62,7 @@ class ItemLoop:
             return
         while not self.experiment.is_finished:
             is_over = time.monotonic() >= deadline
+            # Open scores would be lost, and their judges asked and paid again in the next slice.
             if is_over and not (self.scoring.open or (self.calls and self.calls.open)):
                 break
             if not self.step(may_start=not is_over):
