@@ -24,7 +24,8 @@ from tests.fork_server import Fork
 Process = subprocess.Popen[bytes] | Fork
 START_MESSAGES = ("Ctrl-C stops everything", " ready.")  # the last line of the start, and that of the worker
 START_TIMEOUT = 120.0  # seconds
-POLL_INTERVAL = 0.02  # seconds
+MIN_POLL_INTERVAL = 0.01  # seconds
+MAX_POLL_INTERVAL = 0.1
 PASSWORD = "a-long-enough-password-7"
 # What the tests set for themselves. A copy has settings of its own.
 TEST_VARIABLES = {"DJANGO_SETTINGS_MODULE", "TEST_DATA_DIR", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"}
@@ -34,12 +35,17 @@ PORTS = itertools.count(10_000 + 2_000 * (WORKER_NUMBER % 11) + os.getpid() % 1_
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 30, what: str | Callable[[], object] = "") -> None:
-    """Poll the condition until it is true. Fail after so many seconds, with a text or with the state at that time."""
-    deadline = time.monotonic() + seconds
+    """Poll the condition until it is true. Fail after so many seconds, with a text or with the state at that time.
+
+    The interval grows with the time that has passed. Otherwise polling would slow down what it waits for: most
+    conditions are queries or requests.
+    """
+    began = time.monotonic()
     while not condition():
-        if time.monotonic() >= deadline:
+        passed = time.monotonic() - began
+        if passed >= seconds:
             raise AssertionError(f"Not within {seconds} s: {what() if callable(what) else what or condition}")
-        time.sleep(POLL_INTERVAL)
+        time.sleep(min(max(passed / 10, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL))
 
 
 def reset_sighup() -> None:
