@@ -47,8 +47,11 @@ class AgentRemovalAdmin(admin.ModelAdmin):
         used_by = dependents_payload(request.user, agent)
         form = DeleteForm(request.POST or None, name=agent.name, is_used=bool(used_by["total"]))
         if form.is_valid():
-            with transaction.atomic():
-                Agent.objects.get_locked(agent.pk).delete()
+            try:
+                with transaction.atomic():
+                    Agent.objects.get_locked(agent.pk).delete()
+            except Agent.DoesNotExist:  # deleted since the query above
+                raise Http404 from None
             self.message_user(request, f"{agent.name} was moved to the trash.", messages.SUCCESS)
             return redirect("admin:agents_app_agent_changelist")
         context = {"agent": agent, "form": form, "used_by": used_by, "verb": "Delete", **removal_context([agent])}

@@ -5,6 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
 from agents_app.editing.archiving import archive_locked
+from agents_app.forms.actions import DeleteForm
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 from versions_app.models import DeletedAgent
@@ -63,6 +64,19 @@ def test_the_delete_page_names_dependents_and_needs_a_confirmation(client, staff
     assert b"Select this to delete it anyway." in refused.content
     client.post(delete_address("porter"), {"typed": "Concierge", "confirmed": "on"})
     assert remaining() == {"desk"}
+
+
+def test_deleting_an_agent_that_is_deleted_meanwhile_is_not_found(client, staff, monkeypatch):
+    AgentFactory(id="porter")
+    is_valid = DeleteForm.is_valid
+
+    def delete_meanwhile(form):
+        Agent.objects.all().delete()
+        return is_valid(form)
+
+    monkeypatch.setattr(DeleteForm, "is_valid", delete_meanwhile)
+
+    assert client.post(delete_address("porter"), {"typed": "Concierge"}).status_code == 404
 
 
 def test_editors_cannot_delete(client):
