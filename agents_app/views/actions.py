@@ -107,6 +107,7 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     if not is_htmx(request):
         messages.success(request, message)
         return redirect("agents:edit", agent.pk)
+    # The editor reloads itself by the event, and offers unsaved text again.
     response = HttpResponse(status=204)
     return trigger_client_event(response, "agent-owner-changed", {"target": "body", "message": message})
 

@@ -80,6 +80,7 @@ def last_changed_by(agents: Sequence[Agent]) -> dict[str, str]:
     """Return the author of the last save or publication of each agent, with at most one query."""
     heads = {agent.pk: get_head_version(agent) for agent in agents}
     authors: dict[str, str] = {pk: head.author_name for pk, head in heads.items()}
+    # It is newer than the head only after a publication, an archiving or a change of the owner.
     published = [agent.pk for agent in agents if agent.updated_at > heads[agent.pk].created_at]
     if published:
         newest = Agent.objects.filter(pk__in=published).order_by().values(newest=Subquery(latest_activation("pk")))

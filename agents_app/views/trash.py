@@ -107,7 +107,7 @@ def restore_one(request: HttpRequest, deleted_id: str) -> BulkResult:
     try:
         with transaction.atomic():
             agent = trash.restore_locked(lock_deleted_agent(request, deleted.pk, Role.PUBLISHER))
-    except Http404:
+    except Http404:  # somebody restored or purged it since the query above
         return BulkResult(deleted.name, False, "It is no longer in the trash.")
     except (RoleRequired, trash.RestoreRefused) as error:
         return BulkResult(deleted.name, False, str(error))
