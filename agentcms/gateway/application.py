@@ -117,6 +117,7 @@ class WebApplication:
 
     async def read_and_respond(self, environ: Environ, exchange: Exchange, body: RequestBody) -> None:
         """Read the body, then respond in a thread. A slow body of an unknown sender is not read."""
+        # Of a copy, to which Django adds keys for its own request.
         is_known = partial(self.loop.run_in_executor, self.senders, check_sender, dict(environ))
         try:
             await body.read(may_continue=is_known)

@@ -103,6 +103,7 @@ class ExistingAgentForm(AgentEditForm):
             return "" if not self.merges or self.can_merge(row) else "head"
         if not self.pointer_unchanged(row, "head"):
             return "head"
+        # Only publishing replaces the live version.
         return "live" if publishes and not self.pointer_unchanged(row, "live") else ""
 
     def can_merge(self, row: Agent) -> bool:
@@ -116,6 +117,7 @@ class ExistingAgentForm(AgentEditForm):
         if opened_id == version.pk:
             return True
         opened = find_version_by_id(row, opened_id)
+        # Another version with the same content is no conflict: nothing of it would be lost.
         return opened is not None and opened.snapshot_hash == version.snapshot_hash
 
 

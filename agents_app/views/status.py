@@ -73,6 +73,7 @@ def build_draft(head: AgentVersion, steps: dict[int, DraftStep], published_at: d
         if below is None:
             break
         number = below
+    # At least one version: a head that was live is a draft again once an older version is published.
     return Draft(max(1, count), number if count else None, published_at is not None and published_at > started_at)
 
 

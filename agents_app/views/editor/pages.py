@@ -42,6 +42,7 @@ def create(request: HttpRequest) -> HttpResponse:
     owners = selectable_owners(request.user, Role.EDITOR)
     if not owners:
         raise RoleRequired(Role.EDITOR, None)
+    # Not saved: the pickers of the form offer what this team may use.
     new = Agent(owner_id=request.POST.get("owner_id", owners[0]))
     form = CreateForm(request.POST or None, base=NEW_AGENT_CONFIG, user=request.user, agent=new, owners=owners)
 
