@@ -25,6 +25,8 @@ from memory_app.models import Message, Thread
 MAX_MESSAGE_KB = 512
 MAX_ID_LENGTH = 256
 MARKER_TYPES = ("step-start",)  # parts without content
+ATTACHMENT_MEMBERS = ("experimental_attachments", "attachments")  # of messages, with files beside the parts
+ATTACHMENTS_MESSAGE = "Files are not supported. Leave this out."
 UNSUPPORTED_PART_MESSAGE = "Only text and tool-invocation parts are supported. Leave out files and other parts."
 ROLE_MESSAGE = "This must be user or assistant. Instructions belong to the agent, and tool results to its messages."
 
@@ -132,7 +134,7 @@ def parse_wire_message(value: object, path: str) -> list[NewMessage]:
         raise ConfigError([Issue(path, "A message must be an object.")])
     if len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) > MAX_MESSAGE_KB * 1024:
         raise ConfigError([Issue(path, f"A message must not exceed {MAX_MESSAGE_KB} KB. Send a shorter one.")])
-    issues: list[Issue] = []
+    issues = [*attachment_issues(value, path)]
     role = value.get("role")
     if role not in ("user", "assistant"):
         issues.append(Issue(f"{path}.role", ROLE_MESSAGE))
@@ -152,6 +154,16 @@ def parse_wire_message(value: object, path: str) -> list[NewMessage]:
         NewMessage(data, key if not index else "", attributes if not index else None, created_at, bool(index))
         for index, data in enumerate(rows)
     ]
+
+
+def attachment_issues(message: JSONMapping, path: str) -> Iterator[Issue]:
+    """Yield an issue for each list of files of a message, and of its content. Without the files it would differ."""
+    for name in ATTACHMENT_MEMBERS:
+        if message.get(name):
+            yield Issue(f"{path}.{name}", ATTACHMENTS_MESSAGE)
+        content = message.get("content")
+        if isinstance(content, dict) and content.get(name):
+            yield Issue(f"{path}.content.{name}", ATTACHMENTS_MESSAGE)
 
 
 def _attributes(content: object) -> JSONObject | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
+from memory_app.history.wire_messages import attachment_issues
 
 MessagePart = JSONObject
 InputMessage = JSONObject
@@ -62,6 +63,8 @@ def _parse_message(value: object, path: str) -> Iterator[InputMessage]:
         raise ConfigError([Issue(f"{path}.role", SYSTEM_MESSAGE_ERROR)])
     if role not in MESSAGE_ROLES:
         raise ConfigError([Issue(f"{path}.role", f"This must be one of {', '.join(MESSAGE_ROLES)}.")])
+    if issues := [*attachment_issues(value, path)]:
+        raise ConfigError(issues)
     parts = list(_parse_parts(value, path))
     if role == "user" and any(part["type"] != "text" for part in parts):
         raise ConfigError([Issue(path, "A message of the user may only contain texts.")])

@@ -182,6 +182,11 @@ def test_many_messages_take_few_queries(caller, thread):
     [
         ({"content": [{"type": "file", "data": "x", "mimeType": "image/png"}]}, "messages[0].content[0]"),
         ({"content": {"parts": [{"type": "image"}]}}, "messages[0].content.parts[0]"),
+        ({"experimental_attachments": [{"url": "data:,x"}]}, "messages[0].experimental_attachments"),
+        (
+            {"content": {"parts": [{"type": "text", "text": "x"}], "experimental_attachments": [{"url": "data:,x"}]}},
+            "messages[0].content.experimental_attachments",
+        ),
         ({"content": 7}, "messages[0].content"),
         ({"role": "assistant", "content": {"parts": [{"type": "step-start"}]}}, "messages[0].content.parts"),
         ({"role": "system"}, "messages[0].role"),

@@ -42,6 +42,28 @@ def test_user_messages_are_parsed_in_every_form(sent, read):
     assert parse_messages(sent) == read
 
 
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        (
+            {"content": "Look", "experimental_attachments": [{"url": "data:,x"}]},
+            "messages[0].experimental_attachments",
+        ),
+        ({"content": "Look", "attachments": [{"url": "data:,x"}]}, "messages[0].attachments"),
+        (
+            {"content": {"parts": [text("Look")], "experimental_attachments": [{"url": "data:,x"}]}},
+            "messages[0].content.experimental_attachments",
+        ),
+    ],
+)
+def test_files_beside_the_parts_are_refused(message, path):
+    with pytest.raises(ConfigError) as refused:
+        parse_messages([message])
+
+    assert [issue.field for issue in refused.value.issues] == [path]
+    assert parse_messages([{"content": "Look", "experimental_attachments": []}]) == [user("Look")]
+
+
 def test_calls_and_results_are_parsed_under_both_names():
     call = {"type": "tool-call", **CALL}
     sent = ["Add", assistant({**call, "input": {"a": 1}}), tool(output={"type": "json", "value": 3})]
