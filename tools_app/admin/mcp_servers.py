@@ -183,6 +183,8 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         try:
             with transaction.atomic():
                 row = McpServer.objects.select_for_update().get(pk=pk)
+                if not self.has_change_permission(request, row):  # it may have moved to another team
+                    raise PermissionDenied
                 restored = restore_server_version(row, get_server_version(row, request.POST.get("version", "")))
                 if row.is_enabled and restored.is_moved:
                     enqueue_listing(row, request.user)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic_ai import RunContext
 
+from access_app.permissions import SHARED_OWNER
 from agentcms.wire.json_types import JSONMapping
 from agents_app.registry import Entry
 from runs_app.building.tools import AgentTool, outside_tool
@@ -18,7 +19,7 @@ from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import enqueue_listing_soon
-from tools_app.mcp.table import server_table
+from tools_app.mcp.table import Server, server_table
 
 
 def mcp_tool(key: str, entry: Entry) -> AgentTool:
@@ -28,9 +29,7 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
 
     async def call(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         # Not the server that the agent was built with: it may be switched off, or have other headers by now.
-        server = await run_db(server_table.find, server_key)
-        if server is None or server.owner_id != entry.owner_id:  # another team may have taken the key since
-            raise McpError("The MCP server of this tool was deleted.")
+        server = require_own_server(await run_db(server_table.find, server_key), entry.owner_id)
         if name not in server.tools or server.tools[name].hash != definition_hash:
             raise McpError(
                 f"The tool '{name}' changed on the MCP server '{server.title}' and has to be accepted first."
@@ -47,6 +46,15 @@ def mcp_tool(key: str, entry: Entry) -> AgentTool:
         at_most_once=not (hints.get("readOnlyHint") or hints.get("idempotentHint")),
         origin={"server": server_key},
     )
+
+
+def require_own_server(server: Server | None, owner_id: str) -> Server:
+    """Return the server of a tool. Raise McpError if it was deleted, or now is one of another team."""
+    if server is None:
+        raise McpError("The MCP server of this tool was deleted.")
+    if server.owner_id not in (SHARED_OWNER, owner_id):  # another team may also have taken the key since
+        raise McpError("The MCP server of this tool belongs to another team now.")
+    return server
 
 
 def header_names_of(deps: RunDeps) -> CallerNames:

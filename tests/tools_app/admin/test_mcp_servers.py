@@ -6,6 +6,7 @@ from django.urls import reverse
 from access_app.role import Role
 from jobs_app.models import Job
 from tests.factories import AgentFactory, UserFactory, member
+from tools_app.admin.mcp_servers import McpServerAdmin
 from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
@@ -269,6 +270,22 @@ def test_an_earlier_version_is_restored_by_a_button(staff):
     assert [version.source for version in row.versions.all()] == ["restore", "admin", "admin"]
     assert "the stored headers were deleted: Authorization. Enter them again." in answer
     assert staff.get(page(row, "restore")).status_code == 405
+
+
+def test_a_server_that_moves_before_its_lock_is_not_restored(client, monkeypatch):
+    client.force_login(member(Role.MANAGER, "support", is_staff=True))
+    row = McpServer.objects.create(key="office", title="Office", url="https://mcp.example.org/mcp", owner_id="support")
+    get_changeable = McpServerAdmin.get_changeable
+
+    def move(*arguments):
+        server = get_changeable(*arguments)
+        McpServer.objects.update(owner_id="sales")
+        return server
+
+    monkeypatch.setattr(McpServerAdmin, "get_changeable", move)
+
+    assert client.post(page(row, "restore"), {"version": "1"}).status_code == 403
+    assert row.versions.count() == 1
 
 
 def test_the_page_names_the_agents_that_use_a_server_and_deletion_warns(client):

@@ -164,17 +164,18 @@ def test_the_instructions_of_a_server_reach_no_model(idle_engine, http_server, p
     assert not [request for request in requests if "Ignore all other" in request]
 
 
-def test_a_server_that_another_team_added_under_the_same_id_is_not_called(idle_engine, office, loopback):
-    """The run began with the server of its own team, which was deleted meanwhile."""
+@pytest.mark.parametrize(("owner_id", "reason"), [("legal", "belongs to another team now"), ("", "cannot be reached")])
+def test_a_server_that_moves_during_a_run_is_called_while_it_may_be(idle_engine, office, loopback, owner_id, reason):
+    """Another team may also have added it under the same ID, after it was deleted."""
     office.owner_id = "support"
     office.save()
     tools, _ = built(agent_with({"office": {}}, "support"))
-    McpServer.objects.filter(pk=office.pk).update(owner_id="legal")
+    McpServer.objects.filter(pk=office.pk).update(owner_id=owner_id)
     server_table.invalidate()
     context = SimpleNamespace(deps=RunDeps(uuid4(), "a", "support", None, call_sub_agent=None), tool_call_id="1")
     context.tool_call_metadata = None
 
-    with pytest.raises(ToolFailed, match="The MCP server of this tool was deleted"):
+    with pytest.raises(ToolFailed, match=reason):
         asyncio.run(tools["office_add"].function(context, a=2, b=40))
 
 
