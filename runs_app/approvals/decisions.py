@@ -5,10 +5,12 @@ A decision is stored at once. The last one that a run waits for queues its next 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
 from django.db.models.functions import Now
@@ -143,6 +145,8 @@ def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:
     if decision.verdict not in {expected, Verdict.DECLINE}:
         issues.append(Issue("decision", f"Send {expected} or decline. This call does not wait for another decision."))
         return issues
+    if too_large := decision_size_issues(decision):
+        return issues + too_large
     if decision.arguments is not None:
         issues += argument_issues(call, decision)
     if decision.verdict == Verdict.RESUME:
@@ -150,6 +154,21 @@ def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:
     elif decision.resume_data is not None:
         issues.append(Issue("resumeData", "Only the decision resume has data. Omit this."))
     return issues
+
+
+def decision_size_issues(decision: Decision) -> list[Issue]:
+    """Return the issues of arguments and data that are larger than the input of a run may be."""
+    message = f"This must not exceed {settings.RUN_MAX_INPUT // 1024:,} KB. Send less."
+    return [
+        Issue(name, message)
+        for name, value in (("arguments", decision.arguments), ("resumeData", decision.resume_data))
+        if value is not None and json_size(value) > settings.RUN_MAX_INPUT
+    ]
+
+
+def json_size(value: JSONValue) -> int:
+    """Return the bytes of the JSON of a value, which a form may have sent with half of a surrogate pair."""
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def argument_issues(call: PendingCall, decision: Decision) -> list[Issue]:

@@ -145,6 +145,21 @@ def test_data_that_do_not_fit_are_named_by_path(editor, run, call):
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (422, "decision")
 
 
+def test_arguments_and_data_have_the_limit_of_the_input_of_a_run(editor, run, call, settings):
+    settings.RUN_MAX_INPUT = 1024
+    question = PendingCallFactory(run=run, call_id="q", kind="suspend", resume_schema={"type": "object"})
+
+    for pending, body, field in (
+        (question, {"decision": "resume", "resumeData": {"note": "x" * 1100}}, "resumeData"),
+        (call, {"decision": "approve", "arguments": {"order": "x" * 1100, "amount": 1}}, "arguments"),
+    ):
+        answer = editor.post(f"/api/approvals/{pending.pk}", body)
+        issue = {"field": field, "message": "This must not exceed 1 KB. Send less."}
+        assert (*status_and_code(answer), answer.body["issues"]) == (422, "invalid_decision", [issue])
+        pending.refresh_from_db()
+        assert pending.is_open
+
+
 @pytest.mark.parametrize("route", [*STREAMS, *GENERATES])
 def test_a_body_without_a_run_or_of_wrong_types_names_the_field(editor, route):
     for body, field in (({}, "runId"), ({"runId": 7}, "runId"), ({"runId": "x", "toolCallId": 7}, "toolCallId")):
