@@ -34,6 +34,34 @@ def text(answer, status=200):
     return answer.content.decode()
 
 
+def facts(page):
+    return re.findall(r"<dt>([^<]*)</dt><dd [^>]*>([^<]*)</dd>", page)
+
+
+def test_the_configuration_has_the_labels_of_the_form(client, publisher, refunds):
+    assert facts(text(client.get("/scorers/refunds"))) == [
+        ("Name", "Refunds"),
+        ("Type", "Check: a fixed rule"),
+        ("Check", "Includes a text"),
+        ("Expected text", "refund"),
+    ]
+
+
+def test_settings_of_steps_and_what_has_no_input_are_shown_too(client, publisher):
+    judge = {"name": "Judge", "type": "tone", "scoreRange": {"max": 5}, "model": {"provider": "openai", "name": "x"}}
+    create_scorer(judge, owner_id="support", author="ann", id="judge")
+    steps = {"generateScore": {"prompt": "Rate it."}, "prepareRun": {"drop": ["input", "calls"]}}
+    pipeline = {"name": "Steps", "type": "pipeline", "model": judge["model"], "presetConfig": steps}
+    create_scorer(pipeline, owner_id="support", author="ann", id="steps")
+
+    assert ("Scores", "0 to 5") in facts(text(client.get("/scorers/judge")))
+    assert facts(text(client.get("/scorers/steps")))[2:] == [
+        ("Model", "openai · x"),
+        ("Score: Prompt", "Rate it."),
+        ("Preparation: Fields to drop", "input\ncalls"),
+    ]
+
+
 def test_creating_a_scorer_needs_a_role(client):
     client.force_login(member("viewer", "support"))
 
