@@ -27,14 +27,19 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
     """Render a 403, or a 409 if the state forbids it. htmx gets the current page again, which shows the state."""
     error = api_error(exception) or Forbidden("You may not do this.")
     if error.status == HTTPStatus.CONFLICT:
-        if is_htmx(request):
-            return HttpResponseClientRefresh()
-        return render_error(request, error, lambda: render(request, "409.html", {"reason": error.error}))
+        return conflict_page(request, error)
     response = render_error(request, error, lambda: defaults.permission_denied(request, exception))
     if is_htmx(request) and str(exception):
         detail = {"target": "body", "message": error.error, "kind": "fault"}
         return trigger_client_event(response, "permission-denied", detail)
     return response
+
+
+def conflict_page(request: HttpRequest, error: ApiError) -> HttpResponse:
+    """Render a 409. htmx gets the current page again, which shows the state."""
+    if is_htmx(request):
+        return HttpResponseClientRefresh()
+    return render_error(request, error, lambda: render(request, "409.html", {"reason": error.error}))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -43,9 +48,16 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render a 500 for a bug, or a 503 where a middleware could not reach the database."""
+    """Render a 500 for a bug, or a 503 where a middleware could not reach the database.
+
+    A view raises a 404 or a 409 where somebody deletes a row while it runs.
+    """
     error = api_error(sys.exception() or Exception())
     error = error or ApiError(500, "The server could not process the request. The error was logged.", "server_error")
+    if error.status == HTTPStatus.NOT_FOUND:
+        return page_not_found(request, error)
+    if error.status == HTTPStatus.CONFLICT:
+        return conflict_page(request, error)
     template = "503.html" if error.status == HTTPStatus.SERVICE_UNAVAILABLE else "500.html"
     return render_error(request, error, lambda: defaults.server_error(request, template))
 

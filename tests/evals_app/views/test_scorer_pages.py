@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from agentcms.errors import Conflict, NotFound
 from evals_app.models import Scorer
+from evals_app.scorers import changes
 from evals_app.scorers.changes import create_scorer
 from runs_app.events.streams import StreamSlot
 from tests.evals_app.experiment_runs import make_dataset
@@ -60,6 +62,19 @@ def test_settings_of_steps_and_what_has_no_input_are_shown_too(client, publisher
         ("Score: Prompt", "Rate it."),
         ("Preparation: Fields to drop", "input\ncalls"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "heading"), [(NotFound("It was deleted."), "Page not found"), (Conflict("In use."), "not possible now")]
+)
+def test_the_page_of_what_somebody_changed_meanwhile_says_so(client, publisher, refunds, monkeypatch, error, heading):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(changes, "activate_version", fail)
+    client.raise_request_exception = False
+
+    assert heading in text(client.post("/scorers/refunds/versions/1/publish"), error.status)
 
 
 def test_creating_a_scorer_needs_a_role(client):
