@@ -90,6 +90,7 @@ def restore_selected(request: HttpRequest) -> HttpResponse:
 @login_required
 def undo_delete(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
     """Restore an agent under its own ID. Show the trash with the reason if it cannot be restored."""
+    get_object_or_404(visible_deleted_agents(request), pk=deleted_id)
     result = restore_one(request, str(deleted_id))
     if result.agent_id:
         messages.success(request, f"{result.name} was restored.")

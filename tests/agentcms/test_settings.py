@@ -136,6 +136,7 @@ def test_the_documented_production_settings_pass_the_deployment_check(tmp_path):
         ALLOWED_HOSTS="cms.example.org",
         CSRF_TRUSTED_ORIGINS="https://cms.example.org",
         HTTPS="yes",
+        TRUSTED_PROXIES="127.0.0.1",
     )
 
     assert done.returncode == 0, done.stderr

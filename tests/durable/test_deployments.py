@@ -13,7 +13,7 @@ from agentcms.server.processes import PROJECT
 from tests.conftest import DRILL
 from tests.durable.deployment import Broker, Deployment, wait_for_readers
 from tests.operations.running_copy import rows
-from tests.operations.test_drills import own_postgres
+from tests.operations.test_stopped_postgres import own_postgres
 from tests.served import Served, wait_until
 from tests.served_accounts import prepared
 
