@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.db import close_old_connections, connection
 
@@ -29,13 +33,7 @@ def run_to_end(experiment: Experiment) -> None:
     try:
         work_through_outages(item_loop)
     except KeyboardInterrupt:
-        try:
-            close_interrupted_query()
-            mark_cancelled(experiment)
-            end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE, item_loop.scoring)
-        except KeyboardInterrupt:
-            close_interrupted_query()
-            end_at_once(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+        cancel_interrupted(experiment, item_loop)
         raise
     except Exception as error:
         fail_after_error(experiment, error, item_loop.scoring)
@@ -44,10 +42,59 @@ def run_to_end(experiment: Experiment) -> None:
         item_loop.close()
 
 
+def cancel_interrupted(experiment: Experiment, item_loop: ItemLoop) -> None:
+    """Cancel an experiment that was interrupted."""
+    try:
+        close_interrupted_query()
+        with interruption_restored():
+            mark_cancelled(experiment)
+            end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE, item_loop.scoring)
+    except KeyboardInterrupt:
+        with interruptions_ignored():
+            close_interrupted_query()
+            end_at_once(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+
+
+@contextmanager
+def interruption_restored() -> Iterator[None]:
+    """Raise KeyboardInterrupt instead of the database error that replaces it.
+
+    Django rolls back a transaction that was interrupted. If that is interrupted too, it raises a database error.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_caused_by_interruption(error):
+            raise KeyboardInterrupt from error
+        raise
+
+
+def is_caused_by_interruption(error: BaseException | None) -> bool:
+    """Return True if an error was raised while an interruption was handled."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+@contextmanager
+def interruptions_ignored() -> Iterator[None]:
+    """Ignore further signals in the block. Only the main thread receives any."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
 def close_interrupted_query() -> None:
     """Close the connection, with the query that was interrupted.
 
     SQLite refuses to write in a connection whose open query began before another process wrote: "database is locked".
+    PostgreSQL refuses any query before the interrupted one has ended.
     """
     connection.close()
 
@@ -58,7 +105,8 @@ def work_through_outages(item_loop: ItemLoop) -> None:
     while True:
         steps = item_loop.steps
         try:
-            item_loop.work(math.inf)
+            with interruption_restored():
+                item_loop.work(math.inf)
             return
         except Exception as error:
             if not is_outage(error):

@@ -285,6 +285,21 @@ def test_an_interrupted_query_does_not_prevent_the_cancellation(agent, monkeypat
     assert (code, Experiment.objects.get().status, "Cancelled." in text) == (3, "cancelled", True)
 
 
+def test_an_interruption_of_its_own_rollback_cancels_the_experiment(agent, monkeypatch):
+    def be_interrupted_twice(item_loop, seconds):
+        try:
+            raise KeyboardInterrupt
+        finally:  # the rollback, whose error replaces the interruption
+            raise OperationalError("sending query failed: another command is already in progress")
+
+    monkeypatch.setattr(ItemLoop, "work", be_interrupted_twice)
+    monkeypatch.setattr(foreground, "MAX_OUTAGE", -1.0)
+
+    code, text = run()
+
+    assert (code, Experiment.objects.get().status, "Cancelled." in text) == (3, "cancelled", True)
+
+
 def run_in_thread(function):
     with ThreadPoolExecutor(1) as pool:
         pool.submit(function).result()
