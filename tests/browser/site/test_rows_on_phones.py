@@ -66,3 +66,14 @@ def test_the_states_of_runs_end_in_one_line(visit: Any, api: httpx.Client):
     expect(chips).to_have_text(["Waiting for approval", "Succeeded"])
     waiting, done = (chips.nth(index).bounding_box() for index in (0, 1))
     assert abs(waiting["x"] + waiting["width"] - done["x"] - done["width"]) < 1
+
+
+def test_a_long_name_of_a_workflow_stays_inside_of_its_card(visit: Any, api: httpx.Client):
+    agent = f"scribe-{uuid.uuid4().hex[:8]}"
+    create_agent(api, agent, workflows=["summarise-thread"])
+
+    page = open_phone(visit, f"/agents/{agent}/versions/1", "publisher")
+
+    chip = page.locator(".parts .chip", has_text="summarise-thread").bounding_box()
+    card = page.locator("main dl.parts").first.bounding_box()
+    assert chip["x"] + chip["width"] <= card["x"] + card["width"]
