@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
 from access_app.caller import Caller
 from agentcms.plural import pluralize
@@ -143,7 +143,8 @@ class DuplicateForm(forms.Form):
         """Duplicate a version by a valid form. Return None, with the error in the form, if that fails."""
         values = self.cleaned_data
         try:
-            return agent.duplicate(values["id"], values["owner_id"], version, values["name"])
+            with transaction.atomic():
+                return agent.duplicate(values["id"], values["owner_id"], version, values["name"])
         except CircularReference as error:
             self.add_error(None, error.summary)
         except ValidationError as error:

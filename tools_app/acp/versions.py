@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from django.db import transaction
-
 from agentcms.errors import NotFound
 from agentcms.ids import parse_whole_number
-from agents_app.editing.change_context import Source, change
 from tools_app.models import AcpAgent, AcpAgentVersion
 
 # The column of each member of a snapshot. The values of the environment are in no snapshot.
@@ -39,12 +36,9 @@ def restore_acp_version(agent: AcpAgent, version: AcpAgentVersion) -> list[str]:
     the deleted variables. Raise ValidationError by field if the configuration is not valid any more.
     """
     command, names = agent.command_key, list(agent.environment_names)
-    for member, column in ACP_SNAPSHOT_COLUMNS.items():
-        setattr(agent, column, version.snapshot.get(member, getattr(agent, column)))
+    agent.read_snapshot(version.snapshot, ACP_SNAPSHOT_COLUMNS)
     is_moved = agent.command_key != command
     if is_moved:
         agent.set_environment({})
-    agent.full_clean()
-    with change(source=Source.RESTORE), transaction.atomic():
-        agent.save()
+    agent.save_restored()
     return names if is_moved else []

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from django.db import transaction
-
 from agentcms.errors import NotFound
 from agentcms.ids import parse_whole_number
-from agents_app.editing.change_context import Source, change
 from tools_app.models import McpServer, McpServerVersion
 
 # The column of each member of a snapshot. The values of headers are in no snapshot.
@@ -49,12 +46,9 @@ def restore_server_version(server: McpServer, version: McpServerVersion) -> Rest
     if the configuration is not valid any more.
     """
     address, names = server.address, list(server.header_names)
-    for member, column in SERVER_SNAPSHOT_COLUMNS.items():
-        setattr(server, column, version.snapshot.get(member, getattr(server, column)))
+    server.read_snapshot(version.snapshot, SERVER_SNAPSHOT_COLUMNS)
     is_moved = server.address != address
     if is_moved:
         server.set_headers({})
-    server.full_clean()
-    with change(source=Source.RESTORE), transaction.atomic():
-        server.save()
+    server.save_restored()
     return Restored(server, is_moved, names if is_moved else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import models, transaction
@@ -9,7 +10,7 @@ from django.utils import timezone
 
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
-from agents_app.editing.change_context import Source, current_change
+from agents_app.editing.change_context import Source, change, current_change
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -58,19 +59,30 @@ class VersionedConfiguration(models.Model):
         """The configuration under wire names, without secrets."""
         raise NotImplementedError
 
+    def read_snapshot(self, snapshot: JSONObject, columns: Mapping[str, str]) -> None:
+        """Set the column of each member of a snapshot. What the snapshot lacks stays."""
+        for member, column in columns.items():
+            setattr(self, column, snapshot.get(member, getattr(self, column)))
+
+    def save_restored(self) -> None:
+        """Write an earlier configuration as a new version. Raise ValidationError by field if it is not valid now."""
+        self.full_clean()
+        with change(source=Source.RESTORE), transaction.atomic():
+            self.save()
+
     def _record_version(self) -> None:
         last = self.versions.first()
         snapshot = self.snapshot
         if last is not None and json_equal(last.snapshot, snapshot):
             return
-        change = current_change()
-        author = change.actor
+        current = current_change()
+        author = current.actor
         self.last_version_number = 1 if last is None else last.version_number + 1
         self.versions.create(
             version_number=self.last_version_number,
             snapshot=snapshot,
             author_name=author.get_username() if author else "",
-            source=change.source,
+            source=current.source,
         )
         # Not by `save`, which would come here again.
         type(self)._default_manager.filter(pk=self.pk).update(last_version_number=self.last_version_number)
