@@ -90,8 +90,7 @@ def restore_selected(request: HttpRequest) -> HttpResponse:
 @login_required
 def undo_delete(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
     """Restore an agent under its own ID. Show the trash with the reason if it cannot be restored."""
-    get_object_or_404(visible_deleted_agents(request), pk=deleted_id)
-    result = restore_one(request, str(deleted_id))
+    result = restore_visible(request, get_object_or_404(visible_deleted_agents(request), pk=deleted_id))
     if result.agent_id:
         messages.success(request, f"{result.name} was restored.")
         return redirect_page(request, reverse("agents:edit", args=[result.agent_id]))
@@ -100,11 +99,16 @@ def undo_delete(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
 
 
 def restore_one(request: HttpRequest, deleted_id: str) -> BulkResult:
-    """Restore an agent in a transaction of its own. A failure does not affect the others."""
+    """Restore an agent of which only the ID is known. A failure does not affect the others."""
     record_id = parse_uuid(deleted_id)
     deleted = visible_deleted_agents(request).filter(pk=record_id).first() if record_id is not None else None
     if deleted is None:
         return BulkResult("An agent", False, "It is no longer in the trash.")
+    return restore_visible(request, deleted)
+
+
+def restore_visible(request: HttpRequest, deleted: DeletedAgent) -> BulkResult:
+    """Restore an agent that the user may see, in a transaction of its own."""
     try:
         with transaction.atomic():
             agent = trash.restore_locked(lock_deleted_agent(request, deleted.pk, Role.PUBLISHER))
