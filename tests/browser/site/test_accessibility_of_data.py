@@ -95,4 +95,6 @@ def test_pages_of_data_break_no_rule(
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.evaluate(MARKS_IN_LABELS) == 0  # marked words stay in the column of their text
+    page.set_viewport_size({"width": 780, "height": 1024})
+    assert page.evaluate("document.documentElement.scrollWidth") == 780
     assert visitor.console == []
