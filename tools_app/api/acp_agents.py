@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.permissions import SHARED_OWNER, has_role_everywhere
+from access_app.permissions import SHARED_OWNER
 from access_app.role import Role
-from agentcms.api.etags import allows_change, is_not_modified, with_etag
+from agentcms.api.etags import is_not_modified
 from agentcms.api.pagination import page_payload
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
-from agentcms.errors import NotFound, PreconditionFailed
-from agentcms.wire.timestamps import format_timestamp
-from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import warning_payloads
+from tools_app.api.acp_lookups import get_acp_agent, lock_acp_agent, require_superuser
 from tools_app.api.acp_schemas import (
     ACP_AGENT_CHANGE,
     AcpAgentBody,
@@ -30,9 +25,9 @@ from tools_app.api.acp_schemas import (
     read_acp_agent,
     reject_other_id,
 )
-from tools_app.api.representation import record_etag, version_body
+from tools_app.api.representation import acp_agent_body, record_etag
+from tools_app.api.responses import acp_agent_response
 from tools_app.models import AcpAgent
-from tools_app.programs.environment import MASK
 
 
 class AcpAgentsView(JSONView):
@@ -86,73 +81,3 @@ class AcpAgentView(JSONView):
         with transaction.atomic():
             lock_acp_agent(request, acp_id).delete()
         return json_response({"success": True, "message": f"ACP agent {acp_id} deleted"})
-
-
-class AcpAgentVersionsView(JSONView):
-    """The versions of an ACP agent, newest first."""
-
-    def get(self, request: Request, acp_id: str) -> HttpResponse:
-        row = get_acp_agent(request, acp_id)
-        with QueryParams(request) as query:
-            paging = query.paging(20)
-            unknown = query.check_unknown_names()
-        versions = row.versions.all()
-        page = [version_body(version) for version in versions[paging.start : paging.stop]]
-        payload = page_payload("versions", page, versions.count(), paging.page, paging.per_page)
-        return json_response(payload | warning_payloads(unknown))
-
-
-def require_superuser(request: Request) -> None:
-    """Raise NotFound unless the user is a superuser whose key may manage everything."""
-    if not has_role_everywhere(request.user, Role.MANAGER):
-        raise NotFound("There is nothing at this address.")
-
-
-def get_acp_agent(request: Request, key: str) -> AcpAgent:
-    """Return an ACP agent. Raise NotFound for all users but superusers."""
-    return find_or_raise(request, AcpAgent.objects.all(), key)
-
-
-def lock_acp_agent(request: Request, key: str) -> AcpAgent:
-    """Lock an ACP agent for a change, inside a transaction.
-
-    Raise NotFound for all users but superusers, and PreconditionFailed if `If-Match` names another state.
-    """
-    row = find_or_raise(request, AcpAgent.objects.select_for_update(), key)
-    if not allows_change(request, record_etag(row)):
-        message = f"The ACP agent '{row.title}' was changed at {format_timestamp(row.updated_at)}. Read it again."
-        raise PreconditionFailed(message, record_etag(row))
-    return row
-
-
-def find_or_raise(request: Request, rows: QuerySet[AcpAgent], key: str) -> AcpAgent:
-    require_superuser(request)
-    row = rows.filter(key=key).first()
-    if row is None:
-        raise NotFound(f"ACP agent with id {key} not found")
-    return row
-
-
-def acp_agent_response(row: AcpAgent, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
-    return with_etag(json_response(acp_agent_body(row) | warning_payloads(unknown), status), record_etag(row))
-
-
-def acp_agent_body(row: AcpAgent) -> dict[str, object]:
-    """Return an ACP agent without the values of its environment."""
-    return {
-        "id": row.key,
-        "title": row.title,
-        "description": row.description,
-        "commandKey": row.command_key,
-        "env": dict.fromkeys(row.environment_names, MASK),
-        "authMethodId": row.auth_method_id or None,
-        "persistSession": row.persists_session,
-        "permissions": row.permissions,
-        "limits": row.all_limits.model_dump(by_alias=True),
-        "model": row.model or None,
-        "workspace": row.workspace or None,
-        "enabled": row.is_enabled,
-        "versionNumber": row.last_version_number,
-        "createdAt": row.created_at,
-        "updatedAt": row.updated_at,
-    }

@@ -85,3 +85,24 @@ def tool_body(row: McpServer, definition: Definition) -> JSONObject:
         "isAccepted": not differences,
         "differences": [item._asdict() for item in differences],
     }
+
+
+def acp_agent_body(row: AcpAgent) -> dict[str, object]:
+    """Return an ACP agent without the values of its environment."""
+    return {
+        "id": row.key,
+        "title": row.title,
+        "description": row.description,
+        "commandKey": row.command_key,
+        "env": dict.fromkeys(row.environment_names, MASK),
+        "authMethodId": row.auth_method_id or None,
+        "persistSession": row.persists_session,
+        "permissions": row.permissions,
+        "limits": row.all_limits.model_dump(by_alias=True),
+        "model": row.model or None,
+        "workspace": row.workspace or None,
+        "enabled": row.is_enabled,
+        "versionNumber": row.last_version_number,
+        "createdAt": row.created_at,
+        "updatedAt": row.updated_at,
+    }

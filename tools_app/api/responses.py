@@ -1,4 +1,4 @@
-"""Responses with a stored MCP client."""
+"""Responses with a stored MCP client or an ACP agent."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from agentcms.api.etags import with_etag
 from agentcms.api.responses import json_response
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.unknown_keys import warning_payloads
-from tools_app.api.representation import client_body, record_etag
-from tools_app.models import McpServer
+from tools_app.api.representation import acp_agent_body, client_body, record_etag
+from tools_app.models import AcpAgent, McpServer
 
 
 def client_response(row: McpServer, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
     return with_etag(json_response(client_body(row) | warning_payloads(unknown), status), record_etag(row))
+
+
+def acp_agent_response(row: AcpAgent, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
+    return with_etag(json_response(acp_agent_body(row) | warning_payloads(unknown), status), record_etag(row))

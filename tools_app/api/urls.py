@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from tools_app.api import acp_agents, client_versions, clients, servers
+from tools_app.api import acp_agents, acp_versions, client_versions, clients, servers
 
 CLIENT_PATH = "stored/mcp-clients/<str:server_id>"
 CLIENT_VERSION_PATH = f"{CLIENT_PATH}/versions/<str:number>"
 SERVER_PATH = "mcp/<str:server_id>"
 TOOL_PATH = f"{SERVER_PATH}/tools/<str:tool_id>"
 ACP_AGENT_PATH = "stored/acp-agents/<str:acp_id>"
+ACP_VERSION_PATH = f"{ACP_AGENT_PATH}/versions/<str:number>"
 
 urlpatterns = [
     path("stored/mcp-clients", clients.ClientsView.as_view(), name="api-mcp-clients"),
@@ -28,5 +29,7 @@ urlpatterns = [
     path(f"{SERVER_PATH}/resources/read", servers.ResourceView.as_view(), name="api-mcp-resource"),
     path("stored/acp-agents", acp_agents.AcpAgentsView.as_view(), name="api-acp-agents"),
     path(ACP_AGENT_PATH, acp_agents.AcpAgentView.as_view(), name="api-acp-agent"),
-    path(f"{ACP_AGENT_PATH}/versions", acp_agents.AcpAgentVersionsView.as_view(), name="api-acp-agent-versions"),
+    path(f"{ACP_AGENT_PATH}/versions", acp_versions.AcpAgentVersionsView.as_view(), name="api-acp-agent-versions"),
+    path(ACP_VERSION_PATH, acp_versions.AcpAgentVersionView.as_view(), name="api-acp-agent-version"),
+    path(f"{ACP_VERSION_PATH}/restore", acp_versions.AcpAgentRestoreView.as_view(), name="api-acp-agent-restore"),
 ]

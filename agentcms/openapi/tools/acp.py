@@ -23,6 +23,7 @@ from tools_app.models import AcpAgent
 
 ACP_AGENTS = "/api/stored/acp-agents"
 ACP_AGENT = f"{ACP_AGENTS}/{{acpId}}"
+ACP_VERSION = f"{ACP_AGENT}/versions/{{number}}"
 ACP_OPERATIONS = (
     Operation("get", ACP_AGENTS, "listAcpAgents", "List ACP agents", "AcpAgentPage", query=(*PAGING, "strict")),
     Operation(
@@ -56,6 +57,15 @@ ACP_OPERATIONS = (
         "McpClientVersionPage",
         query=(*PAGING, "strict"),
     ),
+    Operation("get", ACP_VERSION, "getAcpAgentVersion", "Get a version of an ACP agent", "McpClientVersion"),
+    Operation(
+        "post",
+        f"{ACP_VERSION}/restore",
+        "restoreAcpAgentVersion",
+        "Restore a version of an ACP agent",
+        "AcpAgent",
+        errors=(412,),
+    ),
 )
 ACP_DESCRIPTIONS = {
     "listAcpAgents": "For superusers. Without the values of the environment.",
@@ -64,6 +74,11 @@ ACP_DESCRIPTIONS = {
     "updateAcpAgent": "For superusers. Send env again, or null, if the command changes. If-Match is optional.",
     "deleteAcpAgent": "For superusers. Agents that use it run without it.",
     "listAcpAgentVersions": "For superusers. Newest first, without the values of the environment.",
+    "getAcpAgentVersion": "For superusers. Without the values of the environment.",
+    "restoreAcpAgentVersion": "For superusers. Makes a new version. Another command gets no stored environment.",
+}
+ACP_VERSION_NUMBER: JSONObject = {
+    "number": {"description": "The number of a version of the ACP agent.", "example": "1"}
 }
 ACP_EXAMPLES: dict[str, JSONObject] = {
     "createAcpAgent": {
@@ -135,6 +150,7 @@ ACP_SECTION = ApiSection(
     acp_schemas,
     bodies={"AcpAgentCreate": AcpAgentBody, "AcpAgentChange": as_partial(AcpAgentBody)},
     descriptions=ACP_DESCRIPTIONS,
+    own_parameters={"getAcpAgentVersion": ACP_VERSION_NUMBER, "restoreAcpAgentVersion": ACP_VERSION_NUMBER},
     page_sizes={"listAcpAgentVersions": 20},
     examples=ACP_EXAMPLES,
     fields=ACP_FIELDS,

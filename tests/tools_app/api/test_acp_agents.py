@@ -115,6 +115,8 @@ def test_no_agent_is_enabled_without_a_sandbox_unless_the_operator_says_so(super
         ("PATCH", AGENT),
         ("DELETE", AGENT),
         ("GET", f"{AGENT}/versions"),
+        ("GET", f"{AGENT}/versions/1"),
+        ("POST", f"{AGENT}/versions/1/restore"),
     ],
 )
 def test_a_stranger_gets_404_on_every_route(superuser, method, path):
