@@ -4,6 +4,9 @@ Accepted are a text, a message, or a list of both. A message is a model message 
 (`role`, `parts`). The stored form is `{"role": …, "content": [part, …]}` with parts of three types: text, tool-call
 (`toolCallId`, `toolName`, `args`) and tool-result (`toolCallId`, `toolName`, `result`, `isError` if it failed). It has
 the `id` that the client gave the message, if any.
+
+UI messages are those of the AI SDK. Up to version 4 it had calls as `tool-invocation`, since version 5 as `tool-` and
+the name of the tool, or as `dynamic-tool`: https://ai-sdk.dev/docs/reference/ai-sdk-core/ui-message
 """
 
 from __future__ import annotations
@@ -22,7 +25,11 @@ MAX_INPUT_MESSAGES = 1000
 MAX_ID_LENGTH = 256
 MESSAGE_ROLES = ("user", "assistant", "tool")
 # UI messages may contain these. They are not sent to the model.
-IGNORED_PART_TYPES = ("reasoning", "step-start", "redacted-reasoning")
+IGNORED_PART_TYPES = ("reasoning", "step-start", "redacted-reasoning", "source", "source-url", "source-document")
+DATA_PART_PREFIX = "data-"  # data of the page, which is not sent to the model either
+UI_CALL_PREFIX = "tool-"
+UNFINISHED_STATE = "input-streaming"  # of a call whose arguments are not complete
+DENIED_MESSAGE = "Tool execution denied."  # as the AI SDK tells a model of it
 
 SYSTEM_MESSAGE_ERROR = "System messages are not supported. Edit the instructions of the agent instead."
 UNSUPPORTED_PART_ERROR = "Only texts, tool calls and tool results are supported, not files or their URLs."
@@ -112,7 +119,7 @@ def _parse_parts(message: JSONMapping, path: str) -> Iterator[MessagePart]:
 
 def _parse_part(part: JSONValue, path: str) -> Iterator[MessagePart]:
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind in IGNORED_PART_TYPES:
+    if kind in IGNORED_PART_TYPES or (isinstance(kind, str) and kind.startswith(DATA_PART_PREFIX)):
         return
     if kind == "text":
         yield {"type": "text", "text": _parse_text(part, "text", path)}
@@ -124,8 +131,34 @@ def _parse_part(part: JSONValue, path: str) -> Iterator[MessagePart]:
         yield _parse_call(invocation, f"{path}.toolInvocation")
         if invocation.get("state") == "result":
             yield _parse_result(invocation, f"{path}.toolInvocation")
+    elif _is_ui_call(kind):
+        yield from _parse_ui_call(part, path)
     else:
         raise ConfigError([Issue(path, UNSUPPORTED_PART_ERROR)])
+
+
+def _is_ui_call(kind: object) -> bool:
+    is_named = isinstance(kind, str) and kind.startswith(UI_CALL_PREFIX) and kind != "tool-invocation"
+    return kind == "dynamic-tool" or is_named
+
+
+def _parse_ui_call(part: MessagePart, path: str) -> Iterator[MessagePart]:
+    """Yield the call of a UI message and its result, if it has one."""
+    state = part.get("state")
+    if state == UNFINISHED_STATE:
+        return
+    if part["type"] != "dynamic-tool":
+        part = {**part, "toolName": part["type"].removeprefix(UI_CALL_PREFIX)}
+    yield _parse_call(part, path)
+    identity = _parse_call_identity(part, path)
+    if state == "output-available":
+        yield {"type": "tool-result", **identity, "result": part.get("output")}
+    elif state == "output-error":
+        yield {"type": "tool-result", **identity, "result": part.get("errorText"), "isError": True}
+    elif state == "output-denied":
+        approval = part.get("approval")
+        reason = approval.get("reason") if isinstance(approval, dict) else None
+        yield {"type": "tool-result", **identity, "result": reason or DENIED_MESSAGE, "isError": True}
 
 
 def _parse_call(part: MessagePart, path: str) -> MessagePart:

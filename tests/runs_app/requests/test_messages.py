@@ -102,6 +102,62 @@ def test_a_limited_history_keeps_calls_with_their_results():
     ]
 
 
+def test_calls_of_a_chat_page_are_parsed_with_their_results():
+    call = {"toolCallId": CALL["toolCallId"], "input": {"a": 1}}
+    page = {
+        "id": "m1",
+        "role": "assistant",
+        "parts": [
+            {"type": "step-start"},
+            {"type": f"tool-{CALL['toolName']}", **call, "state": "output-available", "output": {"value": 3}},
+            {"type": "dynamic-tool", **call, **CALL, "state": "output-error", "errorText": "It broke."},
+            {"type": "source-url", "sourceId": "s", "url": "https://x.org"},
+            {"type": "data-weather", "data": {"sun": True}},
+            text("It is 3."),
+        ],
+    }
+    parsed_call = {"type": "tool-call", **CALL, "args": {"a": 1}}
+
+    assert parse_messages(["Add", page, "Thanks"])[1:] == [
+        {**assistant(parsed_call, parsed_call), "id": "m1"},
+        {
+            "role": "tool",
+            "content": [
+                {"type": "tool-result", **CALL, "result": {"value": 3}},
+                {"type": "tool-result", **CALL, "result": "It broke.", "isError": True},
+            ],
+            "id": "m1",
+        },
+        {**assistant(text("It is 3.")), "id": "m1"},
+        user("Thanks"),
+    ]
+
+
+@pytest.mark.parametrize("state", ["input-available", "approval-requested", None, ["output-available"]])
+def test_a_call_of_a_chat_page_without_a_result_is_a_call(state):
+    part = {"type": "tool-add", "toolCallId": "c1", "state": state, "output": 3}
+
+    (_, message, _) = parse_messages(["Add", assistant(part), "Again"])
+
+    assert message == assistant({"type": "tool-call", "toolCallId": "c1", "toolName": "add", "args": {}})
+
+
+def test_a_call_whose_arguments_are_incomplete_is_left_out():
+    part = {"type": "tool-add", "toolCallId": "c1", "state": "input-streaming", "input": {"a": 1}}
+
+    assert parse_messages(["Add", assistant(part, text("Hm.")), "Again"])[1] == assistant(text("Hm."))
+
+
+@pytest.mark.parametrize(
+    ("approval", "result"),
+    [({"id": "p", "approved": False, "reason": "Too dear."}, "Too dear."), ({"id": "p"}, "Tool execution denied.")],
+)
+def test_a_denied_call_has_an_error_as_its_result(approval, result):
+    part = {"type": "tool-add", "toolCallId": "c1", "state": "output-denied", "approval": approval}
+
+    assert parse_messages(["Add", assistant(part), "Why?"])[2] == tool(result=result, isError=True)
+
+
 @pytest.mark.parametrize(
     ("sent", "path"),
     [
@@ -126,6 +182,10 @@ def test_a_limited_history_keeps_calls_with_their_results():
         ([{"role": "user", "content": [{"type": "tool-result", **CALL, "result": 1}]}], "messages[0]"),
         (["a", assistant({"type": "tool-call", **CALL, "args": 7})], "messages[1].content[0].args"),
         (["a", assistant({"type": "tool-call", "toolName": "x"})], "messages[1].content[0].toolCallId"),
+        (["a", assistant({"type": "tool-x", "state": "output-available"})], "messages[1].content[0].toolCallId"),
+        (["a", assistant({"type": "tool-invocation", "toolInvocation": 7})], "messages[1].content[0]"),
+        (["a", assistant({"type": "tool-", "toolCallId": "c1"})], "messages[1].content[0].toolName"),
+        (["a", assistant({"type": "dynamic-tool", "toolCallId": "c1"})], "messages[1].content[0].toolName"),
         (["a", {"role": "assistant", "content": "b"}], "messages"),
         (["a\0b"], "messages[0]"),
         (["a\ud800b"], "messages[0]"),
