@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views import defaults
 from django_htmx.http import HttpResponseClientRefresh, trigger_client_event
 
-from agentcms.api.exceptions import api_error
+from agentcms.api.exceptions import api_error, with_full_stop
 from agentcms.api.renderers import encode_json
 from agentcms.errors import ApiError, Forbidden, NotFound
 from agentcms.web.dialogs import is_htmx
@@ -20,7 +22,14 @@ from agentcms.web.dialogs import is_htmx
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Render a 400."""
     error = api_error(exception) or ApiError(400, "The request cannot be read.", "bad_request")
-    return render_error(request, error, lambda: defaults.bad_request(request, exception))
+    return refused_page(request, error)
+
+
+def refused_page(request: HttpRequest, error: ApiError) -> HttpResponse:
+    """Render a request that cannot be processed as it is, such as one with characters that no text may have."""
+    # Without the request: its host may be unknown, and its session in a database that refused a value of it.
+    page = partial(render_to_string, "400.html", {"number": error.status, "reason": with_full_stop(error.error)})
+    return render_error(request, error, lambda: HttpResponse(page()))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -50,7 +59,8 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Render a 500 for a bug, or a 503 where a middleware could not reach the database.
 
-    A view raises a 404 or a 409 where somebody deletes a row while it runs.
+    A view raises a 404 or a 409 where somebody deletes a row while it runs, and a 400 where the database rejects a
+    value.
     """
     error = api_error(sys.exception() or Exception())
     error = error or ApiError(500, "The server could not process the request. The error was logged.", "server_error")
@@ -58,6 +68,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return page_not_found(request, error)
     if error.status == HTTPStatus.CONFLICT:
         return conflict_page(request, error)
+    if error.status == HTTPStatus.BAD_REQUEST:
+        return refused_page(request, error)
     template = "503.html" if error.status == HTTPStatus.SERVICE_UNAVAILABLE else "500.html"
     return render_error(request, error, lambda: defaults.server_error(request, template))
 

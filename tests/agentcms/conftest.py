@@ -10,7 +10,10 @@ def http(settings):
     settings.ROOT_URLCONF = "tests.agentcms.urls"
     settings.MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
     # Not the templates of the project, whose URLs do not exist here. Django has its own for the other errors.
-    loader = ("django.template.loaders.locmem.Loader", {"503.html": "<h1>Unavailable</h1>"})
+    loader = (
+        "django.template.loaders.locmem.Loader",
+        {"400.html": "<h1>Refused</h1>", "503.html": "<h1>Unavailable</h1>"},
+    )
     backend = "django.template.backends.django.DjangoTemplates"
     settings.TEMPLATES = [{"BACKEND": backend, "OPTIONS": {"loaders": [loader]}}]
     settings.ALLOWED_HOSTS = ["testserver"]

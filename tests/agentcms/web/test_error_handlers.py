@@ -71,6 +71,27 @@ def test_the_page_of_a_server_error_shows_its_status(raised, settings, exception
     assert f"<h1>{heading}</h1>" in html
 
 
+@pytest.mark.parametrize(
+    ("exception", "number", "reason"),
+    [
+        (DataError("a secret"), 400, "The request cannot be read."),
+        (django.SuspiciousOperation("a secret"), 400, "The request cannot be read."),
+        (django.DisallowedHost("a secret"), 400, "This host name is not served here."),
+        (django.RequestDataTooBig("a secret"), 413, "Request body too large."),
+    ],
+)
+def test_the_page_of_a_refused_request_shows_its_status_and_reason(raised, settings, exception, number, reason):
+    settings.TEMPLATES = project_settings.TEMPLATES
+    response = raised(exception, "/plain")
+    html = response.content.decode()
+
+    assert response.status_code == number
+    assert f'<p class="error-number">{number}</p>' in html
+    assert "<h1>Request refused</h1>" in html
+    assert reason in html
+    assert "secret" not in html
+
+
 def test_an_unknown_host_is_refused_in_json(http):
     response = http.get("/api/echo", HTTP_HOST="evil.example")
 
