@@ -125,13 +125,39 @@ class SchemaValidator:
 
         token = _effort.set(Effort())
         try:
-            return list(islice(self.validator.iter_errors(value), limit))
+            errors = list(islice(self.validator.iter_errors(value), limit))
+            for error in errors:
+                error.message = message_in_json_terms(error)
         except Unresolvable as error:
             raise SchemaUnusable(f"The schema refers to {error.ref}, which is not part of it.") from None
         except RecursionError:
             raise SchemaUnusable("The schema refers to itself without an end, or the value is too deep.") from None
         finally:
             _effort.reset(token)
+        return errors
+
+
+def message_in_json_terms(error: ValidationError) -> str:
+    """Return the message of an error with its values written by `quoted_json`; the library writes None for null."""
+    if error.validator == "const":
+        return f"{quoted_json(error.validator_value)} was expected"
+    if error.validator == "enum":
+        return f"{quoted_json(error.instance)} is not one of {quoted_json(error.validator_value)}"
+    quoted = repr(error.instance)
+    if error.message.startswith(quoted):
+        return quoted_json(error.instance) + error.message.removeprefix(quoted)
+    return error.message
+
+
+def quoted_json(value: object) -> str:
+    """Return a value as messages quote it: null and booleans as in JSON, texts in single quotes."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return f"[{', '.join(map(quoted_json, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name!r}: {quoted_json(member)}' for name, member in value.items())}}}"
+    return repr(value)
 
 
 @cache

@@ -127,3 +127,22 @@ def test_a_schema_that_cannot_be_used_is_refused(schema, reason):
 def test_a_pattern_of_another_engine_refuses_no_value():
     """Schemas of MCP servers may have such patterns, and their servers check the value themselves."""
     assert messages({"pattern": "(?=a)b"}, "c") == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "message"),
+    [
+        ({"type": "string"}, None, "null is not of type 'string'"),
+        ({"type": "string"}, {"a": [True, None]}, "{'a': [true, null]} is not of type 'string'"),
+        ({"enum": ["a", None]}, False, "false is not one of ['a', null]"),
+        ({"const": None}, 1, "null was expected"),
+        (
+            {"anyOf": [{"type": "string"}, {"type": "number"}]},
+            None,
+            "null is not valid under any of the given schemas",
+        ),
+        ({"type": "integer"}, "None", "'None' is not of type 'integer'"),
+    ],
+)
+def test_messages_write_null_and_booleans_as_json_does(schema, value, message):
+    assert messages(schema, value) == [message]
