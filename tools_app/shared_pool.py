@@ -39,7 +39,7 @@ class SharedPool(ABC, Generic[Key, Entry]):
     def __init__(self, limits: PoolLimits) -> None:
         self.limits = limits
         self.entries: dict[Key, Entry] = {}  # the least recently used first
-        self.changed = asyncio.Condition()
+        self.changed = asyncio.Event()  # set at the next release
 
     @abstractmethod
     def end(self, entry: Entry) -> None:
@@ -50,20 +50,19 @@ class SharedPool(ABC, Generic[Key, Entry]):
 
         Call `release` for each entry that was taken.
         """
-        async with self.changed:
-            while key not in self.entries and (crowd := self._find_crowd(owner_id)):
-                idle = next((other for other in crowd if self.entries[other].users == 0), None)
-                if idle is not None:
-                    self.close(idle)
-                else:
-                    await self.changed.wait()
-            entry = self.entries.pop(key, None) or build()
-            self.entries[key] = entry
-            entry.users += 1
-            if entry.timer is not None:
-                entry.timer.cancel()
-                entry.timer = None
-            return entry
+        while key not in self.entries and (crowd := self._find_crowd(owner_id)):
+            idle = next((other for other in crowd if self.entries[other].users == 0), None)
+            if idle is not None:
+                self.close(idle)
+            else:
+                await self.changed.wait()
+        entry = self.entries.pop(key, None) or build()
+        self.entries[key] = entry
+        entry.users += 1
+        if entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None
+        return entry
 
     def _find_crowd(self, owner_id: str) -> list[Key]:
         """Return the entries of which one has to end before another one of a team may be added."""
@@ -77,8 +76,9 @@ class SharedPool(ABC, Generic[Key, Entry]):
         if self.entries.get(key) is entry:
             del self.entries[key]
 
-    async def release(self, key: Key, entry: Entry) -> None:
+    def release(self, key: Key, entry: Entry) -> None:
         """Give an entry back. The last user starts its timer, or ends it if it was discarded."""
+        # Without `await`: a caller that is cancelled here would leave the others waiting.
         entry.users -= 1
         if entry.users == 0:
             if self.entries.get(key) is entry:
@@ -86,8 +86,8 @@ class SharedPool(ABC, Generic[Key, Entry]):
                 entry.timer = loop.call_later(self.limits.idle_seconds, self.close, key)
             else:
                 self.end(entry)
-        async with self.changed:
-            self.changed.notify_all()
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     def close(self, key: Key) -> None:
         """End the entry of a key unless somebody uses it."""

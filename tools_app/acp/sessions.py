@@ -81,7 +81,7 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
             # Those who wait for the place start another process in it.
             if slot.users == 1 and not (keeps and slot.is_running):
                 self.discard(key, slot)
-            await self.release(key, slot)
+            self.release(key, slot)
 
     def end(self, slot: Slot) -> None:
         """End the process of a place."""

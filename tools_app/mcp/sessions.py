@@ -70,7 +70,7 @@ class SessionPool(SharedPool[SessionKey, Session]):
                 self.discard(key, session)  # the next caller connects anew
             raise
         finally:
-            await self.release(key, session)
+            self.release(key, session)
 
     def end(self, session: Session) -> None:
         """Disconnect in the background."""
