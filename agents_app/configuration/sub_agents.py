@@ -67,7 +67,11 @@ def listed_agents(user: Caller, agents: AgentQuerySet) -> JSONObject:
 
 def describe_dependents(user: Caller, agent: Agent, new_owner_id: str | None = None) -> str:
     """Return the agents of `find_dependents()` as a part of a sentence. Empty without any."""
-    payload = dependents_payload(user, agent, new_owner_id=new_owner_id)
+    return name_agents(dependents_payload(user, agent, new_owner_id=new_owner_id))
+
+
+def name_agents(payload: JSONObject) -> str:
+    """Return the agents of `listed_agents()` as a part of a sentence. Empty without any."""
     if not payload["total"]:
         return ""
     names = [f"'{dependent['id']}'" for dependent in payload["dependents"][:MAX_NAMED_DEPENDENTS]]

@@ -28,7 +28,7 @@ from tools_app.admin.usage import usage_context
 from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing
 from tools_app.mcp.table import definitions_of, server_unavailable_reason, switch_server
-from tools_app.mcp.usage import find_users
+from tools_app.mcp.usage import describe_loss, find_users
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
 
@@ -96,6 +96,9 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         if obj.is_enabled and (not change or {"url", "headers", "transport", "command_key"} & {*form.changed_data}):
             enqueue_listing(obj, request.user)
             messages.info(request, "The tools are being listed. Reload this page in a moment.")
+        is_moved = change and "owner_id" in form.changed_data
+        if is_moved and (loss := describe_loss(request.user, obj, form.initial["owner_id"])):
+            messages.warning(request, loss)
         for other in McpServer.objects.for_user(request.user).with_prefix_of(obj):
             messages.warning(
                 request,

@@ -28,7 +28,7 @@ from tools_app.api.schemas import (
     require_one_key,
 )
 from tools_app.mcp.listing import enqueue_listing
-from tools_app.mcp.usage import find_users
+from tools_app.mcp.usage import describe_loss, find_users
 from tools_app.models import McpServer
 from tools_app.quotas import require_server_quota
 
@@ -87,7 +87,8 @@ class ClientView(JSONView):
             row.save()
             if row.is_enabled and address != (row.address, row.encrypted_headers):
                 enqueue_listing(row, request.user)
-        return client_response(row, unknown=unknown)
+            loss = describe_loss(request.user, row, owner_id) if row.owner_id != owner_id else ""
+        return client_response(row, unknown=unknown, loss=loss)
 
     def delete(self, request: Request, server_id: str) -> HttpResponse:
         with transaction.atomic():

@@ -14,8 +14,14 @@ from tools_app.api.representation import acp_agent_body, client_body, record_eta
 from tools_app.models import AcpAgent, McpServer
 
 
-def client_response(row: McpServer, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
-    return with_etag(json_response(client_body(row) | warning_payloads(unknown), status), record_etag(row))
+def client_response(
+    row: McpServer, status: int = 200, unknown: Sequence[UnknownName] = (), loss: str = ""
+) -> HttpResponse:
+    """Return the response with a server. Warnings are the unknown names of the request, and a loss by its move."""
+    body = client_body(row) | warning_payloads(unknown)
+    if loss:
+        body["warnings"] = [*body.get("warnings", ()), {"field": "ownerId", "key": "ownerId", "message": loss}]
+    return with_etag(json_response(body, status), record_etag(row))
 
 
 def acp_agent_response(row: AcpAgent, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:

@@ -5,14 +5,28 @@ from __future__ import annotations
 from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 
+from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agents_app.configuration.mcp_clients import MCP_CLIENTS
+from agents_app.configuration.sub_agents import listed_agents, name_agents
 from agents_app.models import Agent, AgentQuerySet
 from tools_app.models import McpServer
 
 
 def find_users(server: McpServer) -> AgentQuerySet:
     """Return the agents whose live version or draft names a tool of the server."""
+    return find_users_at(server, server.owner_id)
+
+
+def find_losing_users(server: McpServer, previous_owner_id: str) -> AgentQuerySet:
+    """Return the agents that lose the tools of a server, which belonged to another team before."""
+    if server.owner_id == SHARED_OWNER:
+        return Agent.objects.none()
+    return find_users_at(server, previous_owner_id).exclude(owner_id=server.owner_id)
+
+
+def find_users_at(server: McpServer, owner_id: str) -> AgentQuerySet:
+    """Return the agents that use a server while it belongs to an owner."""
     # The references of a version begin with the key of the server, which has no underscore.
     reference = f'"{server.key}_'
     agents = Agent.objects.annotate(
@@ -20,4 +34,12 @@ def find_users(server: McpServer) -> AgentQuerySet:
         head_tools=KeyTextTransform(MCP_CLIENTS, "head_version__references"),
     ).filter(Q(live_tools__contains=reference) | Q(head_tools__contains=reference))
     # Agents of other teams may name the same key, but it does not resolve to this server.
-    return agents if server.owner_id == SHARED_OWNER else agents.filter(owner_id=server.owner_id)
+    return agents if owner_id == SHARED_OWNER else agents.filter(owner_id=owner_id)
+
+
+def describe_loss(user: Caller, server: McpServer, previous_owner_id: str) -> str:
+    """Return a sentence with the agents of `find_losing_users()`. Empty without any."""
+    names = name_agents(listed_agents(user, find_losing_users(server, previous_owner_id)))
+    return (
+        f"The server moved to another team. These agents run without its tools from now on: {names}." if names else ""
+    )

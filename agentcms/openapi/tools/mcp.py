@@ -126,7 +126,8 @@ MCP_DESCRIPTIONS: dict[str, str] = {
     "listMcpClients": "Those of your teams and the shared ones, without the values of headers.",
     "createMcpClient": "A job lists its tools. Commands are not taken from a request: send a key of MCP_COMMANDS.",
     "getMcpClient": "Without the values of headers. Send If-None-Match to get a 304 while nothing changed.",
-    "updateMcpClient": "Send the headers again, or null, if the address changes. If-Match is optional.",
+    "updateMcpClient": "Send the headers again, or null, if the address changes. If-Match is optional."
+    " A warning names the agents that lose its tools by a move to another team.",
     "deleteMcpClient": "Agents that use its tools run without them. The message has their number.",
     "listMcpClientDependents": "Those whose live version or draft names one of its tools.",
     "listMcpClientVersions": "Newest first, without the values of headers.",
