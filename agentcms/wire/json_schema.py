@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_SCHEMA_KB = 100
 MAX_STEPS = 40_000  # keywords that the validation of one value looks at; half a second or more
+MAX_QUOTED_LENGTH = 10_000  # characters; quoting a large value again for each of its errors takes a second
 EVALUATED = "unevaluatedProperties"  # the library reads patterns for it with an engine that may take for ever
 Keyword = Callable[[Any, Any, Any, Any], Iterator[Any]]
 
@@ -138,7 +139,12 @@ class SchemaValidator:
 
 
 def message_in_json_terms(error: ValidationError) -> str:
-    """Return the message of an error with its values written by `quoted_json`; the library writes None for null."""
+    """Return the message of an error with its values written by `quoted_json`; the library writes None for null.
+
+    A message of more than MAX_QUOTED_LENGTH stays as it is.
+    """
+    if len(error.message) > MAX_QUOTED_LENGTH:
+        return error.message
     if error.validator == "const":
         return f"{quoted_json(error.validator_value)} was expected"
     if error.validator == "enum":

@@ -146,3 +146,9 @@ def test_a_pattern_of_another_engine_refuses_no_value():
 )
 def test_messages_write_null_and_booleans_as_json_does(schema, value, message):
     assert messages(schema, value) == [message]
+
+
+def test_a_large_value_is_not_quoted_again():
+    value = [None] * 10_000
+
+    assert messages({"type": "string"}, value) == [f"{value!r} is not of type 'string'"]
