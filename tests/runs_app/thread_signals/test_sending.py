@@ -393,7 +393,7 @@ def test_the_input_of_a_run_that_failed_before_its_processors_has_no_text(send, 
     done = wait_for_end(AgentRun.objects.get(pk=send("Write to ada@example.com").run_id))
 
     assert done.status == "failed"
-    assert "ada" not in str(done.input)
+    assert "ada@" not in str(done.input)  # an ID may contain "ada"
 
 
 def refuse(text):
