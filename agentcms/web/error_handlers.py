@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
@@ -28,8 +27,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def refused_page(request: HttpRequest, error: ApiError) -> HttpResponse:
     """Render a request that cannot be processed as it is, such as one with characters that no text may have."""
     # Without the request: its host may be unknown, and its session in a database that refused a value of it.
-    page = partial(render_to_string, "400.html", {"number": error.status, "reason": with_full_stop(error.error)})
-    return render_error(request, error, lambda: HttpResponse(page()))
+    context = {"number": error.status, "reason": with_full_stop(error.error)}
+    return render_error(request, error, lambda: HttpResponse(render_to_string("400.html", context)))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -119,7 +119,8 @@ def _parse_parts(message: JSONMapping, path: str) -> Iterator[MessagePart]:
 
 def _parse_part(part: JSONValue, path: str) -> Iterator[MessagePart]:
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind in IGNORED_PART_TYPES or (isinstance(kind, str) and kind.startswith(DATA_PART_PREFIX)):
+    kind = kind if isinstance(kind, str) else ""
+    if kind in IGNORED_PART_TYPES or kind.startswith(DATA_PART_PREFIX):
         return
     if kind == "text":
         yield {"type": "text", "text": _parse_text(part, "text", path)}
@@ -131,34 +132,36 @@ def _parse_part(part: JSONValue, path: str) -> Iterator[MessagePart]:
         yield _parse_call(invocation, f"{path}.toolInvocation")
         if invocation.get("state") == "result":
             yield _parse_result(invocation, f"{path}.toolInvocation")
-    elif _is_ui_call(kind):
+    elif kind == "dynamic-tool" or (kind.startswith(UI_CALL_PREFIX) and kind != "tool-invocation"):
         yield from _parse_ui_call(part, path)
     else:
         raise ConfigError([Issue(path, UNSUPPORTED_PART_ERROR)])
 
 
-def _is_ui_call(kind: object) -> bool:
-    is_named = isinstance(kind, str) and kind.startswith(UI_CALL_PREFIX) and kind != "tool-invocation"
-    return kind == "dynamic-tool" or is_named
-
-
 def _parse_ui_call(part: MessagePart, path: str) -> Iterator[MessagePart]:
     """Yield the call of a UI message and its result, if it has one."""
-    state = part.get("state")
-    if state == UNFINISHED_STATE:
+    if part.get("state") == UNFINISHED_STATE:
         return
     if part["type"] != "dynamic-tool":
         part = {**part, "toolName": part["type"].removeprefix(UI_CALL_PREFIX)}
-    yield _parse_call(part, path)
-    identity = _parse_call_identity(part, path)
+    call = _parse_call(part, path)
+    yield call
+    if (result := _ui_result(part)) is not None:
+        yield {"type": "tool-result", "toolCallId": call["toolCallId"], "toolName": call["toolName"], **result}
+
+
+def _ui_result(part: MessagePart) -> JSONObject | None:
+    """Return the result of a call of a UI message as its state has it, or None if it has none yet."""
+    state = part.get("state")
     if state == "output-available":
-        yield {"type": "tool-result", **identity, "result": part.get("output")}
-    elif state == "output-error":
-        yield {"type": "tool-result", **identity, "result": part.get("errorText"), "isError": True}
-    elif state == "output-denied":
+        return {"result": part.get("output")}
+    if state == "output-error":
+        return {"result": part.get("errorText"), "isError": True}
+    if state == "output-denied":
         approval = part.get("approval")
         reason = approval.get("reason") if isinstance(approval, dict) else None
-        yield {"type": "tool-result", **identity, "result": reason or DENIED_MESSAGE, "isError": True}
+        return {"result": reason or DENIED_MESSAGE, "isError": True}
+    return None
 
 
 def _parse_call(part: MessagePart, path: str) -> MessagePart:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.permissions import SHARED_OWNER
 from access_app.role import Role
-from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import Unprocessable
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import warning_payloads
 from tools_app.acp.versions import get_acp_version, restore_acp_version
-from tools_app.api.acp_lookups import get_acp_agent, lock_acp_agent
+from tools_app.api.acp_lookups import get_acp_agent, lock_acp_agent, require_superuser
 from tools_app.api.representation import version_body
-from tools_app.api.responses import acp_agent_response
+from tools_app.api.responses import acp_agent_response, refusing_invalid_versions, versions_response
 
 
 class AcpAgentVersionsView(JSONView):
@@ -32,10 +28,7 @@ class AcpAgentVersionsView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(20)
             unknown = query.check_unknown_names()
-        versions = row.versions.all()
-        page = [version_body(version) for version in versions[paging.start : paging.stop]]
-        payload = page_payload("versions", page, versions.count(), paging.page, paging.per_page)
-        return json_response(payload | warning_payloads(unknown))
+        return versions_response(row.versions.all(), paging, unknown)
 
 
 class AcpAgentVersionView(JSONView):
@@ -54,7 +47,7 @@ class AcpAgentRestoreView(JSONView):
     """A new version with the configuration of an earlier one."""
 
     def post(self, request: Request, acp_id: str, number: str) -> HttpResponse:
-        get_acp_agent(request, acp_id)  # also of a repeated request
+        require_superuser(request)  # before the body is read
         return self.restore(request, acp_id=acp_id, number=number)
 
     @idempotent_while(find_restored_acp_agent)
@@ -63,9 +56,7 @@ class AcpAgentRestoreView(JSONView):
         note_required_role(Role.MANAGER, SHARED_OWNER)
         with transaction.atomic():
             row = lock_acp_agent(request, acp_id)
-            try:
-                restore_acp_version(row, get_acp_version(row, number))
-            except ValidationError as error:
-                message = f"This version cannot be restored: {' '.join(error.messages)}"
-                raise Unprocessable(message, "not_restorable") from None
+            version = get_acp_version(row, number)
+            with refusing_invalid_versions():
+                restore_acp_version(row, version)
         return acp_agent_response(row)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import Unprocessable
 from agents_app.api.idempotency import idempotent_while
-from agents_app.api.unknown_keys import warning_payloads
 from tools_app.api.lookups import get_server, lock_changeable_server
 from tools_app.api.representation import version_body
-from tools_app.api.responses import client_response
+from tools_app.api.responses import client_response, refusing_invalid_versions, versions_response
 from tools_app.mcp.listing import enqueue_listing
 from tools_app.mcp.versions import get_server_version, restore_server_version
 
@@ -29,10 +25,7 @@ class ClientVersionsView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(20)
             unknown = query.check_unknown_names()
-        versions = get_server(request, server_id).versions.all()
-        page = [version_body(version) for version in versions[paging.start : paging.stop]]
-        payload = page_payload("versions", page, versions.count(), paging.page, paging.per_page)
-        return json_response(payload | warning_payloads(unknown))
+        return versions_response(get_server(request, server_id).versions.all(), paging, unknown)
 
 
 class ClientVersionView(JSONView):
@@ -56,11 +49,8 @@ class ClientRestoreView(JSONView):
         with transaction.atomic():
             row = lock_changeable_server(request, server_id)
             version = get_server_version(row, number)
-            try:
+            with refusing_invalid_versions():
                 restored = restore_server_version(row, version)
-            except ValidationError as error:
-                message = f"This version cannot be restored: {' '.join(error.messages)}"
-                raise Unprocessable(message, "not_restorable") from None
             if row.is_enabled and restored.is_moved:
                 enqueue_listing(row, request.user)
         return client_response(restored.server)

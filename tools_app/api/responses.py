@@ -1,17 +1,22 @@
-"""Responses with a stored MCP client or an ACP agent."""
+"""Responses with a stored MCP client or an ACP agent, and with their versions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.http import HttpResponse
 
 from agentcms.api.etags import with_etag
+from agentcms.api.pagination import Paging, page_payload
 from agentcms.api.responses import json_response
+from agentcms.errors import Unprocessable
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.unknown_keys import warning_payloads
-from tools_app.api.representation import acp_agent_body, client_body, record_etag
-from tools_app.models import AcpAgent, McpServer
+from tools_app.api.representation import acp_agent_body, client_body, record_etag, version_body
+from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVersion
 
 
 def client_response(
@@ -26,3 +31,22 @@ def client_response(
 
 def acp_agent_response(row: AcpAgent, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
     return with_etag(json_response(acp_agent_body(row) | warning_payloads(unknown), status), record_etag(row))
+
+
+def versions_response(
+    versions: QuerySet[McpServerVersion] | QuerySet[AcpAgentVersion], paging: Paging, unknown: Sequence[UnknownName]
+) -> HttpResponse:
+    """Return the response with a page of versions."""
+    page = [version_body(version) for version in versions[paging.start : paging.stop]]
+    payload = page_payload("versions", page, versions.count(), paging.page, paging.per_page)
+    return json_response(payload | warning_payloads(unknown))
+
+
+@contextmanager
+def refusing_invalid_versions() -> Iterator[None]:
+    """Turn the ValidationError of a version that is not valid any more into a 422."""
+    try:
+        yield
+    except ValidationError as error:
+        message = f"This version cannot be restored: {' '.join(error.messages)}"
+        raise Unprocessable(message, "not_restorable") from None

@@ -40,6 +40,6 @@ def find_users_at(server: McpServer, owner_id: str) -> AgentQuerySet:
 def describe_loss(user: Caller, server: McpServer, previous_owner_id: str) -> str:
     """Return a sentence with the agents of `find_losing_users()`. Empty without any."""
     names = name_agents(listed_agents(user, find_losing_users(server, previous_owner_id)))
-    return (
-        f"The server moved to another team. These agents run without its tools from now on: {names}." if names else ""
-    )
+    if not names:
+        return ""
+    return f"The server moved to another team. These agents run without its tools from now on: {names}."
