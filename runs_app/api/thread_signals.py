@@ -141,12 +141,12 @@ class AbortView(JSONView):
         expected = body.get("expectedRunId")
         if not (expected is None or isinstance(expected, str)):
             raise BadRequest("request body", [("expectedRunId", "This must be the ID of a run.")])
-        run = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("created_at").last()
+        runs = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("-created_at")
         # A client stops the run that it has seen, not one that has begun since.
-        is_expected = run is not None and expected in (None, "", str(run.pk))
-        if run is not None and is_expected:
-            run_ends.cancel_run(run.pk)
-        return json_response({"aborted": is_expected})
+        expected_ids = [run_id for run_id in runs.values_list("pk", flat=True) if expected in (None, "", str(run_id))]
+        for run_id in expected_ids[:1]:
+            run_ends.cancel_run(run_id)
+        return json_response({"aborted": bool(expected_ids)})
 
 
 def named_thread(request: Request, body: JSONObject) -> Thread:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import close_old_connections
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from memory_app.history.signals import NO_RUN, stored_signals, wire_signal
 from memory_app.history.turns import is_spoken
@@ -18,30 +22,20 @@ from memory_app.realms import MemoryCaller, still_has_access
 from runs_app.events import streams
 from runs_app.events.notifications import notifier, thread_channel
 from runs_app.events.redaction import redact_chunk
-from runs_app.events.stream_chunks import StreamChunk, encode_chunk
+from runs_app.events.stream_chunks import FINAL_TYPES, encode_chunk
+from runs_app.frequent_queries import MAX_EVENTS_PER_READ
 from runs_app.models import AgentRun
 
 THREAD_HEARTBEAT = 25.0  # seconds
+CLOCK_TOLERANCE = timedelta(minutes=1)  # between the clocks of two machines
 
 
 @dataclass
 class FollowedRun:
-    """A run whose events the stream sends now."""
+    """A run whose events the stream sends now, or when people have decided its calls."""
 
     id: UUID
-    is_redacted: bool  # the reader only sees the answer
-    after: int = 0
-
-    def blocks(self) -> tuple[list[bytes], bool]:
-        """Return the new events as blocks, and whether they are the last ones."""
-        batch, is_last = streams.read_batch(self.id, self.after)
-        if batch:
-            self.after = batch[-1][0]
-        return [block for _, chunk in batch if (block := self.block(chunk))], is_last
-
-    def block(self, chunk: StreamChunk) -> bytes:
-        visible = redact_chunk(chunk) if self.is_redacted else chunk
-        return b"data: %s\n\n" % encode_chunk(self.id, visible) if visible is not None else b""
+    after: int = 0  # the number of the last event that was sent
 
 
 @dataclass
@@ -51,15 +45,21 @@ class ThreadReader:
     thread: Thread
     caller: MemoryCaller
     last_number: int = 0  # of the signals that were sent
-    done: set[UUID] = field(default_factory=set)  # runs that are over, or were when the stream began
+    began_at: datetime = field(default_factory=timezone.now)
+    done: set[UUID] = field(default_factory=set)  # runs that were finished shortly before the stream began, or since
+    suspended: dict[UUID, FollowedRun] = field(default_factory=dict)  # runs that waited for people when last read
     current: FollowedRun | None = None
 
     def begin(self) -> None:
         """Begin after the signals so far, with the runs that are not over."""
         last = stored_signals(self.thread.pk).order_by("-number").values_list("number", flat=True).first()
         self.last_number = last or 0
-        over = AgentRun.objects.filter(thread=self.thread, parent=None, finished_at__isnull=False)
-        self.done = {*over.values_list("pk", flat=True)}
+        self.done = {*self.runs().filter(finished_at__isnull=False).values_list("pk", flat=True)}
+
+    def runs(self) -> QuerySet[AgentRun]:
+        """Return the runs of the thread that were not finished long before the stream began."""
+        is_recent = Q(finished_at=None) | Q(finished_at__gte=self.began_at - CLOCK_TOLERANCE)
+        return AgentRun.objects.filter(is_recent, thread=self.thread, parent=None)
 
     def may_read(self) -> bool:
         """Return False if the thread was deleted, or the reader takes no longer part in it."""
@@ -67,18 +67,32 @@ class ThreadReader:
             Thread.objects.for_caller(self.caller).filter(pk=self.thread.pk).exists()
         )
 
-    def read(self) -> list[bytes]:
-        """Return what is new, as blocks."""
+    def read(self) -> tuple[list[bytes], bool]:
+        """Return what is new, as blocks, and whether there may be more already."""
         blocks = self.read_signals()
-        while (run := self.current or self.find_next()) is not None:
-            self.current = run
-            events, is_last = run.blocks()
-            blocks += events
-            if not is_last:
-                break
+        run = self.current = self.current or self.find_next()
+        if run is None:
+            return blocks, False
+        batch, is_last = streams.read_batch(run.id, run.after)
+        if batch:
+            run.after = batch[-1][0]
+            blocks += self.run_blocks(run, batch)
+        if is_last:
+            self.leave(run, is_finished=bool(batch) and batch[-1][1]["type"] in FINAL_TYPES)
+        return blocks, bool(batch) and (is_last or len(batch) >= MAX_EVENTS_PER_READ)
+
+    def leave(self, run: FollowedRun, *, is_finished: bool) -> None:
+        """Read other runs from now on. Return to this one if it only waits for people."""
+        self.current = None
+        self.suspended.pop(run.id, None)
+        if is_finished:
             self.done.add(run.id)
-            self.current = None
-        return blocks
+        else:
+            self.suspended[run.id] = run
+
+    def unfinished_ids(self) -> set[UUID]:
+        """Return the runs that wake the reader."""
+        return {*self.suspended, *([self.current.id] if self.current else [])}
 
     def read_signals(self) -> list[bytes]:
         rows = [*stored_signals(self.thread.pk).filter(number__gt=self.last_number)]
@@ -87,14 +101,26 @@ class ThreadReader:
         return [signal_block(row) for row in rows]
 
     def find_next(self) -> FollowedRun | None:
-        """Return the oldest run that was not followed yet, or None."""
-        runs = AgentRun.objects.filter(thread=self.thread, parent=None).exclude(pk__in=self.done)
-        run = runs.order_by("created_at", "pk").only("pk").first()
-        if run is None:
-            return None
-        visible = AgentRun.objects.for_user(self.caller.user).with_roles(self.caller.user).filter(pk=run.pk).first()
-        is_redacted = visible is None or not visible.details_visible_to(self.caller.user)
-        return FollowedRun(run.pk, is_redacted)
+        """Return the oldest run with events that were not sent yet, or None."""
+        rows = self.runs().exclude(pk__in=self.done).order_by("created_at", "pk")
+        for run_id, suspended_at, finished_at, number in rows.values_list(
+            "pk", "suspended_at", "finished_at", "last_event_number"
+        ):
+            run = self.suspended.get(run_id)
+            if run is None:
+                return FollowedRun(run_id)
+            if number > run.after or (suspended_at is None and finished_at is None):
+                return run
+        return None
+
+    def run_blocks(self, run: FollowedRun, batch: streams.Batch) -> list[bytes]:
+        """Return events as blocks: only those of the answer, unless the reader may see more."""
+        user = self.caller.user
+        row = AgentRun.objects.for_user(user).with_roles(user).without_large_columns().filter(pk=run.id).first()
+        chunks = [chunk for _, chunk in batch]
+        if row is None or not row.details_visible_to(user):
+            chunks = [answer for chunk in chunks if (answer := redact_chunk(chunk)) is not None]
+        return [b"data: %s\n\n" % encode_chunk(run.id, chunk) for chunk in chunks]
 
 
 def signal_block(message: Message) -> bytes:
@@ -104,6 +130,24 @@ def signal_block(message: Message) -> bytes:
     run_id = str(seen_by or (message.delivery or {}).get("runId") or "")
     body = {"type": kind, "runId": run_id, "from": "USER", "data": wire_signal(message)}
     return b"data: %s\n\n" % json.dumps(body, separators=(",", ":")).encode()
+
+
+class RunSubscriptions:
+    """The runs of which new events wake the reader of a thread."""
+
+    def __init__(self, woken: threading.Event) -> None:
+        self.woken = woken
+        self.subscriptions: dict[UUID, ExitStack] = {}
+
+    def follow(self, run_ids: Set[UUID]) -> bool:
+        """Follow these runs and no others. Return whether one of them is new: it may have events already."""
+        for run_id in self.subscriptions.keys() - run_ids:
+            self.subscriptions.pop(run_id).close()
+        added = run_ids - self.subscriptions.keys()
+        for run_id in added:
+            self.subscriptions[run_id] = ExitStack()
+            self.subscriptions[run_id].enter_context(notifier.subscribe(run_id, woken=self.woken))
+        return bool(added)
 
 
 class ThreadStream:
@@ -125,33 +169,30 @@ class ThreadStream:
     def _blocks(self) -> Generator[bytes, None, None]:
         try:
             yield streams.KEEP_ALIVE  # the response headers are sent with the first bytes
-            yield from self._follow()
+            with notifier.subscribe(thread_channel(self.reader.thread.pk)) as woken:
+                subscriptions = RunSubscriptions(woken)
+                try:
+                    yield from self._follow(woken, subscriptions)
+                finally:
+                    subscriptions.follow(set())
         finally:
             self.slot.release()
 
-    def _follow(self) -> Iterator[bytes]:
+    def _follow(self, woken: threading.Event, subscriptions: RunSubscriptions) -> Iterator[bytes]:
         sent_at = time.monotonic()
-        with ExitStack() as stack:
-            woken = stack.enter_context(notifier.subscribe(thread_channel(self.reader.thread.pk)))
-            subscribed: UUID | None = None
-            while not streams.stopping.is_set():
-                woken.clear()
-                blocks = self.reader.read()
-                if not blocks and time.monotonic() - sent_at >= THREAD_HEARTBEAT:
-                    blocks = [streams.KEEP_ALIVE]
-                if blocks and not self.reader.may_read():
-                    return
-                current = self.reader.current.id if self.reader.current else None
-                is_new_run = current is not None and current != subscribed
-                if current is not None and is_new_run:
-                    stack.enter_context(notifier.subscribe(current, woken=woken))
-                    subscribed = current
-                close_old_connections()  # return the connection while waiting; the reader may be slow
-                if blocks:
-                    yield b"".join(blocks)
-                    sent_at = time.monotonic()
-                if is_new_run:
-                    continue  # events may have come before the subscription
+        while not streams.stopping.is_set():
+            woken.clear()
+            blocks, has_more = self.reader.read()
+            if not blocks and time.monotonic() - sent_at >= THREAD_HEARTBEAT:
+                blocks = [streams.KEEP_ALIVE]
+            if blocks and not self.reader.may_read():
+                return
+            has_more = subscriptions.follow(self.reader.unfinished_ids()) or has_more
+            close_old_connections()  # return the connection while waiting; the reader may be slow
+            if blocks:
+                yield b"".join(blocks)
+                sent_at = time.monotonic()
+            if not has_more:
                 woken.wait(notifier.poll_interval(streams.EVENT_POLL_INTERVAL))
 
     def close(self) -> None:

@@ -203,6 +203,22 @@ def test_aborting_stops_the_expected_run_only(caller, agent):
     assert caller.post(f"{AT}/threads/abort", TARGET).body == {"aborted": False}
 
 
+def test_a_waiting_run_is_stopped_beside_a_later_one(caller, agent):
+    agent.edit({"tools": ["calculator"]})
+    text = 'calculator {"expression": "1 + 1"}'
+    waiting = caller.post(f"{AT}/send-message", {"message": text, **TARGET, **APPROVAL}).body["runId"]
+    wait_until(lambda: is_waiting(AgentRun.objects.get(pk=waiting)), 30, "the waiting call")
+    agent.edit({"model": SLOW})
+    later = caller.post(f"{AT}/send-message", {"message": LONG, **TARGET}).body["runId"]
+    wait_for_text(AgentRun.objects.get(pk=later))
+
+    assert caller.post(f"{AT}/threads/abort", {**TARGET, "expectedRunId": waiting}).body == {"aborted": True}
+
+    assert finished(waiting).status == "cancelled"
+    assert not AgentRun.objects.get(pk=later).is_finished
+    caller.post(f"{AT}/threads/abort", TARGET)
+
+
 def test_an_active_thread_says_the_way_out(caller, agent):
     agent.edit({"model": SLOW})
     caller.post(f"{AT}/send-message", {"message": LONG, **TARGET})
@@ -218,15 +234,29 @@ def subscribe(caller, body):
     return caller.client.post(f"{AT}/threads/subscribe", body, content_type="application/json")
 
 
+def chunks_of(block):
+    lines = [line for line in block.decode().split("\n\n") if line.startswith("data: ")]
+    return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+
 def read_stream(stream, is_enough):
     """Return the chunks of a stream until there are enough."""
     chunks = []
     for block in stream.streaming_content:
-        lines = [line for line in block.decode().split("\n\n") if line.startswith("data: ")]
-        chunks += [json.loads(line.removeprefix("data: ")) for line in lines]
+        chunks += chunks_of(block)
         if is_enough(chunks):
             break
     stream.close()
+    return chunks
+
+
+def read_until(kind, blocks):
+    """Return the chunks of a stream until one of this type, or until nothing comes any more."""
+    chunks = []
+    for block in blocks:
+        chunks += chunks_of(block)
+        if block == KEEP_ALIVE or chunks[-1]["type"] == kind:
+            break
     return chunks
 
 
@@ -241,7 +271,7 @@ def test_a_subscriber_gets_all_runs_and_the_signals_between(caller):
         finished(sent.body["runId"])
     caller.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": {"behavior": "persist"}})
 
-    chunks = read_stream(stream, lambda chunks: any(chunk["type"] == "data-signal" for chunk in chunks))
+    chunks = read_stream(stream, lambda chunks: sum(chunk["type"] == "finish" for chunk in chunks) == 2)
     kinds = [chunk["type"] for chunk in chunks]
     assert [chunk["runId"] for chunk in chunks if chunk["type"] == "finish"] == run_ids
     assert [chunk["data"]["contents"] for chunk in chunks if chunk["type"].startswith("data-")] == [
@@ -250,6 +280,28 @@ def test_a_subscriber_gets_all_runs_and_the_signals_between(caller):
         "Late",
     ]
     assert kinds.count("data-user-message") == 2
+
+
+def test_a_subscriber_gets_what_follows_a_decision(caller, agent):
+    agent.edit({"tools": ["calculator"]})
+    caller.post("/api/memory/threads?agentId=concierge", TARGET)
+    stream = subscribe(caller, TARGET)
+    text = 'calculator {"expression": "20 + 22"}'
+    run_id = caller.post(f"{AT}/send-message", {"message": text, **TARGET, **APPROVAL}).body["runId"]
+    wait_until(lambda: is_waiting(AgentRun.objects.get(pk=run_id)), 30, "the waiting call")
+    blocks = iter(stream.streaming_content)
+    next(blocks)
+    chunks = read_until("suspended", blocks)
+
+    assert caller.post(f"{AT}/approve-tool-call-generate", {"runId": run_id}).status_code == 200
+    chunks += read_until("finish", blocks)
+
+    stream.close()
+    assert {chunk["runId"] for chunk in chunks if chunk["from"] == "AGENT"} == {run_id}
+    (result,) = [chunk["payload"]["result"] for chunk in chunks if chunk["type"] == "tool-result"]
+    assert "42" in str(result)
+    kinds = [chunk["type"] for chunk in chunks]
+    assert (kinds.count("suspended"), kinds.count("tool-call"), kinds.count("finish")) == (1, 1, 1)
 
 
 def test_a_participant_follows_the_answers_only(caller, editor, agent):
