@@ -13,16 +13,16 @@ import errno
 import logging
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
 from celery import current_app
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.backends.circuit_breaker import CircuitBreaker
+from agentcms.db.after_commit import call_after_commit
 from agentcms.errors import ApiError, Unavailable
 from agentcms.ids import uuid7
 from agentcms.logs import describe_exception
@@ -93,7 +93,7 @@ def enqueue(
         requested_by_id=None if requested_by is None else requested_by.pk,
         traceparent=spans.traceparent_to_store(f"enqueue {kind}"),
     )
-    transaction.on_commit(partial(send_job, job.pk), robust=True)
+    call_after_commit(send_job, job.pk)
     return job
 
 
@@ -113,7 +113,7 @@ def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
     )
     if not is_new:
         return None
-    transaction.on_commit(partial(send_job, job.pk), robust=True)
+    call_after_commit(send_job, job.pk)
     return job
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from django.db import transaction
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
 
+from agentcms.db.after_commit import call_after_commit
 from jobs_app.files import file_storage
 from jobs_app.models import JobFile
 
@@ -15,4 +13,4 @@ from jobs_app.models import JobFile
 @receiver(post_delete, sender=JobFile)
 def delete_stored_file(instance: JobFile, **kwargs: object) -> None:
     """Delete the file of a deleted row. If the storage is unavailable, the nightly clean-up deletes it."""
-    transaction.on_commit(partial(file_storage().delete, instance.name), robust=True)
+    call_after_commit(file_storage().delete, instance.name)

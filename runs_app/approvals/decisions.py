@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from django.conf import settings
@@ -18,6 +17,7 @@ from django.db.models.functions import Now
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
+from agentcms.db.after_commit import call_after_commit
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.names import printable_key
@@ -199,4 +199,4 @@ def store_decision(call: PendingCall, decision: Decision, user: User, via: Pendi
     call.refresh_from_db()
     if not is_stored:
         raise AlreadyDecided(call)
-    transaction.on_commit(partial(approval_decided.send, PendingCall, call=call), robust=True)
+    call_after_commit(approval_decided.send, PendingCall, call=call)

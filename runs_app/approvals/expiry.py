@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from agentcms.db.after_commit import call_after_commit
 from agentcms.db.compiled_query import compiled_query
 from runs_app.approvals.approval_signals import approval_decided
 from runs_app.approvals.resuming import continue_if_decided
@@ -51,7 +51,7 @@ def expire_calls_of(run_id: UUID) -> int:
             }
             PendingCall.objects.waiting().filter(pk=call.pk).update(**columns)
             call.refresh_from_db()
-            transaction.on_commit(partial(approval_decided.send, PendingCall, call=call), robust=True)
+            call_after_commit(approval_decided.send, PendingCall, call=call)
         continue_if_decided(run)
     return len(calls)
 

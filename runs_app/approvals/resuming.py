@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import F, Min, QuerySet
 from django.db.models.functions import Now
 
+from agentcms.db.after_commit import call_after_commit
 from runs_app.approvals.approval_signals import approval_decided
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID
 from runs_app.engine.runners import get_runner
@@ -43,7 +42,7 @@ def continue_if_decided(run: AgentRun) -> bool:
         tasks = BackgroundTask.objects.filter(child_run_id=run.pk, status=BackgroundTask.Status.SUSPENDED)
         tasks.update(status=BackgroundTask.Status.RUNNING, suspended_at=None)
     # Robust: the decision stays if the broker does not respond, and the reaper dispatches the run again.
-    transaction.on_commit(partial(dispatch_segment, run.pk, run.is_durable), robust=True)
+    call_after_commit(dispatch_segment, run.pk, run.is_durable)
     return True
 
 
@@ -80,7 +79,7 @@ def cancel_calls(run_ids: Iterable[UUID]) -> None:
     announced_ids = [*calls.exclude(kind=PendingCall.Kind.CHILD).values_list("pk", flat=True)]
     cancel_unannounced_calls(calls)
     for call in PendingCall.objects.filter(pk__in=announced_ids):
-        transaction.on_commit(partial(approval_decided.send, PendingCall, call=call), robust=True)
+        call_after_commit(approval_decided.send, PendingCall, call=call)
 
 
 def cancel_unannounced_calls(calls: QuerySet[PendingCall]) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import F, Max
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from agentcms.db.after_commit import call_after_commit
 from agentcms.db.column_values import ColumnValues
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONMapping, JSONObject
@@ -152,8 +151,7 @@ def announce_after_commit(calls: Iterable[PendingCall]) -> None:
     """Notify people about the calls that they may decide, after the commit."""
     for call in calls:
         if call.kind != PendingCall.Kind.CHILD:
-            # Robust: an error while people are notified must not fail the code that has suspended the run.
-            transaction.on_commit(partial(approval_requested.send, PendingCall, call=call), robust=True)
+            call_after_commit(approval_requested.send, PendingCall, call=call)
 
 
 def mark_resource(run_id: UUID, calls: Iterable[PendingCall]) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from uuid import UUID
 
-from django.db import transaction
 from django.utils import timezone
 
+from agentcms.db.after_commit import call_after_commit
 from agentcms.wire.json_types import JSONObject
 from runs_app.approvals.lookup import CallTree
 from runs_app.background.slots import fill_slots
@@ -24,7 +23,7 @@ def suspend_task_of_child(child: AgentRun) -> None:
     AgentRun.objects.select_for_update(of=("self",)).filter(pk=child.parent_id).only("pk").first()
     tasks = BackgroundTask.objects.of_child(child).filter(status=TaskStatus.RUNNING)
     if tasks.update(status=TaskStatus.SUSPENDED, suspended_at=timezone.now(), child_run_id=child.pk):
-        transaction.on_commit(partial(fill_slots), robust=True)
+        call_after_commit(fill_slots)
 
 
 def suspend_payloads(tasks: Iterable[BackgroundTask]) -> dict[UUID, JSONObject]:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Max, Q
 
+from agentcms.db.after_commit import call_after_commit
 from agentcms.db.locks import lock_name
 from agentcms.ids import uuid7
 from agentcms.wire.canonical import sha256_hex
@@ -51,8 +52,8 @@ def find_or_create_task(call: BackgroundCall) -> BackgroundTask | None:
         if depth > MAX_TASK_DEPTH:
             return None
         task = create_task(call, depth)
-        # Robust: the task is stored, and maintenance starts it later if it cannot start now.
-        transaction.on_commit(fill_slots, robust=True)
+        # The task is stored, and maintenance starts it later if it cannot start now.
+        call_after_commit(fill_slots)
     return task
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
 
+from agentcms.db.after_commit import call_after_commit
 from runs_app.approvals.resuming import settle_task_call
 from runs_app.background.end_signal import task_ended
 from runs_app.background.slots import fill_slots
@@ -40,8 +40,8 @@ def end_task(
             return False
         if task.is_awaited:
             settle_task_call(task.pk, task.run_id)
-        transaction.on_commit(fill_slots, robust=True)
-        transaction.on_commit(partial(task_ended.send, BackgroundTask, status=str(status)), robust=True)
+        call_after_commit(fill_slots)
+        call_after_commit(task_ended.send, BackgroundTask, status=str(status))
     task.refresh_from_db()
     return True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from django.db.models import F, Max, Q, QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 
+from agentcms.db.after_commit import call_after_commit
 from runs_app.approvals.resuming import cancel_calls, settle_parent_call
 from runs_app.engine.runners import get_runner
 from runs_app.events.notifications import notifier
@@ -73,7 +73,7 @@ def requeue_lost_run(run_id: UUID, fence: int) -> bool:
         else:
             columns = {"attempts": F("attempts") + 1, "worked_ms": F("worked_ms") + lost_work_ms(run)}
             lost.update(status=AgentRun.Status.QUEUED, holder="", lease_until=None, **columns)
-            transaction.on_commit(partial(run_requeued.send, AgentRun, reason="lost"))
+            call_after_commit(run_requeued.send, AgentRun, reason="lost")
     notifier.notify({run_id: run.cancel_requested_at is not None})
     return run.cancel_requested_at is None
 
@@ -146,7 +146,7 @@ def cancel_abandoned_children() -> None:
 
 def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) -> None:
     """Queue a durable run of this process, whose row the caller has locked."""
-    transaction.on_commit(partial(run_requeued.send, AgentRun, reason="stopped"))
+    call_after_commit(run_requeued.send, AgentRun, reason="stopped")
     columns = {"status": status, "holder": "", "lease_until": None, "worked_ms": F("worked_ms") + worked_ms}
     AgentRun.objects.filter(pk=run_id).update(**columns, **values)
 
@@ -179,10 +179,10 @@ def save_end_columns(
 
     A parent that waits for it continues. Its own unfinished child runs are cancelled unless it has succeeded.
     """
-    transaction.on_commit(partial(run_ended.send, AgentRun, status=status, run_id=run_id, parent_id=parent_id))
+    # A scheduled task does what an error leaves, by `look_after_tasks` and `cancel_abandoned_children`.
+    call_after_commit(run_ended.send, AgentRun, status=status, run_id=run_id, parent_id=parent_id)
     if status != AgentRun.Status.SUCCEEDED:
-        # Robust: the end is committed. A scheduled task cancels what this leaves, by `cancel_abandoned_children`.
-        transaction.on_commit(partial(cancel_children, run_id), robust=True)
+        call_after_commit(cancel_children, run_id)
     columns = {"status": status, "finished_at": timezone.now(), "lease_until": None, "holder": ""}
     not_waiting = {"suspended_at": None, "expires_at": None}
     AgentRun.objects.filter(pk=run_id).update(**columns, **not_waiting, **values)

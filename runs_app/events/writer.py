@@ -158,9 +158,15 @@ class EventWriter(PendingWrites):
                 notifier.wake(str(run_id))
 
     def _fail_unstorable(self, run_id: UUID, snapshot: WriteSnapshot) -> None:
-        with transaction.atomic():
-            own = AgentRun.objects.leased().filter(pk=run_id, holder=self.holder, fence=snapshot.fence)
-            run = own.select_for_update(of=("self",)).first()
-            if run is not None:
-                run_ends.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
+        """Fail a run. If its end cannot be stored either, give it up: another process ends it with its lease."""
+        try:
+            with transaction.atomic():
+                own = AgentRun.objects.leased().filter(pk=run_id, holder=self.holder, fence=snapshot.fence)
+                run = own.select_for_update(of=("self",)).first()
+                if run is not None:
+                    run_ends.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            log.exception("The end of run %s could not be stored.", run_id)
         self._discard_lost([run_id])

@@ -10,11 +10,13 @@ from django.utils import timezone
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
+from memory_app.models import Thread
+from runs_app.engine import run_ends
 from runs_app.engine.engine import get_engine
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events import pending_writes, writer
 from runs_app.events.pending_runs import PendingRun, take_snapshot
-from tests.factories import AgentFactory, member
+from tests.factories import AgentFactory, UserFactory, member
 from tests.runs import chunks, start_run, wait_for_end, wait_for_text
 from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
@@ -156,3 +158,80 @@ def test_a_cancelled_task_leaves_the_runs_of_the_same_commit_alone():
 
     assert [end.result(1) for end in ends] == [True, True]
     assert not {run.pk for run in runs} & events.runs.keys()
+
+
+@pytest.fixture
+def lost():
+    """Return the list of the runs that `idle_writer` has given up."""
+    return []
+
+
+@pytest.fixture
+def idle_writer(lost):
+    """Return a writer without a thread."""
+    return writer.EventWriter("this-process", lambda run_id: None, lost.append)
+
+
+def ending_run(events, **payload):
+    """Return a run of a writer that has ended with a last chunk, and the future of its end."""
+    thread = Thread.objects.create(key=f"t{len(events.runs)}", user=UserFactory())
+    run = RunFactory(open=True, holder=events.holder, chunks=[], thread=thread)
+    pending = events.runs[run.pk] = PendingRun(chunks=[({"type": "finish", "payload": payload}, timezone.now())])
+    pending.end = {"status": "succeeded", "output": "Done."}
+    return run, pending.written
+
+
+def write_all(events):
+    events.write({run_id: take_snapshot(run) for run_id, run in events.runs.items()})
+
+
+def test_a_run_that_cannot_be_stored_fails_alone(idle_writer, lost):
+    broken, broken_end = ending_run(idle_writer, value=object())
+    other, end = ending_run(idle_writer)
+
+    write_all(idle_writer)
+
+    broken.refresh_from_db()
+    other.refresh_from_db()
+    assert (broken.status, broken.error) == ("failed", writer.UNSTORABLE_MESSAGE)
+    assert (broken_end.result(0), lost) == (False, [broken.pk])
+    assert (other.status, end.result(0)) == ("succeeded", True)
+
+
+def test_a_run_whose_end_cannot_be_stored_does_not_stop_the_others(idle_writer, lost):
+    broken, broken_end = ending_run(idle_writer)
+    end = ending_run(idle_writer)[1]
+
+    def fail(run_id, **kwargs):
+        if run_id == broken.pk:
+            raise ValueError("no end")
+
+    run_ends.run_ending.connect(fail)
+    try:
+        write_all(idle_writer)
+    finally:
+        run_ends.run_ending.disconnect(fail)
+
+    broken.refresh_from_db()
+    assert not broken.is_finished  # its lease expires, and another process ends it
+    assert (broken_end.result(0), lost, [*idle_writer.runs]) == (False, [broken.pk], [])
+    assert end.result(0)
+
+
+def test_what_fails_after_a_commit_concerns_no_run(idle_writer, lost):
+    ends = [ending_run(idle_writer)[1] for _ in range(2)]
+    noticed = []
+
+    def fail(run_id, **kwargs):
+        noticed.append(run_id)
+        raise ValueError("no metrics")
+
+    run_ends.run_ended.connect(fail)
+    runs = [*idle_writer.runs]
+    try:
+        write_all(idle_writer)
+    finally:
+        run_ends.run_ended.disconnect(fail)
+
+    assert ([end.result(0) for end in ends], lost) == ([True, True], [])
+    assert sorted(noticed) == sorted(runs)
