@@ -130,10 +130,7 @@ class CloneView(JSONView):
             chosen = read_copied_messages(body)
         resource = caller.resource_to_write(resource or thread.resource_key)
         clone_title = f"Clone of {thread.title}"[:MAX_TITLE_LENGTH] if thread.title else ""
-        columns = {
-            "title": title if title is not None else clone_title,
-            "metadata": metadata if metadata is not None else thread.metadata,
-        }
+        columns = {"title": title if title is not None else clone_title, "metadata": metadata}
         copy = copy_thread(caller, thread, key, resource, chosen, **columns)
         messages = wire_messages(copy, copy.messages.order_by("number"))
         return json_response({"thread": thread_body(copy), "clonedMessages": messages})

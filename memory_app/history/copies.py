@@ -12,7 +12,7 @@ from django.db.models import F
 from agentcms.errors import BadRequest, Conflict
 from memory_app.history.messages import BATCH_SIZE, Author, NewMessage, SignalColumns, append_messages
 from memory_app.history.signal_payloads import ERROR
-from memory_app.history.threads import create_thread, get_or_create_resource
+from memory_app.history.threads import create_thread, get_or_create_resource, insert_thread
 from memory_app.models import Message, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import MemoryCaller
@@ -37,12 +37,17 @@ def copy_thread(
 ) -> Thread:
     """Create a thread with copies of the chosen messages, which get new IDs, and with the notes of the conversation.
 
-    Raise Conflict if the key is taken, and BadRequest for more than MAX_COPY_MB.
+    Without metadata among the columns, the copy has that of the thread. Raise Conflict if the key is taken, and
+    BadRequest for more than MAX_COPY_MB.
     """
-    origin = {name: getattr(thread, name) for name in ("agent_id", "agent_key", "agent_owner_id")}
+    columns = {name: getattr(thread, name) for name in ("agent_id", "agent_key", "agent_owner_id")} | columns
+    create = create_thread
+    if columns.get("metadata") is None:
+        # This metadata set the working memory when the thread was created. The memory has changed since.
+        create, columns["metadata"] = insert_thread, thread.metadata
     try:
         with transaction.atomic():
-            copy = create_thread(caller, get_or_create_resource(caller, resource), key, **origin, **columns)
+            copy = create(caller, get_or_create_resource(caller, resource), key, **columns)
             copy_messages(thread, chosen_heads(thread, chosen), copy)
             copy_working_memory(thread, copy, Origin(user_id=caller.user.pk))
     except IntegrityError:

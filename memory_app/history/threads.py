@@ -95,8 +95,18 @@ def get_or_create_resource(caller: MemoryCaller, key: str) -> Resource:
 
 
 def create_thread(caller: MemoryCaller, resource: Resource, key: str = "", **columns: Any) -> Thread:
-    """Create a thread of a resource. Without a key it gets a new one. Raise IntegrityError if the key is taken."""
-    thread = Thread.objects.create(
+    """Create a thread of a resource, and write the working memory that its metadata sets.
+
+    Without a key it gets a new one. Raise IntegrityError if the key is taken.
+    """
+    thread = insert_thread(caller, resource, key, **columns)
+    write_initial_memory(thread)
+    return thread
+
+
+def insert_thread(caller: MemoryCaller, resource: Resource, key: str = "", **columns: Any) -> Thread:
+    """Create the row of a thread. Without a key it gets a new one. Raise IntegrityError if the key is taken."""
+    return Thread.objects.create(
         realm=caller.realm,
         key=key or str(uuid7()),
         resource=resource,
@@ -104,8 +114,6 @@ def create_thread(caller: MemoryCaller, resource: Resource, key: str = "", **col
         user=cast("User", caller.user),
         **columns,
     )
-    write_initial_memory(thread)
-    return thread
 
 
 def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -> Thread:

@@ -157,6 +157,18 @@ def test_the_metadata_of_a_new_thread_sets_it(caller, agent):
     assert caller.get(PATH).body["workingMemory"] == "# Ann"
 
 
+def test_a_copy_of_a_thread_does_not_reset_that_of_its_resource(caller, agent):
+    body = {"resourceId": "alice", "threadId": "t", "metadata": {"workingMemory": "# Ann", "topic": "boats"}}
+    caller.post("/api/memory/threads?agentId=concierge", body)
+    caller.post(PATH, {"workingMemory": "# Ann, of Bern"})
+
+    copy = caller.post("/api/memory/threads/t/clone", {})
+    bare = caller.post("/api/memory/threads/t/clone", {"metadata": {}})
+
+    assert (copy.body["thread"]["metadata"], bare.body["thread"]["metadata"]) == (body["metadata"], {})
+    assert caller.get(PATH).body["workingMemory"] == "# Ann, of Bern"
+
+
 def test_metadata_that_does_not_fit_creates_nothing(caller, agent):
     noting(agent, schema=SCHEMA)
     body = {"resourceId": "alice", "threadId": "t", "metadata": {"workingMemory": {"age": "nine"}}}
