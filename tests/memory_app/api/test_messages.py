@@ -125,6 +125,7 @@ def test_messages_are_filtered_by_their_metadata(caller, thread):
     assert chosen({"colour": "teal", "urgent": True}) == ["Two"]
     assert chosen({"urgent": 1}) == ["Three"]
     assert chosen({"tags": ["x"]}) == ["Two"]
+    assert chosen({"tags": []}) == chosen({"place": {}}) == []
     assert chosen({"place": {"floor": 1}}) == ["One"]
     assert chosen({"colour": "blue"}) == chosen({"missing": None}) == []
     assert len(chosen({})) == 8

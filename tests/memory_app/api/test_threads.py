@@ -94,6 +94,25 @@ def test_threads_are_listed_by_resource_order_and_metadata(caller, editor):
 
 
 @pytest.mark.parametrize(
+    ("criteria", "expected"),
+    [
+        ({"tags": ["x"]}, ["one"]),
+        ({"tags": ["y", "x"]}, []),
+        ({"tags": []}, []),
+        ({"place": {}}, ["one"]),
+        ({"place": {"floor": 1}}, ["two"]),
+    ],
+)
+def test_lists_and_empty_objects_of_metadata_are_found_only_as_they_are(caller, criteria, expected):
+    """The operator of PostgreSQL also accepts those with more in them."""
+    create(caller, "one", metadata={"tags": ["x"], "place": {}})
+    create(caller, "two", metadata={"tags": ["x", "y"], "place": {"floor": 1}})
+    create(caller, "none")
+
+    assert keys(caller.get(f"{THREADS}?metadata={quote(json.dumps(criteria))}&resourceId=alice")) == expected
+
+
+@pytest.mark.parametrize(
     ("body", "field"),
     [
         ({"threadId": "a/b"}, "threadId"),
