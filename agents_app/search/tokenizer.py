@@ -64,6 +64,11 @@ def tokenize(text: str) -> list[str]:
     return [word[:MAX_WORD_LENGTH] for word in words]
 
 
+def find_words(text: str) -> list[str]:
+    """Return the words of a text as they are written, for a search in texts that no index has."""
+    return _word_pattern().findall(unicodedata.normalize("NFC", text))
+
+
 def index_text(*texts: str) -> str:
     """Return the words of the texts as the index stores them: separated by spaces, with a mark between two texts."""
     words = f" {FIELD_SEPARATOR} ".join(" ".join(tokenize(text)) for text in texts)

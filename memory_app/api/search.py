@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import NamedTuple
 
+from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -17,7 +19,7 @@ from agentcms.vectors import EmbedderFailed, UnknownEmbedder
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.models import Agent
-from agents_app.search.tokenizer import tokenize
+from agents_app.search.tokenizer import find_words
 from memory_app.api.lookups import NOT_GIVEN, agent_of_query, caller_of, read_resource
 from memory_app.history.threads import get_thread
 from memory_app.history.wire_messages import wire_role
@@ -158,12 +160,19 @@ def read_option(config: JSONObject, name: str, default: int | None, minimum: int
 
 
 def matching(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:
-    """Return the messages of threads that contain every word of a text."""
+    """Return the messages of threads that contain every word of a text, in upper or lower case."""
     condition = Q()
     # A text without words, such as an emoji, is looked for as it is.
-    for word in (tokenize(text) or [text])[:MAX_TERMS]:
-        condition &= Q(text__icontains=word)
+    for word in (find_words(text) or [text])[:MAX_TERMS]:
+        condition &= has_word(word)
     return Message.objects.filter(condition, thread__in=threads).exclude(role=Message.Role.TOOL)
+
+
+def has_word(word: str) -> Q:
+    """Return the condition for messages that contain a word."""
+    # LIKE of SQLite ignores the case of the letters A to Z only.
+    is_ignored = word.isascii() or connection.vendor == "postgresql"
+    return Q(text__icontains=word) if is_ignored else Q(text__iregex=re.escape(word))
 
 
 def message_summary(row: Message) -> JSONObject:

@@ -230,6 +230,26 @@ def test_a_search_finds_messages_with_all_words(caller, editor, thread):
     assert [item["content"] for item in (*context["before"], *context["after"])] == ["Message 1", "Message 3"]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Ich mag Äpfel.", "äpfel"),
+        ("ÜBER uns", "über"),
+        ("Die Bahnhofstraße", "Bahnhofstraße die"),
+        ("Привет, мир", "привет МИР"),
+        ("Cafe\u0301, c'est tout", "C'EST"),
+        ("東京に行きます", "東京"),
+        ("100% (sure)", "100% (sure)"),
+    ],
+)
+def test_a_search_finds_words_of_other_languages_in_any_case(caller, editor, text, words):
+    add_thread(editor, texts=[("user", text), ("user", "Something else")])
+
+    body = caller.get(f"/api/memory/search?searchQuery={quote(words)}&threadId=t").body
+
+    assert [result["content"] for result in body["results"]] == [text]
+
+
 def test_a_search_by_words_names_an_answer_as_the_list_does(caller, editor):
     add_thread(editor, texts=[("user", "How many?")])
     parts = [{"type": "tool-invocation", "toolInvocation": CALL}, {"type": "text", "text": "There are seventeen."}]
