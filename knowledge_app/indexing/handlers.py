@@ -14,7 +14,7 @@ from django.utils import timezone
 from agentcms.errors import ApiError, NotFound
 from agentcms.vectors import EmbedderFailed
 from agentcms.wire.json_types import JSONObject
-from jobs_app.models import Job
+from jobs_app.models import Job, LeaseLost
 from jobs_app.runner import is_transient, job_handler
 from jobs_app.slots import JobSlots
 from knowledge_app.approximate.hnsw import enqueue_if_large
@@ -65,6 +65,8 @@ def index_document(document: Document, job: Job) -> JSONObject:
         return fill_live_index(document, job)
     except Superseded:
         return SUPERSEDED_RESULT
+    except LeaseLost:  # the worker that has the job now goes on with the document
+        raise
     except Exception as error:
         if is_transient(error):  # the job is repeated
             raise
@@ -106,7 +108,8 @@ def fill_live_index(document: Document, job: Job) -> JSONObject:
 
 def fill_index(document: Document, index: KnowledgeIndex, job: Job) -> None:
     """Make the chunks of a document in an index, and report the progress of its job."""
-    DocumentFill(document, index, document_fence(document, index), progress_of(document, job)).run()
+    fence = leased_fence(document_fence(document, index), job)
+    DocumentFill(document, index, fence, progress_of(document, job)).run()
 
 
 def get_live_index(document: Document) -> KnowledgeIndex:
@@ -136,6 +139,17 @@ def progress_of(document: Document, job: Job) -> Callable[[int, int], None]:
             renew_lease(job)
 
     return report
+
+
+def leased_fence(fence: Fence, job: Job) -> Fence:
+    """Return a fence that also renews the lease of its job. It raises LeaseLost if another worker has the job."""
+
+    def lock() -> None:
+        fence()
+        # Last: whoever replaces a document locks its base first, and then its job.
+        renew_lease(job)
+
+    return lock
 
 
 def renew_lease(job: Job) -> None:
@@ -200,6 +214,7 @@ def claim_document(document_id: UUID | str, job: Job) -> bool:
 def rebuild(base: KnowledgeBase, job: Job) -> None:
     """Fill another index with all documents, and let it replace the live one. Raise Superseded."""
     index, copied = begin_rebuild(base), 0
+    fence = leased_fence(building_fence(index), job)
     while True:
         copied = copy_sent_chunks(base, index, copied, job)
         documents = finish_rebuild(base, index, copied)
@@ -209,7 +224,7 @@ def rebuild(base: KnowledgeBase, job: Job) -> None:
         for number, document_id in enumerate(documents, 1):
             document = Document.objects.filter(pk=document_id).first()
             if document is not None:
-                DocumentFill(document, index, building_fence(index), lambda done, total: renew_lease(job)).run()
+                DocumentFill(document, index, fence, lambda done, total: renew_lease(job)).run()
             job.report_progress(done=number, total=len(documents))
     enqueue_if_large(index)
 

@@ -1,5 +1,6 @@
 """The indexing of documents: what is embedded, what is replaced, and what a killed job leaves."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -128,6 +129,25 @@ def test_a_newer_job_replaces_the_work_of_an_older_one(base, embedder):
     run_jobs()
 
     assert [*Chunk.objects.values_list("text", flat=True)] == ["Short."]
+
+
+def test_a_worker_that_lost_its_job_changes_nothing_of_what_the_next_one_made(base, embedder, settings):
+    settings.KNOWLEDGE_JOBS_PER_WORKER = 2
+    document = add_text(base, "Install", long_text(200))
+    embed, job_id = embedder.embed, str(document.job_id)
+
+    def stall(texts, kind):
+        embedder.embed = embed
+        Job.objects.filter(pk=job_id).update(lease_until=timezone.now() - timedelta(seconds=1))
+        assert run_claimed(job_id).state == "done"
+        return embed(texts, kind)
+
+    embedder.embed = stall
+    run_claimed(job_id)
+
+    document.refresh_from_db()
+    assert (document.status, document.error, Job.objects.get().state) == ("ready", "", "done")
+    assert document.chunk_count == Chunk.objects.filter(is_pending=False).count() == Chunk.objects.count()
 
 
 def test_a_document_that_is_replaced_before_it_is_indexed_waits_in_one_job(base, embedder):
