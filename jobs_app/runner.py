@@ -4,7 +4,7 @@
     def prune(job: Job) -> dict[str, Any]: ...
 
 A handler reports progress with `job.report_progress()`, continues from `job.cursor` after a crash and returns the
-result of the job.
+result of the job. If no attempt came to its end, `when_given_up` notes elsewhere that the job failed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
 from celery import current_app
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 PERIOD_OFFSET = 900.0
 SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # for the ids of scheduled jobs
 
+GIVEN_UP_MESSAGE = f"The job did not finish in {MAX_ATTEMPTS} attempts."
+
 broker_circuit = CircuitBreaker(retry_after=10)
 
 CONTINUES = object()  # returned by a handler whose work goes on after it: that finishes the job itself
@@ -45,6 +47,7 @@ JobHandler = Callable[[Job], Any]
 Starter = Callable[[Caller], Job]
 
 _handlers: dict[str, JobHandler] = {}
+_when_given_up: dict[str, Callable[[Job], None]] = {}
 
 
 class StaffJob(NamedTuple):
@@ -59,11 +62,18 @@ class StaffJob(NamedTuple):
 staff_jobs: dict[str, StaffJob] = {}
 
 
-def job_handler(kind: str, title: str = "") -> Callable[[JobHandler], JobHandler]:
-    """Register the handler of a kind of job, with the title that people see."""
+def job_handler(
+    kind: str, title: str = "", when_given_up: Callable[[Job], None] | None = None
+) -> Callable[[JobHandler], JobHandler]:
+    """Register the handler of a kind of job, with the title that people see.
+
+    `when_given_up` is called in the transaction that fails a job whose last attempt did not finish.
+    """
 
     def register(handler: JobHandler) -> JobHandler:
         _handlers[kind] = handler
+        if when_given_up is not None:
+            _when_given_up[kind] = when_given_up
         if title:
             register_title(kind, title)
         return handler
@@ -195,15 +205,21 @@ def failure_message(error: Exception) -> str:
     return error.error if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"[:2000]
 
 
+def give_up_jobs() -> None:
+    """Fail the jobs without attempts left, whose workers died or could not reach what they need."""
+    exhausted = Job.objects.due().filter(attempts__gte=MAX_ATTEMPTS)
+    failure = {"state": Job.State.FAILED, "error": GIVEN_UP_MESSAGE, "lease_until": None}
+    for job in exhausted.filter(kind__in=_when_given_up):
+        with transaction.atomic():
+            if exhausted.filter(pk=job.pk).update(**failure, finished_at=timezone.now()):
+                _when_given_up[job.kind](job)
+    exhausted.update(**failure, finished_at=timezone.now())
+
+
 def send_due() -> int:
     """Send all due jobs and fail those without attempts left. Return the number of sent jobs."""
+    give_up_jobs()
     due = Job.objects.due()
-    due.filter(attempts__gte=MAX_ATTEMPTS).update(
-        state=Job.State.FAILED,
-        error=f"The job did not finish in {MAX_ATTEMPTS} attempts.",
-        finished_at=timezone.now(),
-        lease_until=None,
-    )
     # Beat calls again in 30 seconds or less, so the rest of a long queue need not fill the broker.
     job_ids = list(due.filter(kind__in=_handlers).order_by("created_at").values_list("pk", flat=True)[:100])
     for job_id in job_ids:

@@ -37,10 +37,17 @@ log = logging.getLogger(__name__)
 
 indexing_slots = JobSlots(lambda: settings.KNOWLEDGE_JOBS_PER_WORKER)
 SUPERSEDED_RESULT = {"skipped": True}
+GIVEN_UP_MESSAGE = "The indexing was interrupted too often. Index the knowledge base again, or divide the document."
 UNEXPECTED_MESSAGE = "An unexpected error stopped the indexing. The operator of the server finds it in the log."
 
 
-@job_handler(INDEX_DOCUMENT, "Indexing of a document")
+def fail_documents_of_job(job: Job) -> None:
+    """Note that the documents of a job are not indexed, because no attempt of it came to its end."""
+    documents = Document.objects.filter(job_id=job.pk).waiting()
+    documents.update(status=Document.Status.FAILED, error=GIVEN_UP_MESSAGE)
+
+
+@job_handler(INDEX_DOCUMENT, "Indexing of a document", fail_documents_of_job)
 def run_indexing(job: Job) -> object:
     """Index one document, unless it was deleted or a newer job has it."""
     documents = Document.objects.filter(pk=job.parameters["document"])
@@ -165,7 +172,7 @@ def get_base_of_job(job: Job) -> KnowledgeBase:
     return base
 
 
-@job_handler(REINDEX_BASE, "Indexing of a knowledge base")
+@job_handler(REINDEX_BASE, "Indexing of a knowledge base", fail_documents_of_job)
 def run_reindexing(job: Job) -> object:
     """Index all documents of a base again: fetch those by URL, and embed only what has no vector yet.
 

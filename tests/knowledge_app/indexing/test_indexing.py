@@ -7,12 +7,17 @@ import pytest
 from django.utils import timezone
 
 from agentcms.vectors import EmbedderFailed, embedders
-from jobs_app.models import Job
-from jobs_app.runner import run_claimed
+from jobs_app.models import MAX_ATTEMPTS, Job
+from jobs_app.runner import run_claimed, send_due
 from knowledge_app.documents.adding import add_content, add_text, delete_document
 from knowledge_app.indexing import embedding, limits
-from knowledge_app.indexing.handlers import UNEXPECTED_MESSAGE, indexing_slots, rebuild
-from knowledge_app.indexing.jobs import INDEX_DOCUMENT, enqueue_document_indexing, enqueue_reindexing
+from knowledge_app.indexing.handlers import GIVEN_UP_MESSAGE, UNEXPECTED_MESSAGE, indexing_slots, rebuild
+from knowledge_app.indexing.jobs import (
+    INDEX_DOCUMENT,
+    REINDEX_BASE,
+    enqueue_document_indexing,
+    enqueue_reindexing,
+)
 from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeIndex
 from knowledge_app.sent_vectors import create_index, upsert
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
@@ -148,6 +153,24 @@ def test_a_worker_that_lost_its_job_changes_nothing_of_what_the_next_one_made(ba
     document.refresh_from_db()
     assert (document.status, document.error, Job.objects.get().state) == ("ready", "", "done")
     assert document.chunk_count == Chunk.objects.filter(is_pending=False).count() == Chunk.objects.count()
+
+
+@pytest.mark.parametrize("kind", [INDEX_DOCUMENT, REINDEX_BASE])
+def test_a_document_whose_workers_all_died_has_failed_and_can_be_indexed_again(base, embedder, kind):
+    document = add_text(base, "Install", "Short.")
+    expired = timezone.now() - timedelta(seconds=1)
+    Job.objects.update(kind=kind, state="running", attempts=MAX_ATTEMPTS, lease_until=expired)
+    Document.objects.update(status="indexing")
+
+    send_due()
+
+    document.refresh_from_db()
+    assert (document.status, document.error) == ("failed", GIVEN_UP_MESSAGE)
+    assert Job.objects.get().state == "failed"
+    enqueue_reindexing(base)
+    run_jobs()
+    document.refresh_from_db()
+    assert (document.status, document.error) == ("ready", "")
 
 
 def test_a_document_that_is_replaced_before_it_is_indexed_waits_in_one_job(base, embedder):
