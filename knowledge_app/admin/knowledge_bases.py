@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -42,6 +45,18 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
         if not self.has_module_permission(request):
             return False
         return obj is None or has_role(request.user, Role.PUBLISHER, obj.owner_id)
+
+    def get_deleted_objects(self, objs: Iterable[KnowledgeBase], request: HttpRequest) -> Any:
+        """Return the bases with the numbers of what is deleted with them. Django would load all of it to list it."""
+        bases = [*objs]
+        documents = Document.objects.filter(base__in=bases)
+        counts = {
+            KnowledgeBase._meta.verbose_name_plural: len(bases),
+            Document._meta.verbose_name_plural: documents.count(),
+            Chunk._meta.verbose_name_plural: Chunk.objects.filter(index__base__in=bases).count(),
+        }
+        is_lacking = not all(self.has_delete_permission(request, base) for base in bases)
+        return [*map(str, bases)], counts, {KnowledgeBase._meta.verbose_name} if is_lacking else set(), []
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[KnowledgeBase]) -> None:
         for base in queryset:
