@@ -11,6 +11,7 @@ from django.db import transaction
 
 from agentcms.errors import BadRequest, Conflict
 from agentcms.ids import uuid7
+from agentcms.vectors import UnknownEmbedder, find_embedder
 from agentcms.vectors.quantize import PackedVector, pack, unpack
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_types import JSONObject
@@ -35,11 +36,19 @@ def index_details(index: KnowledgeIndex) -> JSONObject:
 
 
 def dimension_of(index: KnowledgeIndex) -> int:
-    """Return the length of the vectors of an index, or 0 if it has none yet."""
+    """Return the length of the vectors of an index, or 0 if only its first vector decides."""
     if index.dimensions:
         return index.dimensions
     data = Chunk.objects.filter(index=index).values_list("data", flat=True).first()
-    return 0 if data is None else len(bytes(data))
+    return dimension_of_embedder(index.embedder) if data is None else len(bytes(data))
+
+
+def dimension_of_embedder(name: str) -> int:
+    """Return the length of the vectors of an embedder, or 0 if it is not known before the first one."""
+    try:
+        return find_embedder(name).dimensions if name else 0
+    except UnknownEmbedder:
+        return 0
 
 
 def create_index(base: KnowledgeBase, name: str, dimension: int) -> None:
@@ -64,13 +73,30 @@ def delete_index(base: KnowledgeBase, index: KnowledgeIndex) -> None:
         index.delete()
 
 
-def normalize(index: KnowledgeIndex, numbers: Sequence[float], path: str) -> Vector:
-    """Return a vector of length 1. Raise BadRequest for another dimension than that of the index."""
-    import numpy as np
+def query_vector(index: KnowledgeIndex, numbers: Sequence[float]) -> Vector:
+    """Return the vector of a search with length 1. Raise BadRequest for another dimension than that of the index."""
+    reject_other_dimension(index, dimension_of(index), numbers, "queryVector")
+    return normalize(numbers, "queryVector")
 
-    if (dimension := dimension_of(index)) not in (0, len(numbers)):
+
+def reject_other_dimension(index: KnowledgeIndex, dimension: int, numbers: Sequence[float], path: str) -> None:
+    """Raise BadRequest for a vector of another dimension than that of an index, unless this is still 0."""
+    if dimension not in (0, len(numbers)):
         message = f"The vector has {len(numbers)} numbers. Those of the index {index.name} have {dimension}."
         raise BadRequest("request body", [(path, message)])
+
+
+def reject_other_dimensions(index: KnowledgeIndex, vectors: Sequence[Sequence[float]]) -> None:
+    """Raise BadRequest for the first of several vectors of another dimension than that of an index."""
+    dimension = dimension_of(index)
+    for number, vector in enumerate(vectors):
+        reject_other_dimension(index, dimension, vector, f"vectors[{number}]")
+
+
+def normalize(numbers: Sequence[float], path: str) -> Vector:
+    """Return a vector with length 1. Raise BadRequest for one without a direction."""
+    import numpy as np
+
     largest = max(map(abs, numbers))
     if not math.isfinite(largest) or largest == 0:
         raise BadRequest("request body", [(path, "A vector needs a number that is not 0.")])
@@ -90,6 +116,7 @@ def upsert(
     """Store vectors and return their IDs. Those with a known ID are replaced. Raise BadRequest and DocumentError."""
     keys = keys_of(vectors, metadata, ids)
     members = metadata or [{} for _ in vectors]
+    reject_other_dimensions(index, vectors)
     rows = [
         sent_chunk(base, index, key, vector, member, number)
         for number, (key, vector, member) in enumerate(zip(keys, vectors, members, strict=True))
@@ -99,7 +126,10 @@ def upsert(
     with transaction.atomic():
         # The base first, as all that lock both: `finish_rebuild` does, and two could wait for each other.
         KnowledgeBase.objects.select_for_update().get(pk=base.pk)
-        KnowledgeIndex.objects.select_for_update().get(pk=index.pk)
+        if KnowledgeIndex.objects.select_for_update().filter(pk=index.pk).first() is None:
+            raise Conflict(f"The index {index.name} was deleted or rebuilt meanwhile. Send the vectors again.")
+        # Again under the lock: another request may have sent the first vectors meanwhile.
+        reject_other_dimensions(index, vectors[:1])
         Chunk.objects.filter(index=index, document=None, key__in=keys).delete()
         reject_many_chunks(index, None, len(rows))
         require_vector_quota(base, len(rows))
@@ -141,7 +171,7 @@ def sent_chunk(
     text = text if isinstance(text, str) else ""
     if index.pk == base.index_id and not text:
         raise BadRequest("request body", [(f"metadata[{number}].text", TEXT_MESSAGE)])
-    packed = pack(normalize(index, vector, f"vectors[{number}]"))
+    packed = pack(normalize(vector, f"vectors[{number}]"))
     return Chunk(
         index=index,
         key=key,

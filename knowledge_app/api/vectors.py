@@ -17,7 +17,7 @@ from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from knowledge_app.api.lookups import get_base, get_index
 from knowledge_app.api.schemas import CreateIndexBody, UpsertBody, VectorQueryBody
 from knowledge_app.models import KnowledgeBase
-from knowledge_app.sent_vectors import create_index, delete_index, index_details, normalize, query_index, upsert
+from knowledge_app.sent_vectors import create_index, delete_index, index_details, query_index, query_vector, upsert
 
 
 class VectorsView(JSONView):
@@ -98,6 +98,6 @@ class QueryView(JSONView):
         fields, _ = read_named_fields(request, json_object_body(request), VectorQueryBody)  # a list has no warnings
         index = get_index(base, fields["index_name"])
         condition = parse_filter_of_body(fields.get("filter"), base.filterable)
-        vector = normalize(index, fields["query_vector"], "queryVector")
+        vector = query_vector(index, fields["query_vector"])
         count, includes_vector = fields.get("top_k") or 10, bool(fields.get("include_vector"))
         return json_response(query_index(base, index, vector, condition, count, includes_vector=includes_vector))

@@ -8,9 +8,11 @@ from django.test import Client
 
 from access_app.role import Role
 from jobs_app.models import Job
+from knowledge_app import sent_vectors
 from knowledge_app.documents.adding import add_text
 from knowledge_app.indexing.jobs import REINDEX_BASE
-from knowledge_app.models import Chunk, Document, KnowledgeBase
+from knowledge_app.indexing.rebuild import begin_rebuild, finish_rebuild
+from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
 from knowledge_app.search import vector_search
 from tests.api_client import Caller
 from tests.factories import api_key, member
@@ -274,6 +276,39 @@ def test_invalid_vectors_are_refused(filled, publisher, sent):
 
     assert answer.status_code == 400, answer.content
     assert Chunk.objects.count() == 2
+
+
+def vectors_with_texts(count, dimension=64):
+    vectors = [[1] * dimension] * count
+    return {"indexName": "handbook", "vectors": vectors, "metadata": [{"text": f"Text {n}"} for n in range(count)]}
+
+
+def test_many_vectors_take_few_queries(filled, publisher, django_assert_max_num_queries):
+    with django_assert_max_num_queries(40):
+        assert publisher.post("/api/vector/handbook/upsert", vectors_with_texts(200)).status_code == 200
+
+
+def test_vectors_of_an_empty_base_have_the_dimension_of_its_embedder(base, publisher):
+    """Those of another one could never be found: documents and questions have that of the embedder."""
+    refused = publisher.post("/api/vector/handbook/upsert", vectors_with_texts(1, dimension=3))
+
+    assert (refused.status_code, refused.body["issues"][0]["field"]) == (400, "vectors[0]")
+    assert publisher.get("/api/vector/handbook/indexes/handbook").body["dimension"] == 64
+    assert publisher.post("/api/vector/handbook/upsert", vectors_with_texts(1)).status_code == 200
+
+
+def test_vectors_for_an_index_that_is_rebuilt_meanwhile_are_to_be_sent_again(filled, publisher, monkeypatch):
+    def replace_it(numbers, path, normalize=sent_vectors.normalize):
+        if not KnowledgeIndex.objects.filter(is_building=True).exists():
+            finish_rebuild(filled, begin_rebuild(filled), 0)
+        return normalize(numbers, path)
+
+    Document.objects.all().delete()
+    monkeypatch.setattr(sent_vectors, "normalize", replace_it)
+
+    refused = publisher.post("/api/vector/handbook/upsert", vectors_with_texts(1))
+
+    assert (refused.status_code, "Send the vectors again" in refused.body["error"]) == (409, True)
 
 
 def test_the_list_of_bases_takes_few_queries(filled, django_assert_max_num_queries):
