@@ -11,6 +11,7 @@ from django.db.models import BooleanField, F, Func, Q
 from django.db.models.sql.compiler import SQLCompiler
 
 from agentcms.wire.metadata_filter import AllOf, AnyOf, Filter, KeyComparison, Not, Scalar
+from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER
 
 Query = tuple[str, list[Any]]
 
@@ -62,7 +63,7 @@ class SQLiteComparison:
     """A comparison with the functions of SQLite."""
 
     def __init__(self, column: str, parameters: Iterable[Any], comparison: KeyComparison) -> None:
-        self.value = comparison.value
+        self.value = sqlite_number(comparison.value)
         self.operator = comparison.operator
         # `key_error` allows no quotation mark in a key.
         place = [*parameters, f'$."{comparison.key}"']
@@ -91,6 +92,12 @@ class SQLiteComparison:
         if isinstance(self.value, bool):
             return "item.type = %s", [json.dumps(self.value)]
         return f"item.type IN ({sqlite_types(self.value)}) AND item.atom = %s", [self.value]
+
+
+def sqlite_number(value: Scalar) -> Scalar:
+    """Return a whole number beyond 64 bits, of which a filter has only those that are doubles, as a double."""
+    is_large = isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER
+    return float(value) if is_large and value is not None else value
 
 
 def sqlite_types(value: Scalar) -> str:

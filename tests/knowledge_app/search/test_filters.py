@@ -14,7 +14,7 @@ from tests.conftest import DRILL
 
 KEYS = ("a", "b.c", "tags")
 TEXTS = ["", "a", "ab", "B", "Ä", "😀", "%", "_", "'", '"', "\\", "1", "true", "null", "a'; DROP TABLE x; --"]
-NUMBERS = [0, 1, -1, 1.0, 0.1, 2, 10, 1e22, 1.5e-7, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
+NUMBERS = [0, 1, -1, 1.0, 0.1, 2, 10, 1e22, 1.5e-7, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 10**22]
 SCALARS = [*TEXTS, *NUMBERS, True, False]
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3)  # others are refused
@@ -80,6 +80,17 @@ def test_the_database_matches_what_the_filter_matches(index):
         assert {*Chunk.objects.filter(to_query(condition)).values_list("key", flat=True)} == expected
 
     check()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("value", "expected"), [(10**22, ["large"]), (10**23, []), (-(10**22), ["large", "small"])])
+def test_a_model_may_filter_by_a_number_beyond_64_bits(index, value, expected):
+    for key, number in {"large": 10**22, "small": 1}.items():
+        Chunk.objects.create(index=index, key=key, text_hash="", scale=1, data=b"", metadata={"a": number})
+
+    rows = Chunk.objects.filter(to_query(parse_filter({"a": {"$gte": value}}, KEYS)))
+
+    assert sorted(rows.values_list("key", flat=True)) == expected
 
 
 @pytest.mark.django_db
