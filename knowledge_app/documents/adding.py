@@ -106,6 +106,8 @@ def _store(
         elif is_unchanged(document, fields, metadata):
             return document
         require_document_quota(document, fields.get("size", document.size))
+        if fields.get("media_type", document.media_type) != document.media_type:
+            document.text_hash = ""  # the text of the same content is another one
         for field, value in fields.items():
             setattr(document, field, value)
         document.metadata = document.metadata if metadata is None else metadata

@@ -22,13 +22,17 @@ def prepare_document(document: Document) -> None:
     content = bytes(document.content)
     if document.source == Document.Source.URL:
         content, declared = fetch_document(document.url)
-        document.media_type = media_type_of(document.url.partition("?")[0], content, declared)
+        media_type = media_type_of(document.url.partition("?")[0], content, declared)
+        if media_type != document.media_type:  # the text of the same content is another one
+            document.media_type, document.text_hash = media_type, ""
         document.content_hash = hashlib.sha256(content).hexdigest()
         with transaction.atomic():
             require_document_quota(document, len(content))
             document.size = len(content)
             rows.update(media_type=document.media_type, content_hash=document.content_hash, size=document.size)
     if document.text_hash == document.content_hash:
+        if document.content:  # it was sent again
+            rows.update(content=b"")
         return
     document.text, document.sections = extract_text(content, document.media_type)
     # The content is no longer needed: the text is indexed, also the next time.

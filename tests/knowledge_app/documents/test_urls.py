@@ -68,6 +68,20 @@ def test_a_document_is_fetched_indexed_and_named_with_its_address(server, base):
     assert server.requests == ["/manual"]
 
 
+def test_a_document_whose_server_names_another_format_is_extracted_again(server, base):
+    content = [b"<html><body><p>The port is eighty.</p></body></html>"]
+    server.answer = 200, {"Content-Type": "text/plain"}, content
+    document = add_url(base, server.url)
+    run_jobs()
+    server.answer = 200, {"Content-Type": "text/html"}, content
+
+    add_url(base, server.url)
+    run_jobs()
+
+    document.refresh_from_db()
+    assert (document.media_type, document.text, document.status) == ("text/html", "The port is eighty.", "ready")
+
+
 @pytest.mark.parametrize("url", [url for url in REFUSED if "?" not in url and "#" not in url])
 def test_a_private_address_is_refused_when_it_is_entered(base, url):
     with pytest.raises(DocumentError):

@@ -10,6 +10,7 @@ from agentcms.vectors import EmbedderFailed, embedders
 from jobs_app.models import MAX_ATTEMPTS, Job
 from jobs_app.runner import run_claimed, send_due
 from knowledge_app.documents.adding import add_content, add_text, delete_document
+from knowledge_app.documents.media_types import HTML, MARKDOWN
 from knowledge_app.indexing import embedding, limits
 from knowledge_app.indexing.handlers import GIVEN_UP_MESSAGE, UNEXPECTED_MESSAGE, indexing_slots, rebuild
 from knowledge_app.indexing.jobs import (
@@ -78,6 +79,20 @@ def test_only_new_texts_of_a_changed_document_are_embedded(base, embedder):
     assert not Chunk.objects.filter(is_pending=True).exists()
 
 
+def test_the_same_content_of_another_format_has_another_text(base):
+    content = b"<html><body><p>The port is eighty.</p></body></html>"
+    document = add_content(base, "notes", content, media_type=MARKDOWN, source="text")
+    run_jobs()
+    assert Chunk.objects.get().text.startswith("<html>")
+
+    add_content(base, "notes", content)
+    run_jobs()
+
+    document.refresh_from_db()
+    assert (document.media_type, document.text, document.status) == (HTML, "The port is eighty.", "ready")
+    assert Chunk.objects.get().text == "The port is eighty."
+
+
 def test_metadata_changes_without_embedding(base, embedder):
     document = add_text(base, "Install", long_text(3), metadata={"product": "router"})
     run_jobs()
@@ -88,6 +103,7 @@ def test_metadata_changes_without_embedding(base, embedder):
 
     assert embedder.texts == []
     assert {*document.chunks.values_list("metadata__product", flat=True)} == {"switch"}
+    assert bytes(Document.objects.get().content) == b""  # its text is stored already
 
 
 class Killed(BaseException):
