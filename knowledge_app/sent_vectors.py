@@ -124,18 +124,22 @@ def upsert(
     if len({len(row.data) for row in rows}) > 1:
         raise BadRequest("request body", [("vectors", "All vectors must have the same number of numbers.")])
     with transaction.atomic():
-        # The base first, as all that lock both: `finish_rebuild` does, and two could wait for each other.
-        KnowledgeBase.objects.select_for_update().get(pk=base.pk)
-        if KnowledgeIndex.objects.select_for_update().filter(pk=index.pk).first() is None:
-            raise Conflict(f"The index {index.name} was deleted or rebuilt meanwhile. Send the vectors again.")
-        # Again under the lock: another request may have sent the first vectors meanwhile.
-        reject_other_dimensions(index, vectors[:1])
+        lock_index(base, index)
+        reject_other_dimensions(index, vectors[:1])  # again: another request may have sent the first one meanwhile
         Chunk.objects.filter(index=index, document=None, key__in=keys).delete()
         reject_many_chunks(index, None, len(rows))
         require_vector_quota(base, len(rows))
         Chunk.objects.bulk_create(rows)
     enqueue_if_large(index)
     return keys
+
+
+def lock_index(base: KnowledgeBase, index: KnowledgeIndex) -> None:
+    """Lock an index for vectors. Raise Conflict if it was deleted or replaced meanwhile."""
+    # The base first, as all that lock both: `finish_rebuild` does, and two could wait for each other.
+    KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+    if KnowledgeIndex.objects.select_for_update().filter(pk=index.pk).first() is None:
+        raise Conflict(f"The index {index.name} was deleted or rebuilt meanwhile. Send the vectors again.")
 
 
 def keys_of(

@@ -289,7 +289,7 @@ def test_many_vectors_take_few_queries(filled, publisher, django_assert_max_num_
 
 
 def test_vectors_of_an_empty_base_have_the_dimension_of_its_embedder(base, publisher):
-    """Those of another one could never be found: documents and questions have that of the embedder."""
+    """Vectors of another one could never be found: documents and questions have that of the embedder."""
     refused = publisher.post("/api/vector/handbook/upsert", vectors_with_texts(1, dimension=3))
 
     assert (refused.status_code, refused.body["issues"][0]["field"]) == (400, "vectors[0]")
