@@ -198,17 +198,16 @@ def save_messages(thread: Thread, messages: Sequence[list[NewMessage]], author: 
     """Append messages to a locked thread, the new ones together. Those that it has are returned as they are stored."""
     # Not one by one: a thousand messages would hold the lock of the thread for thousands of queries.
     known = known_message_keys(thread, (rows[0].key for rows in messages if rows[0].key))
-    saved: list[WireMessage] = []
-    new: list[NewMessage] = []
-    for rows in messages:
-        if rows[0].key in known:
-            saved += append_new(thread, new, author)
-            saved += stored_message(thread, rows)
-            new = []
-        else:
-            known |= {rows[0].key} - {""}  # the same request may have it twice
-            new += rows
-    return saved + append_new(thread, new, author)
+    new: list[int] = []
+    repeated: list[int] = []
+    for position, rows in enumerate(messages):
+        (repeated if rows[0].key in known else new).append(position)
+        known |= {rows[0].key} - {""}  # the same request may have it twice
+    rows = [row for position in new for row in messages[position]]
+    saved = dict(zip(new, append_new(thread, rows, author), strict=True))
+    for part in in_parts(repeated):
+        saved |= zip(part, stored_messages(thread, [messages[position] for position in part]), strict=True)
+    return [saved[position] for position in range(len(messages))]
 
 
 def append_new(thread: Thread, rows: Sequence[NewMessage], author: Author) -> list[WireMessage]:
@@ -218,16 +217,18 @@ def append_new(thread: Thread, rows: Sequence[NewMessage], author: Author) -> li
     return wire_messages(thread, append_messages(thread, rows, author=author))
 
 
-def stored_message(thread: Thread, rows: Sequence[NewMessage]) -> list[WireMessage]:
-    """Return a message that a thread has. Raise Conflict if its text is another one."""
-    stored = thread.messages.get(key=rows[0].key)
-    messages = messages_at(thread, [stored.head_number or stored.number], PageSize())
-    expected = [derive_fields(row.data).text for row in rows]
-    actual = [*thread.messages.filter(head_number=stored.head_number).values_list("text", flat=True)]
-    if expected != actual:
-        message = f"Message {stored.key} has another text. Send the new message under a new id."
-        raise Conflict(message, "message_exists")
-    return messages
+def stored_messages(thread: Thread, messages: Sequence[list[NewMessage]]) -> list[WireMessage]:
+    """Return messages that a thread has, in their order. Raise Conflict if the text of one is another."""
+    keys = {rows[0].key for rows in messages}
+    head_of = dict(thread.messages.filter(key__in=keys).values_list("key", "head_number"))
+    rows = [*thread.messages.filter(head_number__in={*head_of.values()}).order_by("number")]
+    bodies = dict(zip(dict.fromkeys(row.head_number for row in rows), wire_messages(thread, rows), strict=True))
+    for message in messages:
+        head = head_of[message[0].key]
+        if [derive_fields(row.data).text for row in message] != [row.text for row in rows if row.head_number == head]:
+            text = f"Message {message[0].key} has another text. Send the new message under a new id."
+            raise Conflict(text, "message_exists")
+    return [bodies[head_of[message[0].key]] for message in messages]
 
 
 class DeleteMessagesView(JSONView):
