@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from memory_app.api.json_columns import containing_json
+from memory_app.history.turns import is_spoken_signal
 from memory_app.models import Message, Thread
 
 FILTER_ROLES = ("user", "assistant", "signal")
@@ -32,9 +34,22 @@ def filtered_heads(thread: Thread, criteria: JSONObject) -> QuerySet[Message]:
     if faults:
         raise BadRequest("query parameters", faults)
     if roles is not None:
-        # Results without their call are a message of their own, which clients see as one of the assistant.
-        heads = heads.filter(role__in=[*roles, Message.Role.TOOL] if "assistant" in roles else roles)
+        heads = heads.filter(has_wire_role(roles))
     return containing_json(heads, "attributes", {"metadata": metadata} if metadata else {})
+
+
+def has_wire_role(roles: Sequence[str]) -> Q:
+    """Return the condition for messages that clients see in one of these roles, as `wire_role` names them."""
+    conditions = {
+        "user": Q(role=Message.Role.USER) | is_spoken_signal(),
+        # Results without their call are a message of their own.
+        "assistant": Q(role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)),
+        "signal": Q(role=Message.Role.SIGNAL) & ~is_spoken_signal(),
+    }
+    condition = Q(pk__in=[])
+    for role in {*roles}:
+        condition |= conditions[role]
+    return condition
 
 
 def without_reminders(heads: QuerySet[Message]) -> QuerySet[Message]:

@@ -323,6 +323,33 @@ def test_reminders_are_listed_on_request(caller, editor):
     assert (without["total"], with_them["total"]) == (4, 6)
 
 
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [
+        (["user"], ["Hello", "user", "user-message"]),
+        (["signal"], ["notification", "tagged"]),
+        (["assistant", "signal"], ["Good day", "notification", "tagged"]),
+        (["user", "assistant", "signal"], ["Hello", "Good day", "notification", "user", "user-message", "tagged"]),
+        ([], []),
+    ],
+)
+def test_messages_are_filtered_by_the_role_that_clients_see(caller, editor, thread_with_signals, roles, expected):
+    """The words that a person sent as a signal are those of a user."""
+    answer = caller.get(f"{PATH}?filter={quote(json.dumps({'roles': roles}))}")
+
+    assert texts(answer) == expected
+    assert {item["role"] for item in answer.body["messages"]} == {*roles}
+
+
+@pytest.fixture
+def thread_with_signals(editor):
+    thread = add_thread(editor)
+    for kind in ("notification", "user", "user-message"):
+        append_signal(thread, Signal(kind, kind), Author(editor.pk, "ann"), {})
+    append_signal(thread, Signal("user", "tagged", tag_name="note"), Author(editor.pk, "ann"), {})
+    return thread
+
+
 def test_a_full_thread_takes_no_messages_and_begins_no_run(caller, editor, monkeypatch):
     monkeypatch.setattr(messages, "MAX_THREAD_MESSAGES", 3)
     thread = add_thread(editor)
