@@ -94,7 +94,8 @@ def find_by_meaning(
     caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery, options: RecallSettings
 ) -> list[JSONObject] | None:
     """Return the most similar messages, or None if the embedder does not answer."""
-    top_k, reach = read_option(query.config, "topK", None, 1, MAX_RESULTS), read_range(query.config, None)
+    top_k = read_option(recall_config(query.config), "topK", 1, MAX_RESULTS)
+    before, after = read_range(query.config, (options.before, options.after))
     try:
         queries = embed_question(options.embedder, query.text)
     except (EmbedderFailed, UnknownEmbedder) as error:
@@ -109,8 +110,8 @@ def find_by_meaning(
         vectors,
         queries,
         min(top_k or query.limit, query.limit),
-        before=options.before if reach is None else reach,
-        after=options.after if reach is None else reach,
+        before=before,
+        after=after,
         threshold=options.threshold,
     )
     return [found_message_body(item) for item in recalled]
@@ -133,29 +134,40 @@ def found_message_body(item: RecalledMessage) -> JSONObject:
 
 def find_by_words(caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery) -> list[JSONObject]:
     """Return the newest messages that contain all words."""
-    reach = read_range(query.config, 0) or 0
+    before, after = read_range(query.config, (0, 0))
     if thread is not None:
         threads = Thread.objects.filter(pk=thread.pk)
     else:
         threads = Thread.objects.for_caller(caller).of_resource(caller.realm, resource)
     rows = matching(threads, query.text).select_related("thread").order_by("-created_at", "-pk")[: query.limit]
     # Every hit has all words, so all have the best score.
-    hits = (RecalledMessage(row, 0, 1, messages_before(row, reach), messages_after(row, reach)) for row in rows)
+    hits = (RecalledMessage(row, 0, 1, messages_before(row, before), messages_after(row, after)) for row in rows)
     return [found_message_body(item) for item in hits]
 
 
-def read_range(config: JSONObject, default: int | None) -> int | None:
-    """Return how many messages around each result the caller wants."""
-    return read_option(config, "messageRange", default, 0, MAX_RANGE)
+def recall_config(config: JSONObject) -> JSONObject:
+    """Return the options of semantic recall, which may stand at the top too."""
+    recall = config.get("semanticRecall")
+    return recall if isinstance(recall, dict) else config
 
 
-def read_option(config: JSONObject, name: str, default: int | None, minimum: int, maximum: int) -> int | None:
-    """Return a number of the options of semantic recall, which may stand at the top too. Raise BadRequest."""
-    recall = config.get("semanticRecall") if isinstance(config.get("semanticRecall"), dict) else config
-    value = recall.get(name, default) if isinstance(recall, dict) else default
+def read_range(config: JSONObject, default: tuple[int, int]) -> tuple[int, int]:
+    """Return how many messages before and after each result the caller wants. As in an agent, it may be an object."""
+    recall = recall_config(config)
+    value = recall.get("messageRange")
+    if isinstance(value, dict):
+        before, after = (read_option(value, name, 0, MAX_RANGE, "messageRange.") for name in ("before", "after"))
+        return before or 0, after or 0
+    reach = read_option(recall, "messageRange", 0, MAX_RANGE)
+    return default if reach is None else (reach, reach)
+
+
+def read_option(options: JSONObject, name: str, minimum: int, maximum: int, path: str = "") -> int | None:
+    """Return a number of the options of semantic recall, or None without one. Raise BadRequest."""
+    value = options.get(name)
     if value is not None and (type(value) is not int or not minimum <= value <= maximum):
         message = f"Give a whole number from {minimum} to {maximum}."
-        raise BadRequest("query parameters", [(f"memoryConfig.{name}", message)])
+        raise BadRequest("query parameters", [(f"memoryConfig.{path}{name}", message)])
     return value
 
 

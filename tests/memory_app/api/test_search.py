@@ -67,7 +67,10 @@ def test_the_options_of_the_call_count(caller, thread):
     (result,) = search(caller, threadId="t", memoryConfig=config)["results"]
 
     assert (result["content"], result["context"]) == (COLOUR, {"before": [], "after": []})
-    for option in ({"topK": 0}, {"messageRange": 99}, {"topK": "all"}):
+    config = quote(json.dumps({"semanticRecall": {"topK": 1, "messageRange": {"after": 1}}}))
+    (result,) = search(caller, threadId="t", memoryConfig=config)["results"]
+    assert [len(result["context"][name]) for name in ("before", "after")] == [0, 1]
+    for option in ({"topK": 0}, {"messageRange": 99}, {"topK": "all"}, {"messageRange": {"before": -1}}):
         answer = caller.get(
             f"/api/memory/search?searchQuery=x&threadId=t&memoryConfig={quote(json.dumps({'semanticRecall': option}))}"
         )
@@ -78,6 +81,9 @@ def test_an_agent_without_semantic_recall_is_searched_by_words(caller, editor, t
     add_thread(editor, "plain", texts=TEXTS, agent=agent, agent_key=agent.pk)
 
     assert search(caller, "colour", threadId="plain")["searchType"] == "text"
+    config = quote(json.dumps({"messageRange": {"before": 2}}))
+    (result,) = search(caller, "colour", threadId="plain", memoryConfig=config)["results"]
+    assert [len(result["context"][name]) for name in ("before", "after")] == [2, 0]
     assert search(caller, "colour", resourceId="alice")["searchType"] == "text"
     assert search(caller, "colour", resourceId="alice", agentId=agent.pk)["count"] == 2
 
