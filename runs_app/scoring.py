@@ -6,15 +6,15 @@ import hashlib
 import inspect
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import F
 
 from agentcms.db.column_values import ColumnValues
+from agentcms.ids import uuid7
 from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Kind, registry
@@ -31,15 +31,49 @@ MAX_SCORE_REASON_LENGTH = 5000
 MAX_SCORE_ERROR_LENGTH = 2000
 
 
-def enqueue_scoring(run: AgentRun) -> Job | None:
-    """Enqueue a job with the scorers that are sampled for a run. Return None if there are none."""
-    scorers = run.configuration.get("scorers") or {}
-    # The counts and the job in one transaction: a counted answer is one that is scored.
-    with transaction.atomic():
-        keys = [key for key, options in scorers.items() if is_sampled(run, key, (options or {}).get("sampling") or {})]
-        if not keys:
-            return None
-        return runner.enqueue(SCORE_RUN, {"run": str(run.pk), "scorers": keys}, requested_by=run.requested_by)
+class AnswerToScore(NamedTuple):
+    """An answer, whose scorers are sampled in the transaction that ends its run."""
+
+    run_id: UUID
+    scorers: JSONMapping  # their options by key
+    job_id: UUID
+    traceparent: str
+
+
+def find_scoring(run: AgentRun) -> AnswerToScore | None:
+    """Return what the end of a run needs to have its answer scored. Return None if the agent has no scorers."""
+    scorers = run.configuration.get("scorers")
+    if not scorers:
+        return None
+    return AnswerToScore(run.pk, scorers, uuid7(), spans.traceparent_to_store(f"enqueue {SCORE_RUN}"))
+
+
+def create_scoring_jobs(answers: Sequence[AnswerToScore]) -> None:
+    """Create a job for each answer of which a scorer is sampled. Nobody sends these jobs to a worker yet.
+
+    The caller ends their runs in the same transaction. So a process that dies loses no score, and a counted answer is
+    one that is scored.
+    """
+    columns = AgentRun.objects.filter(pk__in=[answer.run_id for answer in answers]).only("agent_id", "requested_by_id")
+    runs = columns.in_bulk()
+    # Sorted: every process locks the counts of agents in the same order.
+    for answer in sorted(answers, key=lambda answer: runs[answer.run_id].agent_id or ""):
+        run = runs[answer.run_id]
+        keys = [
+            key
+            for key, options in sorted(answer.scorers.items())
+            if is_sampled(run, key, (options or {}).get("sampling") or {})
+        ]
+        if keys:
+            parameters = {"run": str(run.pk), "scorers": keys}
+            row = {"requested_by_id": run.requested_by_id, "traceparent": answer.traceparent}
+            Job.objects.create(pk=answer.job_id, kind=SCORE_RUN, parameters=parameters, **row)
+
+
+def send_scoring_job(job_id: UUID) -> None:
+    """Send the job of an answer to a worker, unless no scorer was sampled."""
+    if Job.objects.filter(pk=job_id).exists():
+        runner.send_job(job_id)
 
 
 def is_sampled(run: AgentRun, key: str, sampling: JSONMapping) -> bool:

@@ -16,6 +16,7 @@ from django.db.models.expressions import Combinable
 from agentcms.wire.json_types import JSONObject
 from runs_app.events.stream_chunks import StreamChunk
 from runs_app.models import PendingCall, RunStep
+from runs_app.scoring import AnswerToScore
 
 
 class RunEnd(TypedDict, total=False):
@@ -38,6 +39,7 @@ class RunEnd(TypedDict, total=False):
     expires_at: datetime | None
     worked_ms: int
     attempts: Combinable  # of a hand-over
+    scoring: AnswerToScore  # of an answer
 
 
 def uncancellable_future() -> Future[bool]:

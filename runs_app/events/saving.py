@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError, transaction
+
 from runs_app.approvals import suspending
 from runs_app.engine import run_ends
-from runs_app.events.pending_runs import WriteSnapshot
+from runs_app.events.pending_runs import RunEnd, WriteSnapshot
 from runs_app.events.stream_chunks import event_type
 from runs_app.frequent_queries import locked_runs_of_holder
 from runs_app.models import AgentRun, RunEvent, RunStep
+from runs_app.scoring import create_scoring_jobs
+
+log = logging.getLogger(__name__)
 
 STEP_COLUMNS = ("state", "mark", "attempts", "result", "started_at", "finished_at")  # that a later state changes
 
@@ -35,6 +41,7 @@ def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str, *, may_
     # The end of a child run locks its parent, and that of a first run its thread: runs first, threads in order.
     for run_id in sorted(owned, key=lambda key: (snapshots[key].parent_id is None, thread_ids[key] or 0)):
         save_end(run_id, snapshots[run_id], has_thread=thread_ids[run_id] is not None)
+    save_scoring_jobs(snapshots[run_id].end for run_id in owned)
     return owned | ended_runs(snapshots) if may_be_saved else owned
 
 
@@ -101,6 +108,22 @@ def save_end(run_id: UUID, snapshot: WriteSnapshot, *, has_thread: bool) -> None
     elif snapshot.end["status"] == AgentRun.Status.SUSPENDED:
         suspending.save_suspension(run_id, last_event_number=last_number, **snapshot.end)
     else:
+        columns: RunEnd = {**snapshot.end}
+        columns.pop("scoring", None)
         run_ends.save_end_columns(
-            run_id, snapshot.parent_id, has_thread=has_thread, last_event_number=last_number, **snapshot.end
+            run_id, snapshot.parent_id, has_thread=has_thread, last_event_number=last_number, **columns
         )
+
+
+def save_scoring_jobs(ends: Iterable[RunEnd | None]) -> None:
+    """Create the jobs that score these answers. Their runs end, even if something is wrong with a scorer."""
+    answers = [end["scoring"] for end in ends if end is not None and "scoring" in end]
+    if not answers:
+        return
+    try:
+        with transaction.atomic():
+            create_scoring_jobs(answers)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("Answers will not be scored.")

@@ -8,6 +8,9 @@ from agents_app.registry import Entry, Kind, registry
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app import scoring
+from runs_app.engine.run_ends import run_ended
+from runs_app.events.pending_runs import PendingRun, take_snapshot
+from runs_app.events.writer import EventWriter
 from runs_app.models import AgentRun, Score, ScorerCount
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, start_run, wait_for_end
@@ -42,6 +45,38 @@ def test_an_answer_is_scored_by_a_job():
 
     assert {score.scorer: score.score for score in run.scores.all()} == {"answer-length": 1.0, "cites-source": 0.0}
     assert Job.objects.get(kind=scoring.SCORE_RUN).state == Job.State.DONE
+
+
+def test_the_job_is_stored_with_the_end_of_the_run():
+    """Otherwise a process that is killed in between loses the scores."""
+    stored = []
+
+    def look(**kwargs):
+        stored.extend(Job.objects.filter(kind=scoring.SCORE_RUN).values_list("parameters", flat=True))
+
+    run_ended.connect(look)
+    try:
+        run = run_and_score(AgentFactory(model=DEMO, scorers={"answer-length": {}}))[0]
+    finally:
+        run_ended.disconnect(look)
+
+    assert stored == [{"run": str(run.pk), "scorers": ["answer-length"]}]
+
+
+def test_a_run_ends_although_its_scorers_cannot_be_sampled(caplog):
+    agent = AgentFactory(model=DEMO)
+    run = RunFactory(agent=agent, configuration={**agent.active_version.snapshot, "scorers": {"tone": {}}}, open=True)
+    events = EventWriter("this-process", print, print)
+    AgentRun.objects.filter(pk=run.pk).update(holder=events.holder)
+    broken = scoring.find_scoring(run)._replace(scorers={"tone": {"sampling": {"type": "ratio", "rate": "often"}}})
+    events.runs[run.pk] = PendingRun(number=100, end={"status": "succeeded", "output": "Done.", "scoring": broken})
+
+    events.write({run.pk: take_snapshot(events.runs[run.pk])})
+
+    run.refresh_from_db()
+    assert (run.status, run.output) == ("succeeded", "Done.")
+    assert "Answers will not be scored." in caplog.messages
+    assert not Job.objects.exists()
 
 
 def test_a_scorer_with_a_count_scores_every_nth_run():

@@ -11,15 +11,16 @@ from django.db.models.expressions import Combinable
 from pydantic_ai.run import AgentRunResult
 
 from agentcms.wire.json_types import JSONObject
-from runs_app import scoring
 from runs_app.approvals.deferred_requests import waits_for_calls
 from runs_app.approvals.segments import dump_conversation, pending_calls
 from runs_app.approvals.suspending import report_suspension
 from runs_app.engine import failures, run_ends
 from runs_app.engine.execution.state import PreparedRun, RunExecution
 from runs_app.engine.thread_pools import run_db
+from runs_app.events.pending_runs import RunEnd
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, build_chunk, to_storable_json
 from runs_app.models import AgentRun, PendingCall
+from runs_app.scoring import find_scoring, send_scoring_job
 
 log = logging.getLogger(__name__)
 
@@ -86,12 +87,13 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
         metadata={"modelId": execution.model, **execution.recorder.metadata},
         messages={"all": [], "user": [], "nonUser": []},
     )
-    is_written = await execution.close(last, status=AgentRun.Status.SUCCEEDED, finish_reason=finish_reason)
-    is_answer = (
-        is_written and finish_reason != "tool-calls" and run.experiment_id is None
-    )  # experiments score themselves
-    if is_answer and run.configuration.get("scorers"):
-        await run_db(scoring.enqueue_scoring, run)
+    columns: RunEnd = {"status": AgentRun.Status.SUCCEEDED, "finish_reason": finish_reason}
+    # A call of a tool of the client is no answer. Experiments score themselves.
+    is_answer = finish_reason != "tool-calls" and run.experiment_id is None
+    if is_answer and (scoring := find_scoring(run)) is not None:
+        columns["scoring"] = scoring
+    if await execution.close(last, **columns) and "scoring" in columns:
+        await run_db(send_scoring_job, columns["scoring"].job_id)
 
 
 def record_cancelled(execution: RunExecution) -> None:
