@@ -22,6 +22,7 @@ from tools_app.models.mcp_server import ACCEPTED_FOR_ALL
 
 LIST_TOOLS = "list_mcp_tools"
 SECONDS_BETWEEN_LISTINGS = 60  # that calls of unknown tools start
+MAX_LISTINGS = 2  # of a server that is changed while it is asked
 LISTINGS_PER_WORKER = 2  # at once: servers that do not answer must not occupy all threads
 
 listing_slots = JobSlots(lambda: LISTINGS_PER_WORKER)
@@ -46,14 +47,22 @@ def list_tools_of_job(job: Job) -> JSONObject:
             raise NotFound(f"The MCP server '{key}' was deleted.")
         return list_and_store(row)
     reports: list[JSONObject] = []
-    rows = list(McpServer.objects.filter(is_enabled=True).order_by("pk"))
-    for done, row in enumerate(rows, 1):
-        try:
-            reports.append(list_and_store(row))
-        except (ListingFailed, NotFound) as error:
-            reports.append({"server": row.key, "error": error.error})
-        job.report_progress(done=done, total=len(rows))
+    enabled = McpServer.objects.filter(is_enabled=True)
+    keys = list(enabled.order_by("pk").values_list("pk", flat=True))
+    for done, primary_key in enumerate(keys, 1):
+        # Each is read when its turn comes: by then it may be disabled, or have another address.
+        if (row := enabled.filter(pk=primary_key).first()) is not None:
+            reports.append(try_to_list(row))
+        job.report_progress(done=done, total=len(keys))
     return {"servers": reports}
+
+
+def try_to_list(row: McpServer) -> JSONObject:
+    """List the tools of a server and store them. Return the report, also of a failure."""
+    try:
+        return list_and_store(row)
+    except (ListingFailed, NotFound) as error:
+        return {"server": row.key, "error": error.error}
 
 
 def enqueue_listing(row: McpServer, user: Caller | None = None) -> Job:
@@ -67,34 +76,70 @@ def enqueue_listing_soon(key: str) -> None:
 
 
 def list_and_store(row: McpServer) -> JSONObject:
-    """List the tools of a server and store them. Raise ListingFailed after storing the reason."""
+    """List the tools of a server and store them. Raise ListingFailed after storing the reason.
+
+    A server that got another address or other headers meanwhile is asked again. What it answered before is not that
+    of its present address, and is not stored.
+    """
+    for _ in range(MAX_LISTINGS):
+        answer = ask_for_tools(row)
+        with transaction.atomic():
+            current = lock_server(row.pk)
+            if is_same := current.connection_columns == row.connection_columns:
+                report = store_server_answer(current, answer)
+        if not is_same:
+            row = current
+        elif isinstance(answer, McpError):
+            raise ListingFailed(str(answer))
+        else:
+            return report
+    raise ListingFailed(f"The MCP server '{row.title}' was changed while it was asked. List its tools again.")
+
+
+def ask_for_tools(row: McpServer) -> Listing | McpError:
+    """Connect to a server and return its tools, or why it did not answer."""
     from tools_app.mcp.calls import list_tools  # imports pydantic-ai, which is heavy
 
-    server = server_from_row(row)
     try:
-        listing = asyncio.run(list_tools(server))
+        return asyncio.run(list_tools(server_from_row(row)))
     except McpError as error:
-        McpServer.objects.filter(pk=row.pk).update(list_error=str(error))
-        raise ListingFailed(str(error)) from None
-    return store_listing(row.pk, listing)
+        return error
+
+
+def lock_server(server_id: int) -> McpServer:
+    """Lock a server inside a transaction. Raise NotFound if it was deleted."""
+    row = McpServer.objects.select_for_update().filter(pk=server_id).first()
+    if row is None:
+        raise NotFound("The MCP server was deleted while it was asked for its tools.")
+    return row
+
+
+def store_server_answer(row: McpServer, answer: Listing | McpError) -> JSONObject:
+    """Store what a locked server answered, and return the report."""
+    if isinstance(answer, Listing):
+        return store_tools(row, answer)
+    McpServer.objects.filter(pk=row.pk).update(list_error=str(answer))
+    return {}
 
 
 def store_listing(server_id: int, listing: Listing) -> JSONObject:
-    """Store listed tools. The first definition of a tool is accepted; a changed one waits until it is accepted.
-
-    Raise NotFound if the server was deleted meanwhile.
-    """
+    """Store listed tools. Raise NotFound if the server was deleted meanwhile."""
     with transaction.atomic():
-        row = McpServer.objects.select_for_update().filter(pk=server_id).first()
-        if row is None:
-            raise NotFound("The MCP server was deleted while it was asked for its tools.")
-        before, changed_before = set(row.tools), set(row.changed_tools)
-        listing = without_surplus(listing, row.accepted_definitions)
-        row.tools = {name: item.to_json() for name, item in listing.definitions.items()}
-        # What was accepted before stays: agents must not get a changed definition that nobody has looked at.
-        row.accepted = {**row.tools, **row.accepted}
-        row.listed_at, row.list_error = timezone.now(), "\n".join(listing.left_out)
-        row.save(update_fields=["tools", "accepted", "listed_at", "list_error", "updated_at"])
+        return store_tools(lock_server(server_id), listing)
+
+
+def store_tools(row: McpServer, listing: Listing) -> JSONObject:
+    """Store the tools of a locked server and return the report.
+
+    The first definition of a tool is accepted; a changed one waits until it is accepted.
+    """
+    before, changed_before = set(row.tools), set(row.changed_tools)
+    listing = without_surplus(listing, row.accepted_definitions)
+    row.tools = {name: item.to_json() for name, item in listing.definitions.items()}
+    # What was accepted before stays: agents must not get a changed definition that nobody has looked at.
+    row.accepted = {**row.tools, **row.accepted}
+    row.listed_at, row.list_error = timezone.now(), "\n".join(listing.left_out)
+    row.save(update_fields=["tools", "accepted", "listed_at", "list_error", "updated_at"])
     return {
         "server": row.key,
         "tools": len(row.tools),

@@ -152,6 +152,11 @@ class McpServer(VersionedConfiguration):
         return self.transport, self.url, self.command_key
 
     @property
+    def connection_columns(self) -> tuple[object, ...]:
+        """The values that decide which tools the server lists: the address and the headers."""
+        return self.address, self.encrypted_headers
+
+    @property
     def headers(self) -> dict[str, str] | None:
         """The headers of each request, or None if they were encrypted with another secret."""
         if not self.encrypted_headers:
