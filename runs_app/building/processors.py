@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -21,11 +21,12 @@ from pydantic_ai import (
     RunContext,
     TextPart,
     ThinkingPart,
+    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
-from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponseStreamEvent
+from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponsePart, ModelResponseStreamEvent
 from pydantic_ai.models import (
     CompletedStreamedResponse,
     Model,
@@ -40,6 +41,7 @@ from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.registry import Entry
 from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
 from memory_app.history.signals import save_processed_signal
+from runs_app.building.structured_output import OUTPUT_TOOL_NAME
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.engine.context import ProcessedParts, RunDeps
 from runs_app.engine.thread_pools import run_blocking, run_db
@@ -83,12 +85,6 @@ class Processor:
 
     def process_all(self, texts: Sequence[str]) -> list[str]:
         return [self.function(text, **self.arguments) for text in texts]
-
-
-async def apply_processors(processors: Iterable[Processor], text: str) -> str:
-    for processor in processors:
-        (text,) = await processor([text])
-    return text
 
 
 def is_processed(message: ModelMessage) -> bool:
@@ -215,13 +211,32 @@ class ProcessedModel(WrapperModel):
         yield ReplayedResponse(response, model_request_parameters=model_request_parameters, replay_events=True)
 
     async def process(self, response: ModelResponse) -> ModelResponse:
-        parts = [
-            replace(part, content=await apply_processors(self.processors, part.content))
-            if isinstance(part, TextPart)
-            else part
-            for part in response.parts
-        ]
-        return replace(response, parts=parts)
+        return replace(response, parts=[await self.process_part(part) for part in response.parts])
+
+    async def process_part(self, part: ModelResponsePart) -> ModelResponsePart:
+        """Return a text with processed content, and an answer that is an object with processed texts."""
+        if isinstance(part, TextPart):
+            (text,) = await self.process_texts([part.content])
+            return replace(part, content=text)
+        if isinstance(part, ToolCallPart) and part.tool_name == OUTPUT_TOOL_NAME:
+            arguments: Any = await self.process_answer(part)
+            return replace(part, args=arguments)
+        return part
+
+    async def process_answer(self, call: ToolCallPart) -> str | dict[str, Any] | None:
+        """Return the arguments of the call that answers, with processed texts. The schema names their keys."""
+        try:
+            answer = call.args_as_dict(raise_if_invalid=True)
+        except (ValueError, AssertionError):  # no object, so pydantic-ai asks the model again
+            return call.args
+        originals = [*dict.fromkeys(find_texts(answer, keys=False))]
+        texts = dict(zip(originals, await self.process_texts(originals), strict=True))
+        return cast("dict[str, Any]", replace_texts(answer, texts, keys=False))
+
+    async def process_texts(self, texts: Sequence[str]) -> Sequence[str]:
+        for processor in self.processors:
+            texts = await processor(texts)
+        return texts
 
 
 class ReplayedResponse(CompletedStreamedResponse):

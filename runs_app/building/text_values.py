@@ -14,32 +14,33 @@ from pydantic_ai import TextContent
 from agentcms.wire.json_types import JSONValue
 
 
-def find_texts(value: JSONValue) -> Iterator[str]:
-    """Yield the texts of a value at all depths, including the keys of objects."""
+def find_texts(value: JSONValue, *, keys: bool = True) -> Iterator[str]:
+    """Yield the texts of a value at all depths, including the keys of objects unless `keys` is False."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, TextContent):
         yield value.content
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield key
-            yield from find_texts(item)
+            if keys:
+                yield key
+            yield from find_texts(item, keys=keys)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from find_texts(item)
+            yield from find_texts(item, keys=keys)
 
 
-def replace_texts(value: JSONValue, texts: Mapping[str, str]) -> JSONValue:
-    """Return a value with its texts replaced. Keys that become equal get a number."""
+def replace_texts(value: JSONValue, texts: Mapping[str, str], *, keys: bool = True) -> JSONValue:
+    """Return a value with its texts replaced, as `find_texts` found them. Keys that become equal get a number."""
     if isinstance(value, str):
         return texts[value]
     if isinstance(value, TextContent):
         return replace(value, content=texts[value.content])
     if isinstance(value, dict):
-        keys = distinct_keys(texts[key] for key in value)
-        return {key: replace_texts(item, texts) for key, item in zip(keys, value.values(), strict=True)}
+        names = distinct_keys(texts[key] for key in value) if keys else iter(value)
+        return {name: replace_texts(item, texts, keys=keys) for name, item in zip(names, value.values(), strict=True)}
     if isinstance(value, list | tuple):
-        return [replace_texts(item, texts) for item in value]
+        return [replace_texts(item, texts, keys=keys) for item in value]
     return value
 
 

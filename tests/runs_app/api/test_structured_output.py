@@ -2,6 +2,8 @@
 
 import pytest
 
+from agents_app.models import Agent
+from agents_app.registry import processor
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -34,6 +36,22 @@ def test_the_answer_is_an_object_that_fits_the_schema(editor, durable):
     assert (answer.body["finishReason"], answer.body["toolCalls"], answer.body["warnings"]) == ("stop", [], [])
     assert chunks(run, "object-result")[0]["payload"] == {"object": answer.body["object"]}
     assert chunks(run, "step-finish")[-1]["payload"]["stepResult"]["reason"] == "stop"
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_output_processors_change_the_texts_of_the_object(editor, durable):
+    Agent.objects.get(pk="concierge").edit({"output_processors": [{"key": "mask-email"}, {"key": "exclaim"}]})
+
+    @processor("exclaim")
+    def exclaim(text):
+        return f"{text}!"
+
+    body = {"messages": "ada@example.org for 3 days", "structuredOutput": {"schema": SCHEMA}, "durable": durable}
+    answer = editor.post(PATH, body)
+
+    assert answer.body["object"] == {"city": "[e-mail] for 3 days!", "days": 3}
+    run = AgentRun.objects.get()
+    assert "ada@example" not in f"{run.output}{chunks(run)}{[step.result for step in run.steps.all()]}"
 
 
 def test_tools_are_called_before_the_answer(editor):
