@@ -6,6 +6,7 @@ def expired_sessions() -> QuerySet[Any]: ...
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
@@ -16,9 +17,12 @@ from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from agentcms.logs import describe_exception
 from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job, ReportRow
 from jobs_app.runner import job_handler, offer_to_staff
+
+log = logging.getLogger(__name__)
 
 CLEAN_UP = "clean_up"
 DELETED_PER_BATCH = 1000
@@ -70,9 +74,25 @@ def delete_expired_rows(job: Job) -> JSONObject:
         while count := delete_expired_batch(rows):
             removed[name] += count
             job.report_progress(done=sum(removed.values()), cursor=removed)
-    for step in _steps:
-        step()
+    run_cleanup_steps(job)
     return {"removed": removed}
+
+
+def run_cleanup_steps(job: Job) -> None:
+    """Clean up everything else. A step that fails, such as for an unavailable storage, does not keep back the others.
+
+    Raise the first error at the end, so that the job fails or is repeated.
+    """
+    errors: list[Exception] = []
+    for step in _steps:
+        try:
+            step()
+        except Exception as error:
+            log.warning("The step %s of the clean-up failed: %s", step.__name__, describe_exception(error))
+            errors.append(error)
+        job.report_progress(done=job.done)
+    if errors:
+        raise errors[0]
 
 
 def delete_expired_batch(rows: ExpiredRows) -> int:

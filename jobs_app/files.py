@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -42,16 +42,23 @@ def save_file(name: str, content: File[bytes]) -> str:
 
 @cleanup_step
 def delete_files_without_row() -> None:
-    """Delete old files that no job has, and old temporary files of killed processes."""
+    """Delete old files that no job has."""
     storage, limit = file_storage(), timezone.now() - MAX_AGE_WITHOUT_ROW
     # The files before the rows: a file that gets its row in between is none without a row.
     names = set(stored_names(storage)) - set(JobFile.objects.values_list("name", flat=True))
     for name in names:
         if modified_before(storage, name, limit):
             storage.delete(name)
+
+
+@cleanup_step
+def delete_temporary_files() -> None:
+    """Delete old temporary files of killed processes."""
+    limit = time.time() - MAX_AGE_WITHOUT_ROW.total_seconds()
     for path in Path(settings.FILE_UPLOAD_TEMP_DIR).iterdir():
-        if path.stat().st_mtime < time.time() - MAX_AGE_WITHOUT_ROW.total_seconds():
-            path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # an upload that ends at this moment deletes or moves its file
+            if path.stat().st_mtime < limit:
+                path.unlink()
 
 
 def modified_before(storage: Storage, name: str, limit: datetime) -> bool:

@@ -3,6 +3,7 @@
 import os
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.apps import apps
@@ -13,6 +14,7 @@ from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from agentcms.celery import app
+from agentcms.errors import Unavailable
 from jobs_app import cleanup, runner
 from jobs_app.files import file_storage
 from jobs_app.models import Job, JobFile, ReportRow
@@ -169,3 +171,33 @@ def test_an_old_export_that_was_requested_again_is_kept():
     JobFile.objects.create(job=job, name="again.jsonl", size=2)
 
     assert clean()["jobs"] == 0
+
+
+def test_a_temporary_file_that_an_upload_moves_at_this_moment_is_left_out(monkeypatch):
+    temporary = settings.FILE_UPLOAD_TEMP_DIR / "killed.upload"
+    temporary.write_text("{}")
+    os.utime(temporary, (0, 0))
+    listed = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda folder: iter([folder / "moved.upload", *listed(folder)]))
+
+    clean()
+
+    assert not temporary.exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "state"), [(PermissionError("denied"), Job.State.FAILED), (Unavailable("away"), Job.State.RUNNING)]
+)
+def test_a_step_that_fails_keeps_back_no_other_step(monkeypatch, error, state):
+    done = []
+
+    def fail():
+        raise error
+
+    monkeypatch.setattr(cleanup, "_steps", [fail, lambda: done.append(True)])
+
+    job = runner.run_claimed(str(Job.objects.create(kind=cleanup.CLEAN_UP).pk))
+
+    job.refresh_from_db()
+    assert (done, job.state) == ([True], state)
+    assert ("PermissionError" in job.error) is (state == Job.State.FAILED)
