@@ -238,7 +238,9 @@ class DeleteMessagesView(JSONView):
         caller = caller_of(request)
         caller.require_write()
         keys = read_message_ids(json_object_body(request).get("messageIds"))
-        rows = [*Message.objects.filter(key__in=keys, thread__in=threads_of_query(request, caller))]
+        # Without the texts, which may be long.
+        columns = Message.objects.only("key", "thread_id", "number", "head_number")
+        rows = [*columns.filter(key__in=keys, thread__in=threads_of_query(request, caller))]
         reject_ambiguous(rows)
         if missing := sorted({*keys} - {row.key for row in rows}):
             if caller.is_bound and Message.objects.filter(key__in=missing, thread__realm=caller.realm).exists():

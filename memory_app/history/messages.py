@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -190,9 +191,13 @@ def known_message_keys(thread: Thread, keys: Iterable[str]) -> set[str]:
 
 def delete_messages(rows: Sequence[Message]) -> None:
     """Delete messages with all their rows, and the observations that were made of them."""
+    heads: dict[int, set[int]] = defaultdict(set)
+    for row in rows:
+        heads[row.thread_id].add(row.head_number or row.number)
     with transaction.atomic():
         # Locked, or a worker could store an observation of these messages at the same time.
-        lock_threads({row.thread_id for row in rows})
-        for row in rows:
-            Message.objects.filter(thread=row.thread_id, head_number=row.head_number).delete()
-            discard_observations(row.thread_id, row.head_number or row.number)
+        lock_threads(heads.keys())
+        for thread_id, numbers in heads.items():
+            # Only the key: Django loads the rows that it deletes, and messages may be long.
+            Message.objects.filter(thread=thread_id, head_number__in=numbers).only("pk").delete()
+            discard_observations(thread_id, min(numbers))

@@ -233,6 +233,18 @@ def test_messages_are_deleted_together_or_not_at_all(caller, thread):
     assert caller.get(PATH).body["total"] == 2
 
 
+def test_messages_are_deleted_without_reading_them(caller, editor):
+    thread = add_thread(editor, texts=[("user", str(number)) for number in range(50)])
+    keys = [*thread.messages.values_list("key", flat=True)]
+
+    with CaptureQueriesContext(connection) as queries:
+        assert caller.post("/api/memory/messages/delete", {"messageIds": keys}).status_code == 200
+
+    assert not Message.objects.exists()
+    assert len(queries) < 20
+    assert not [query for query in queries if '"runs_app_message"."data"' in query["sql"]]
+
+
 def test_a_search_finds_messages_with_all_words(caller, editor, thread):
     add_thread(editor, "other", texts=[("user", "My colour is blue")], title="Colours")
 
