@@ -8,7 +8,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import unquote
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -19,7 +20,7 @@ from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from access_app.models import printable_id
 from memory_app.history.threads import move_thread
 from memory_app.history.wire_messages import wire_messages
-from memory_app.models import Resource, Thread
+from memory_app.models import Message, Resource, Thread
 from memory_app.realms import MAX_KEY_LENGTH, describe_realm, user_realm
 
 MESSAGES_SHOWN = 200
@@ -52,9 +53,10 @@ class ThreadAdmin(ReadOnlyAdmin):
     readonly_fields = ("realm_name", "message_count", "token_count", "texts", "transfer")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Thread]:
-        heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
-        rows = Thread.objects.readable_on_pages(request.user)
-        return rows.annotate(messages_counted=heads, tokens_counted=Sum("messages__tokens"))
+        # Not by a join: the database would count the messages of all threads for each page of the list.
+        heads = Message.objects.filter(thread=OuterRef("pk"), head_number=F("number")).order_by().values("thread")
+        count = Coalesce(Subquery(heads.values_list(Count("pk"))), 0)
+        return Thread.objects.readable_on_pages(request.user).annotate(messages_counted=count)
 
     def get_fields(self, request: HttpRequest, obj: Thread | None = None) -> Any:
         fields = super().get_fields(request, obj)
@@ -116,8 +118,8 @@ class ThreadAdmin(ReadOnlyAdmin):
         return int(thread.messages_counted)
 
     @admin.display(description="Tokens")
-    def token_count(self, thread: Any) -> int:
-        return int(thread.tokens_counted or 0)
+    def token_count(self, thread: Thread) -> int:
+        return int(thread.messages.aggregate(tokens=Sum("tokens"))["tokens"] or 0)
 
     @admin.display(description="Texts")
     def texts(self, thread: Thread) -> str:

@@ -1,7 +1,11 @@
 """The admin of conversations and resources."""
 
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -36,6 +40,20 @@ def test_opening_the_texts_is_recorded(staff, thread):
 
     assert "turquoise" in texts.content.decode()
     assert LogEntry.objects.get().change_message == "Opened the texts of this conversation."
+
+
+def test_the_list_counts_the_messages_of_its_threads_alone(staff, editor, thread):
+    """A join would read the messages of all threads for each page."""
+    add_thread(editor, "long", texts=[("user", "teal")] * 7)
+
+    page = staff.get(reverse("admin:memory_app_thread_change", args=[thread.pk])).content.decode()
+    with CaptureQueriesContext(connection) as queries:
+        listed = staff.get(reverse("admin:memory_app_thread_changelist")).content.decode()
+
+    assert re.findall(r'class="field-message_count">(\d+)<', listed) == ["7", "1"]
+    assert [query for query in queries if '"runs_app_message"' in query["sql"]]
+    assert not [query for query in queries if 'JOIN "runs_app_message"' in query["sql"]]
+    assert re.search(r"Tokens.*?(\d+)", page, re.DOTALL)[1] == "3"
 
 
 def test_a_resource_is_exported_and_forgotten_by_jobs(staff, thread):
