@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from urllib.parse import urlencode
+
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import QuerySet
@@ -9,7 +12,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin
+from access_app.admin_access import ReadOnlyAdmin, list_text
+from agentcms.vectors import UnknownEmbedder, find_embedder
 from memory_app.models import Vector
 from memory_app.recall.indexing import enqueue_message_indexing
 
@@ -36,7 +40,8 @@ class VectorAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Thread", ordering="thread")
     def conversation(self, vector: Vector) -> str:
-        url = f"{reverse('threads:view', args=[vector.thread.key])}?realm={vector.thread.realm}"
+        # A realm has the name of a team, such as R&D.
+        url = f"{reverse('threads:view', args=[vector.thread.key])}?{urlencode({'realm': vector.thread.realm})}"
         return format_html('<a href="{}">{}</a>', url, vector.thread.key)
 
     @admin.display(description="Resource", ordering="resource")
@@ -51,10 +56,25 @@ class VectorAdmin(ReadOnlyAdmin):
     def index_again(self, request: HttpRequest, vectors: QuerySet[Vector]) -> None:
         """Delete the vectors of these conversations by the same embedder, and let a worker make them again."""
         # Without the order: by ID, each vector would be distinct.
-        pairs = [*vectors.order_by().values_list("thread", "embedder").distinct()[:MAX_THREADS]]
+        chosen = [*vectors.order_by().values_list("thread", "embedder").distinct()[:MAX_THREADS]]
+        unknown = find_unknown({embedder for _, embedder in chosen})
+        pairs = [(thread_id, embedder) for thread_id, embedder in chosen if embedder not in unknown]
         for thread_id, embedder in pairs:
             with transaction.atomic():
                 Vector.objects.filter(thread=thread_id, embedder=embedder).delete()
                 enqueue_message_indexing(thread_id, embedder)
         noun = "conversation is" if len(pairs) == 1 else "conversations are"
         messages.success(request, f"{len(pairs)} {noun} indexed again. The jobs show the progress.")
+        if unknown:
+            messages.warning(request, f"Vectors of embedders that are not available stay: {list_text(unknown)}.")
+
+
+def find_unknown(embedders: Iterable[str]) -> list[str]:
+    """Return the names of embedders that are not available here, which could make no vectors again."""
+    unknown = []
+    for name in sorted(embedders):
+        try:
+            find_embedder(name)
+        except UnknownEmbedder:
+            unknown.append(name)
+    return unknown

@@ -1,11 +1,14 @@
 """Vectors in the admin."""
 
+import re
+from html import unescape
+
 import pytest
 from django.urls import reverse
 
 from jobs_app import runner
 from jobs_app.models import Job
-from memory_app.models import Vector
+from memory_app.models import Thread, Vector
 from memory_app.recall.indexing import INDEX_MESSAGES
 from tests.factories import UserFactory, member
 from tests.memory_app.conftest import add_thread
@@ -39,6 +42,25 @@ def test_a_conversation_is_indexed_again(superuser, thread):
     assert "1 conversation is indexed again." in page
     after = {*Vector.objects.values_list("pk", flat=True)}
     assert (len(after), before & after) == (2, set())
+
+
+def test_vectors_that_no_embedder_here_could_make_again_stay(superuser, thread):
+    Vector.objects.update(embedder="local/gone")
+    action = {"action": "index_again", "_selected_action": [Vector.objects.first().pk]}
+
+    page = superuser.post(LIST, action, follow=True).content.decode()
+
+    assert "Vectors of embedders that are not available stay: local/gone." in page
+    assert Vector.objects.filter(embedder="local/gone").count() == 2
+    assert not Job.objects.filter(kind=INDEX_MESSAGES, state=Job.State.QUEUED).exists()
+
+
+def test_a_vector_links_to_its_conversation_in_the_realm_of_a_team(superuser, thread):
+    Thread.objects.update(realm="oR&D+")
+
+    link = re.search(r'href="(/threads/[^"]*)"', superuser.get(LIST).content.decode())[1]
+
+    assert superuser.get(unescape(link)).context["thread"] == thread
 
 
 def test_vectors_are_listed_without_texts_and_cannot_be_changed(superuser, thread):
