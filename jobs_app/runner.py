@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -38,6 +39,9 @@ PERIOD_OFFSET = 900.0
 SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # for the ids of scheduled jobs
 
 GIVEN_UP_MESSAGE = f"The job did not finish in {MAX_ATTEMPTS} attempts."
+
+MAX_FAILURE_LENGTH = 2000  # characters
+UNSTORABLE_CHARACTER = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pairs
 
 broker_circuit = CircuitBreaker(retry_after=10)
 
@@ -201,8 +205,13 @@ def is_transient(error: Exception) -> bool:
 
 
 def failure_message(error: Exception) -> str:
-    """Return the error for the user of a job. Only errors for callers have a sentence of their own."""
-    return error.error if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"[:2000]
+    """Return the error for the user of a job, as the database can store it.
+
+    Only errors for callers have a sentence of their own.
+    """
+    text = error.error if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"[:MAX_FAILURE_LENGTH]
+    # An error may quote what a file or a server contains.
+    return UNSTORABLE_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def give_up_jobs() -> None:

@@ -252,3 +252,14 @@ def test_a_worker_that_resumes_after_a_requeue_writes_nothing(counting_job):
 
     with pytest.raises(LeaseLost):
         job.finish("late")
+
+
+def test_an_error_with_characters_that_no_database_stores_fails_the_job_at_once():
+    @runner.job_handler("quoting")
+    def quote(job):
+        raise ValueError("Line 7 is 'a\0b\ud800'.")
+
+    job = runner.run_claimed(str(stored(kind="quoting").pk))
+
+    job.refresh_from_db()
+    assert (job.state, job.error) == ("failed", "ValueError: Line 7 is 'a\ufffdb\ufffd'.")
