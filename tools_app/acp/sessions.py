@@ -20,7 +20,7 @@ from django.utils import timezone
 from agentcms.wire.validation import find_json_faults
 from runs_app.engine.thread_pools import run_db
 from tools_app.acp.connection.process import AgentProcess
-from tools_app.acp.table import AcpRecord
+from tools_app.acp.table import AcpRecord, get_available_agent
 from tools_app.acp.workspaces.folders import workspace_folder
 from tools_app.models import AcpSession
 from tools_app.shared_pool import PoolEntry, PoolLimits, SharedPool
@@ -73,6 +73,8 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
         slot = await self.take(key, place.owner_id, lambda: Slot(place.owner_id))
         try:
             async with slot.lock:
+                # Again: while this waited for its turn, the agent may have been disabled or deleted.
+                await run_db(get_available_agent, record.key)
                 note = ""
                 if slot.process is None or not slot.process.is_running:
                     slot.process, note = await start_process(record, place, keeps=keeps)

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from agentcms.db.cached_table import CachedTable
+from tools_app.acp.errors import AcpError
 from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
 from tools_app.programs.commands import ACP_COMMANDS
@@ -92,3 +93,13 @@ def load_acp_agents() -> dict[str, AcpRecord]:
 
 
 acp_table = CachedTable(load_acp_agents, lambda record: f"{record.revision} {record.reason}")
+
+
+def get_available_agent(key: str) -> AcpRecord:
+    """Return an agent that can be used. Raise AcpError with the reason otherwise."""
+    record = acp_table.find(key)
+    if record is None:
+        raise AcpError("The ACP agent was deleted.")
+    if record.reason:
+        raise AcpError(record.reason)
+    return record

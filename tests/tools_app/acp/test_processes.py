@@ -11,6 +11,7 @@ from tools_app.acp import sessions
 from tools_app.acp.connection import process
 from tools_app.acp.errors import AcpError
 from tools_app.acp.sessions import agent_pool
+from tools_app.models import AcpAgent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,6 +84,35 @@ def test_a_prompt_waits_while_all_processes_are_in_use(conversations, monkeypatc
         return count, has_waited, text
 
     assert asyncio.run(asyncio.wait_for(converse(), 120)) == (1, True, "one two 1 b")
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [("save", "The ACP agent 'Worker' is disabled."), ("delete", "The ACP agent was deleted.")],
+)
+def test_a_prompt_that_waited_is_given_to_no_agent_that_was_switched_off_meanwhile(
+    conversations, monkeypatch, is_same, change, reason
+):
+    """It waited for the process of its conversation, or for a place for another one."""
+    monkeypatch.setattr(sessions, "MAX_ACP_PROCESSES", 1)
+    first, second = conversations
+    row = AcpAgent.objects.get()
+    row.is_enabled = False
+
+    async def converse():
+        hanging = asyncio.ensure_future(first.send("hang 3007"))
+        await until(lambda: processes("sleep\x003007"))
+        waiting = asyncio.ensure_future((first if is_same else second).send("echo b"))
+        await asyncio.wait([waiting], timeout=0.5)
+        await asyncio.to_thread(getattr(row, change))
+        hanging.cancel()
+        with pytest.raises(AcpError) as error:
+            await waiting
+        await end_all(agent_pool())
+        return str(error.value)
+
+    assert asyncio.run(asyncio.wait_for(converse(), 120)) == reason
 
 
 def test_an_idle_process_ends(conversations, monkeypatch):

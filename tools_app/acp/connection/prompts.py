@@ -13,10 +13,10 @@ from acp.schema import Usage
 
 from runs_app.engine.thread_pools import run_blocking, run_db
 from tools_app.acp.call_signal import acp_prompted
-from tools_app.acp.errors import AcpError, AgentEnded
+from tools_app.acp.errors import AgentEnded
 from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_permission_answers
 from tools_app.acp.sessions import WorkPlace, agent_pool
-from tools_app.acp.table import AcpRecord, acp_table
+from tools_app.acp.table import AcpRecord, get_available_agent
 from tools_app.acp.turn import PromptTurn, Update
 from tools_app.models import AcpAgent
 
@@ -49,7 +49,7 @@ class Prompt:
 
     async def send(self) -> PromptResult:
         """Send the task, and again the same task after a decision. Raise AcpError."""
-        record = await run_db(get_available, self.key)
+        record = await run_db(get_available_agent, self.key)
         decisions = await run_db(self.load_decisions, record)
         texts = [self.task, CONTINUE_MESSAGE] if decisions.answers else [self.task]
         turn = PromptTurn(self.emit, decisions)
@@ -78,13 +78,3 @@ class Prompt:
         answers = load_permission_answers(self.place.run_id, self.call_id)
         always = load_always(record.pk, self.place.owner_id, self.place.thread_id)
         return Decisions(record.permissions, self.can_ask, answers, always)
-
-
-def get_available(key: str) -> AcpRecord:
-    """Return an agent that can be used. Raise AcpError with the reason otherwise."""
-    record = acp_table.find(key)
-    if record is None:
-        raise AcpError("The ACP agent was deleted.")
-    if record.reason:
-        raise AcpError(record.reason)
-    return record
