@@ -9,10 +9,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from access_app.caller import Caller
+from agentcms.cache import CACHE_ERRORS
 from agentcms.errors import NotFound, Unprocessable
 from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job
-from jobs_app.runner import enqueue, enqueue_unless_queued, job_handler
+from jobs_app.runner import enqueue_unless_queued, job_handler
 from jobs_app.slots import JobSlots
 from tools_app.mcp.accepted_definitions import Listing, without_surplus
 from tools_app.mcp.errors import McpError
@@ -70,9 +71,16 @@ def enqueue_listing(row: McpServer, user: Caller | None = None) -> Job:
 
 
 def enqueue_listing_soon(key: str) -> None:
-    """List the tools of a server whose list seems to be old, at most once a minute."""
-    if cache.add(f"mcp-listing-{key}", True, SECONDS_BETWEEN_LISTINGS):
-        enqueue(LIST_TOOLS, {"server": key})
+    """List the tools of a server whose list seems to be old, at most once a minute.
+
+    While the cache is unavailable, only a listing that has not started yet is not repeated.
+    """
+    try:
+        is_due = cache.add(f"mcp-listing-{key}", True, SECONDS_BETWEEN_LISTINGS)
+    except CACHE_ERRORS:
+        is_due = True
+    if is_due:
+        enqueue_unless_queued(LIST_TOOLS, {"server": key})
 
 
 def list_and_store(row: McpServer) -> JSONObject:

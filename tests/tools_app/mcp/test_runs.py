@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
+from django.core.cache import caches
 from pydantic_ai import ToolFailed
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from jobs_app.models import Job
 from jobs_app.runner import run_claimed
@@ -131,6 +133,21 @@ def test_a_tool_that_the_server_does_not_have_any_more_is_a_failed_tool_and_list
     http_server.refresh_from_db()
     assert "shred" not in http_server.tools
     assert "repeat" in http_server.tools
+
+
+def test_a_tool_that_is_gone_is_named_and_lists_again_while_the_cache_is_away(idle_engine, http_server, monkeypatch):
+    def fail(*args):
+        raise RedisConnectionError("Error 111 connecting to cache.internal:6379.")
+
+    monkeypatch.setattr(type(caches["default"]), "add", fail)
+    store_listing(http_server.pk, listing("Add.", "shred"))
+
+    for _ in range(2):
+        run = wait_for_end(start_run(agent_with({"office": {}}), member("editor"), "Use office_shred with 2 and 40."))
+
+    (result,) = chunks(run, "tool-result")
+    assert "does not have this tool any more" in str(result["payload"]["result"])
+    assert Job.objects.filter(kind=LIST_TOOLS).count() == 1
 
 
 @pytest.mark.parametrize(("size", "is_refused"), [(200_000, False), (300_000, True), (1_900_000, True)])
