@@ -8,6 +8,8 @@ from django.core.exceptions import MultipleObjectsReturned, ObjectDoesNotExist
 from django.db import Error as DatabaseError
 from pydantic import ValidationError
 
+from agentcms.cache import CACHE_ERRORS
+
 log = logging.getLogger(__name__)
 
 MAX_ERROR_LENGTH = 500  # characters
@@ -19,7 +21,7 @@ UNKNOWN_ERROR_MESSAGE = "The tool failed because of an error in its code."
 # The messages of these errors come from Python or a library: they name classes and say nothing to a user.
 ERROR_MESSAGES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((TimeoutError,), "The tool did not get an answer in time."),
-    ((OSError,), "The tool could not reach a file or a service that it needs."),
+    (CACHE_ERRORS, "The tool could not reach a file or a service that it needs."),
     ((ZeroDivisionError,), "The tool cannot divide by zero."),
     ((ArithmeticError,), "A number is too large for the tool."),
     ((ObjectDoesNotExist,), "The tool did not find what it looked for."),

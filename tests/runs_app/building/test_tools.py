@@ -10,6 +10,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, transaction
 from pydantic_ai import ToolReturnPart
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from agents_app.configuration.schema import to_wire_dict
 from agents_app.editing.archiving import archive_locked
@@ -245,6 +246,10 @@ def test_a_result_without_words_is_a_failure(call_tool, returned):
         (Agent.DoesNotExist("Agent matching query does not exist."), "The tool did not find what it looked for."),
         (
             ConnectionRefusedError(111, "Connection refused"),
+            "The tool could not reach a file or a service that it needs.",
+        ),
+        (
+            RedisConnectionError("Error 111 connecting to cache.internal:6379. Connection refused."),
             "The tool could not reach a file or a service that it needs.",
         ),
         (TimeoutError(), "The tool did not get an answer in time."),
