@@ -15,7 +15,6 @@ from django.core.exceptions import ValidationError
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from mcp_types import PARSE_ERROR, REQUEST_TIMEOUT
-from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai.messages import BinaryContent
 
 from agentcms.outbound.addresses import AddressRefused
@@ -23,7 +22,14 @@ from agentcms.tracing.propagation import trace_context_for
 from agentcms.wire.json_types import JSONMapping
 from tools_app.mcp.accepted_definitions import Listing, parse_listing
 from tools_app.mcp.call_signal import mcp_called
-from tools_app.mcp.connection import Toolset, build_toolset, is_lost_connection, reject_unavailable, watch_refusals
+from tools_app.mcp.connection import (
+    INVALID_ANSWER_ERRORS,
+    Toolset,
+    build_toolset,
+    is_lost_connection,
+    reject_unavailable,
+    watch_refusals,
+)
 from tools_app.mcp.errors import (
     COMPRESSED_MESSAGE,
     CREDENTIALS_MESSAGE,
@@ -183,7 +189,7 @@ def answer_error(server: Server, error: BaseException) -> McpError | None:
             return McpError(MCP_TIMEOUT_MESSAGE.format(title=server.title, seconds=server.connect_timeout))
         if is_runtime_error(inner, ENDLESS):
             return McpError(LARGE_MESSAGE.format(title=server.title))
-        if isinstance(inner, PydanticValidationError) or code == PARSE_ERROR:
+        if isinstance(inner, INVALID_ANSWER_ERRORS) or code == PARSE_ERROR:
             return McpError(INVALID_MESSAGE.format(title=server.title))
         if isinstance(inner, MCPError) and not is_lost_connection(inner):
             return reported_error(server.title, inner.message, server.headers)

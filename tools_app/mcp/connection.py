@@ -6,6 +6,7 @@ Imports the HTTP client and pydantic-ai, which are heavy. Import this module onl
 from __future__ import annotations
 
 import asyncio
+import binascii
 import logging
 import math
 import time
@@ -20,6 +21,7 @@ from fastmcp.client.transports import StreamableHttpTransport
 from mcp import ClientSession, MCPError
 from mcp.shared import jsonrpc_dispatcher
 from mcp_types import CONNECTION_CLOSED, CallToolResult
+from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai.mcp import MCPError as ResourceError
 from pydantic_ai.mcp import MCPToolset
 
@@ -44,6 +46,8 @@ REFUSAL_STATUSES = {401, 403, 407, 429}
 CLIENT_ERROR, SERVER_ERROR = 400, 500
 SECONDS_BETWEEN_STREAMS = 1.0  # of events: a server that ends them at once could keep us busy
 SESSION_HEADER = "mcp-session-id"
+# Raised for an answer that is none of the protocol, or whose file is not in Base64.
+INVALID_ANSWER_ERRORS = (PydanticValidationError, binascii.Error)
 LOST_CONNECTION = ("Connection closed", "SSE stream")  # what the client library says of one
 
 

@@ -14,10 +14,9 @@ from weakref import WeakKeyDictionary
 
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
-from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai.mcp import MCPError as ResourceError
 
-from tools_app.mcp.connection import Toolset, build_toolset, is_lost_connection
+from tools_app.mcp.connection import INVALID_ANSWER_ERRORS, Toolset, build_toolset, is_lost_connection
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.table import Server
 from tools_app.shared_pool import PoolEntry, PoolLimits, SharedPool
@@ -97,7 +96,7 @@ def keeps_session(error: Exception) -> bool:
     """Return whether a connection is still good after an error: the server reported one, or was too slow."""
     if isinstance(error, MCPError | ResourceError):
         return not is_lost_connection(error)
-    return isinstance(error, ToolError | TimeoutError | McpError | PydanticValidationError)
+    return isinstance(error, (ToolError, TimeoutError, McpError, *INVALID_ANSWER_ERRORS))
 
 
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool] = WeakKeyDictionary()

@@ -51,12 +51,12 @@ def call(hostile, *rounds):
 
 
 def test_an_error_that_the_server_reports_leaves_the_connection_open(hostile):
-    results = call(
-        hostile, [{"attack": "error-bidi"}], [{"attack": "no-json"}], [{"attack": "wrong-result"}], [{}, {}], [{}]
-    )
+    wrong = [[{"attack": name}] for name in ("no-json", "wrong-result", "no-base64")]
+
+    results = call(hostile, [{"attack": "error-bidi"}], *wrong, [{}, {}], [{}])
 
     assert results[0] == "The MCP server 'Office' reported an error: a b d"
-    assert results[1:] == [INVALID, INVALID, "honest", "honest", "honest"]
+    assert results[1:] == [INVALID, INVALID, INVALID, "honest", "honest", "honest"]
     assert hostile.methods.count("initialize") == 1
 
 
