@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.engine.thread_pools import run_db
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.providers.table import DEMO_DIALECT
 
 
@@ -28,7 +29,7 @@ async def request_answer(choice: JSONMapping, instructions: str, prompt: str, se
     agent = Agent(model, instructions=instructions)
     async with asyncio.timeout(seconds):
         result = await agent.run(prompt)
-    return ModelAnswer(result.output, usage_payload(result.usage))
+    return ModelAnswer(str(to_storable_json(result.output)), usage_payload(result.usage))
 
 
 def is_demo_model(choice: JSONMapping) -> bool:

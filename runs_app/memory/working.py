@@ -22,6 +22,7 @@ from memory_app.working import values
 from runs_app.building.tool_names import WORKING_MEMORY_TOOL as TOOL_NAME
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
+from runs_app.events.stream_chunks import to_storable_json
 
 DATA_TAG = "working_memory_data"
 TEMPLATE_USE = (
@@ -135,7 +136,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
         holder = self.find_holder(deps)
         if holder is None:
             return {"success": False, "message": "There is no working memory any more."}
-        origin = values.Origin(run_id=deps.run_id)
+        origin, memory = values.Origin(run_id=deps.run_id), to_storable_json(memory)
         if self.options.json_schema is not None:
             outcome = values.merge_object(holder, memory, self.options.json_schema, origin)
         elif memory is not None and not isinstance(memory, str):
