@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from agentcms.db.cached_table import CachedTable
+from agentcms.errors import NotFound
 from tools_app.acp.errors import AcpError
 from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
@@ -74,13 +75,21 @@ def acp_unavailable_reason(row: AcpAgent, environment: Mapping[str, str] | None)
     return ""
 
 
+def lock_acp_row(agent_id: int) -> AcpAgent:
+    """Lock an ACP agent inside a transaction. Raise NotFound if it was deleted."""
+    row = AcpAgent.objects.select_for_update().filter(pk=agent_id).first()
+    if row is None:
+        raise NotFound("The ACP agent was deleted meanwhile.")
+    return row
+
+
 def switch_agent(agent_id: int, is_enabled: bool | None = None) -> tuple[AcpAgent, str]:
     """Enable or disable an ACP agent. Without `is_enabled`, it gets the other state.
 
-    Return it with the reason why it cannot be enabled, or a blank text.
+    Return it with the reason why it cannot be enabled, or a blank text. Raise NotFound if it was deleted meanwhile.
     """
     with transaction.atomic():
-        row = AcpAgent.objects.select_for_update().get(pk=agent_id)  # others may be changing its other columns
+        row = lock_acp_row(agent_id)  # others may be changing its other columns
         row.is_enabled = not row.is_enabled if is_enabled is None else is_enabled
         reason = acp_unavailable_reason(row, row.environment) if row.is_enabled else ""
         if not reason:

@@ -23,7 +23,7 @@ from access_app.teams import team_choices
 from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
-from tools_app.acp.table import acp_unavailable_reason, switch_agent
+from tools_app.acp.table import acp_unavailable_reason, lock_acp_row, switch_agent
 from tools_app.acp.usage import find_acp_users
 from tools_app.acp.versions import get_acp_version, restore_acp_version
 from tools_app.admin.acp_agent_form import AcpAgentForm
@@ -114,7 +114,7 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         """Enable or disable an agent. All processes follow within a second."""
         if not (self.has_module_permission(request) and AcpAgent.objects.filter(pk=pk).exists()):
             raise Http404
-        self.report(request, *switch_agent(pk))
+        self.switch_and_report(request, pk)
         return redirect("admin:tools_app_acpagent_change", pk)
 
     def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -123,7 +123,7 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
             raise Http404
         try:
             with transaction.atomic():
-                row = AcpAgent.objects.select_for_update().get(pk=pk)
+                row = lock_acp_row(pk)
                 deleted = restore_acp_version(row, get_acp_version(row, request.POST.get("version", "")))
         except ApiError as error:
             messages.error(request, error.error)
@@ -147,11 +147,16 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
     def set_enabled(self, request: HttpRequest, agents: QuerySet[AcpAgent], is_enabled: bool) -> None:
         """Enable or disable agents. Report those that cannot be enabled, such as without a sandbox."""
         for row in agents:
-            self.report(request, *switch_agent(row.pk, is_enabled))
+            self.switch_and_report(request, row.pk, is_enabled)
 
     @staticmethod
-    def report(request: HttpRequest, row: AcpAgent, reason: str) -> None:
-        """Show that an agent was switched, or the reason why not."""
+    def switch_and_report(request: HttpRequest, pk: int, is_enabled: bool | None = None) -> None:
+        """Enable or disable an agent. Show that, or the reason why not."""
+        try:
+            row, reason = switch_agent(pk, is_enabled)
+        except ApiError as error:
+            messages.error(request, error.error)
+            return
         if reason:
             messages.error(request, reason)
             return

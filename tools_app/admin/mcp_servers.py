@@ -27,7 +27,7 @@ from tools_app.admin.mcp_server_page import server_tool_rows
 from tools_app.admin.usage import usage_context
 from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing
-from tools_app.mcp.table import definitions_of, server_unavailable_reason, switch_server
+from tools_app.mcp.table import definitions_of, lock_for_change, server_unavailable_reason, switch_server
 from tools_app.mcp.usage import describe_loss, find_users
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
@@ -162,7 +162,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         row = self.get_changeable(request, pk)
         name = request.POST.get("tool", "")
         try:
-            accept_definition(row.pk, name, request.POST.get("hash", ""))
+            accept_definition(row.pk, name, request.POST.get("hash", ""), request.user)
         except ApiError as error:
             messages.error(request, error.error)
         else:
@@ -172,7 +172,11 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Enable or disable a server. All processes follow within a second."""
         self.get_changeable(request, pk)
-        row, reason = switch_server(pk)
+        try:
+            row, reason = switch_server(pk, user=request.user)
+        except ApiError as error:
+            messages.error(request, error.error)
+            return redirect("admin:tools_app_mcpserver_changelist")
         words = "enabled" if row.is_enabled else "disabled. Agents cannot use its tools any more"
         if reason:
             messages.error(request, reason)
@@ -185,7 +189,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         self.get_changeable(request, pk)
         try:
             with transaction.atomic():
-                row = McpServer.objects.select_for_update().get(pk=pk)
+                row = lock_for_change(pk)
                 if not self.has_change_permission(request, row):  # it may have moved to another team
                     raise PermissionDenied
                 restored = restore_server_version(row, get_server_version(row, request.POST.get("version", "")))
@@ -219,11 +223,19 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     def set_enabled(self, request: HttpRequest, servers: QuerySet[McpServer], is_enabled: bool) -> None:
         """Enable or disable servers. Report those that cannot be enabled, such as without a sandbox."""
         rows = [row for row in servers if row.editable_by(request.user)]
-        reasons = [reason for row in rows if (reason := switch_server(row.pk, is_enabled)[1])]
+        reasons = [reason for row in rows if (reason := self.try_to_switch(request, row, is_enabled))]
         for reason in reasons:
             messages.error(request, reason)
         state = "enabled" if is_enabled else "disabled"
         messages.success(request, f"{len(rows) - len(reasons)} of {len(servers)} servers {state}.")
+
+    @staticmethod
+    def try_to_switch(request: HttpRequest, row: McpServer, is_enabled: bool) -> str:
+        """Enable or disable a server. Return the reason why that is not possible, or a blank text."""
+        try:
+            return switch_server(row.pk, is_enabled, request.user)[1]
+        except ApiError as error:
+            return error.error
 
     @admin.action(description="List the tools of selected servers")
     def list_tools_of_selected(self, request: HttpRequest, servers: QuerySet[McpServer]) -> None:

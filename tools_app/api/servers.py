@@ -150,7 +150,7 @@ class AcceptView(JSONView):
         if not isinstance(definition_hash, str):
             raise BadRequest("request body", [("hash", "This must be the hash of the definition that you accept.")])
         get_definition(row, tool_id)
-        accept_definition(row.pk, tool_id, definition_hash)
+        accept_definition(row.pk, tool_id, definition_hash, request.user)
         return json_response(client_body(get_server(request, server_id)))
 
 

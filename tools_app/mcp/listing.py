@@ -17,7 +17,7 @@ from jobs_app.runner import enqueue_unless_queued, job_handler
 from jobs_app.slots import JobSlots
 from tools_app.mcp.accepted_definitions import Listing, without_surplus
 from tools_app.mcp.errors import McpError
-from tools_app.mcp.table import server_from_row
+from tools_app.mcp.table import lock_for_change, server_from_row
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import ACCEPTED_FOR_ALL
 
@@ -158,14 +158,14 @@ def store_tools(row: McpServer, listing: Listing) -> JSONObject:
     }
 
 
-def accept_definition(server_id: int, name: str, definition_hash: str) -> None:
+def accept_definition(server_id: int, name: str, definition_hash: str, user: Caller | None = None) -> None:
     """Offer the definition of a tool to all agents, also to those that were saved with another one.
 
-    Raise NotFound if the server does not list the tool, and Unprocessable if its definition is not the one of the
-    hash: then it changed since somebody looked at it.
+    Raise NotFound if the server does not list the tool, and as `lock_for_change` does. Raise Unprocessable if its
+    definition is not the one of the hash: then it changed since somebody looked at it.
     """
     with transaction.atomic():
-        row = McpServer.objects.select_for_update().get(pk=server_id)
+        row = lock_for_change(server_id, user)
         definition = row.definitions.get(name)
         if definition is None:
             raise NotFound(f"The MCP server '{row.title}' does not list the tool '{name}'.")

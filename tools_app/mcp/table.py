@@ -10,7 +10,9 @@ from typing import NamedTuple
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from access_app.caller import Caller
 from agentcms.db.cached_table import CachedTable
+from agentcms.errors import NotFound
 from tools_app.mcp.accepted_definitions import Definition, changed_names
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
@@ -104,13 +106,24 @@ def server_unavailable_reason(row: McpServer, headers: Mapping[str, str] | None)
     return ""
 
 
-def switch_server(server_id: int, is_enabled: bool | None = None) -> tuple[McpServer, str]:
+def lock_for_change(server_id: int, user: Caller | None = None) -> McpServer:
+    """Lock a server inside a transaction.
+
+    Raise NotFound if it was deleted meanwhile, or moved to a team whose servers the user may not change.
+    """
+    row = McpServer.objects.select_for_update().filter(pk=server_id).first()
+    if row is None or (user is not None and not row.editable_by(user)):
+        raise NotFound("The MCP server was deleted meanwhile, or moved to another team.")
+    return row
+
+
+def switch_server(server_id: int, is_enabled: bool | None = None, user: Caller | None = None) -> tuple[McpServer, str]:
     """Enable or disable a server. Without `is_enabled`, it gets the other state.
 
-    Return it with the reason why it cannot be enabled, or a blank text.
+    Return it with the reason why it cannot be enabled, or a blank text. Raise NotFound, as `lock_for_change` does.
     """
     with transaction.atomic():
-        row = McpServer.objects.select_for_update().get(pk=server_id)  # a job may be storing its tools
+        row = lock_for_change(server_id, user)  # a job may be storing its tools
         row.is_enabled = not row.is_enabled if is_enabled is None else is_enabled
         reason = server_unavailable_reason(row, row.headers) if row.is_enabled else ""
         if not reason:
