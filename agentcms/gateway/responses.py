@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from io import BufferedReader
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from wsgiref.util import FileWrapper
 
 from django.conf import settings
@@ -17,6 +17,9 @@ from granian.rsgi import HTTPProtocol, ProtocolClosed, ProtocolError
 
 from agentcms.gateway.slow_readers import OPEN_FILES, ReaderStalled, StreamReader
 from agentcms.middleware.wsgi_charset import Application, Environ
+
+if TYPE_CHECKING:
+    from granian._granian import RSGIHTTPStreamTransport
 
 log = logging.getLogger(__name__)
 
@@ -70,14 +73,31 @@ def send_response(
     if (path := path_of_file(response)) is not None:
         protocol.response_file(start.status, start.headers, path)
     elif getattr(response, "streaming", False) or isinstance(response, FileWrapper):
-        transport = protocol.response_stream(start.status, start.headers)
-        for piece in response:
+        send_stream(response, protocol.response_stream(start.status, start.headers), reader)
+    else:
+        protocol.response_bytes(start.status, start.headers, b"".join(response))
+
+
+def send_stream(response: Iterable[bytes], transport: RSGIHTTPStreamTransport, reader: StreamReader) -> None:
+    """Send the pieces of a response. If one is missing because of an error, close the connection.
+
+    Otherwise the client would take what it has for the whole response, or wait for the rest for ever: the server keeps
+    the response open for as long as the transport exists, and a traceback may refer to it for long.
+    """
+    pieces = iter(response)
+    try:
+        while (piece := next(pieces, None)) is not None:
             # The server has taken the piece. The awaitable only holds the error of a closed connection.
             for _ in transport.send_bytes(piece).__await__():
                 pass
             reader.count(len(piece))
-    else:
-        protocol.response_bytes(start.status, start.headers, b"".join(response))
+    except (ProtocolClosed, ProtocolError, ReaderStalled):
+        raise
+    except Exception:
+        log.exception("A response was cut off.")
+        reader.cut_off()
+    finally:
+        del transport
 
 
 def path_of_file(response: Iterable[bytes]) -> str | None:

@@ -12,7 +12,7 @@ import stat
 import struct
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,6 +60,12 @@ class StreamReader:
             if (connection := find_connection(self.address)) is not None:
                 with closing(connection):
                     wait_until_sent(connection)
+
+    def cut_off(self) -> None:
+        """Close the connection."""
+        if (connection := find_connection(self.address)) is not None:
+            with closing(connection), suppress(OSError):  # it may be closed already
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def wait_until_sent(connection: socket.socket) -> None:

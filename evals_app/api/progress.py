@@ -11,6 +11,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
 from agentcms.api.views import JSONView
+from agentcms.db.outages import read_through_outage
 from agentcms.wire.canonical import canonical
 from evals_app.api.experiment_representation import wire_status
 from evals_app.api.lookups import get_experiment
@@ -86,7 +87,7 @@ class ProgressStream:
                     break
                 close_old_connections()  # return the connection while waiting
                 stopping.wait(PROGRESS_INTERVAL)
-                if not self.refresh():
+                if not read_through_outage(stopping, self.refresh):
                     return
             if self.experiment.is_finished:
                 yield DONE_BLOCK

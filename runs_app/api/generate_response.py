@@ -8,6 +8,7 @@ from uuid import UUID
 from django.http import HttpResponse
 
 from agentcms.api.responses import json_response
+from agentcms.db.outages import read_through_outage
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
@@ -33,9 +34,9 @@ def answer_response(run_id: UUID, agent_id: str) -> HttpResponse:
     except AgentRun.DoesNotExist:
         raise NotFound(f"Run {run_id} was deleted with agent {agent_id} while it answered") from None
     if run.status == AgentRun.Status.SUCCEEDED:
-        return json_response(generate_response(run))
+        return json_response(read_through_outage(streams.stopping, generate_response, run))
     if run.status == AgentRun.Status.SUSPENDED:
-        return json_response(suspended_response(run))
+        return json_response(read_through_outage(streams.stopping, suspended_response, run))
     raise run_failure(run)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from django.db import close_old_connections
+from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.utils import timezone
 
+from agentcms.db.outages import read_through_outage
 from runs_app.background.stream_chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
 from runs_app.events.stream_chunks import StreamChunk, encode_chunk
 from runs_app.events.streams import HEARTBEAT, KEEP_ALIVE, Batch, StreamSlot, follow_events, stopping
@@ -23,6 +24,7 @@ TASK_POLL_INTERVAL = 0.5  # seconds between reads of the tasks
 PROGRESS_INTERVAL = 5.0  # seconds between chunks that say which tasks are left
 MAX_TASKS_PER_READ = 200
 TASK_STREAM_SECONDS = 3600.0  # after which the reader opens another stream
+FINISHED_STATUSES = {*BackgroundTask.Status.values} - {*BackgroundTask.UNFINISHED_STATUSES}
 MAX_IDLE_MS = 5 * 60 * 1000  # the default of `maxIdleMs`
 
 
@@ -32,6 +34,20 @@ class TaskObserver:
 
     # Status, the time since which it waits, and progress.
     seen: dict[UUID, tuple[str, datetime | None, str]] = field(default_factory=dict)
+
+    def current(self, tasks: BackgroundTaskQuerySet, since: datetime) -> BackgroundTaskQuerySet:
+        """Filter to the tasks that have begun, and have not ended before a time or when they were seen last."""
+        begun = tasks.filter(Q(finished_at=None) | Q(finished_at__gte=since)).exclude(status=TaskStatus.PENDING)
+        return begun.exclude(pk__in=[pk for pk, (status, *_) in self.seen.items() if status in FINISHED_STATUSES])
+
+    def read(self, tasks: Iterable[BackgroundTask]) -> list[StreamChunk]:
+        """Return the chunks of what has happened to tasks. If the database fails meanwhile, nothing was seen."""
+        before = {**self.seen}
+        try:
+            return [chunk for task in tasks for chunk in self.changes(task)]
+        except DatabaseError:
+            self.seen = before
+            raise
 
     def changes(self, task: BackgroundTask) -> Iterator[StreamChunk]:
         """Yield the chunks of what has happened to a task since it was seen last."""
@@ -47,7 +63,7 @@ class TaskObserver:
             yield output_chunk(task)
         if task.status == TaskStatus.SUSPENDED and (was_resumed or before != TaskStatus.SUSPENDED):
             yield suspended_chunk(task)
-        if task.is_finished and before not in (*BackgroundTask.Status.values,)[3:]:
+        if task.is_finished and before not in FINISHED_STATUSES:
             yield end_chunk(task)
 
 
@@ -56,8 +72,8 @@ def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[S
     observer, since, sent_at = TaskObserver(), timezone.now(), time.monotonic()
     ends_at = sent_at + TASK_STREAM_SECONDS
     while not stopping.is_set() and time.monotonic() < ends_at:
-        current = tasks().filter(Q(finished_at=None) | Q(finished_at__gte=since)).order_by("created_at", "number")
-        chunks = [chunk for task in current[:MAX_TASKS_PER_READ] for chunk in observer.changes(task)]
+        current = observer.current(tasks(), since).order_by("created_at", "number")[:MAX_TASKS_PER_READ]
+        chunks = read_through_outage(stopping, observer.read, current)
         close_old_connections()
         if chunks or time.monotonic() - sent_at >= HEARTBEAT:
             yield chunks
@@ -109,7 +125,7 @@ class IdleWatch:
     def read(self) -> tuple[Batch, bool]:
         """Return the chunks since the last read, without numbers, and whether a task or a result is left."""
         tasks = list(BackgroundTask.objects.filter(run__in=self.run_ids).order_by("created_at", "number"))
-        chunks = [chunk for task in tasks for chunk in self.observer.changes(task)]
+        chunks = self.observer.read(tasks)
         unfinished = [task for task in tasks if not task.is_finished]
         if unfinished and time.monotonic() - self.progress_at >= PROGRESS_INTERVAL:
             self.progress_at = time.monotonic()
@@ -134,8 +150,8 @@ def follow_until_idle(run_id: UUID, after: int, max_idle: float) -> Iterator[Bat
     yield from follow_run_with_tasks(run_id, after, watch)
     sent_at = beat_at = time.monotonic()
     while not stopping.is_set() and time.monotonic() - sent_at < max_idle:
-        batch, is_left = watch.read()
-        woken = watch.woken_runs()
+        batch, is_left = read_through_outage(stopping, watch.read)
+        woken = read_through_outage(stopping, watch.woken_runs)
         close_old_connections()
         if batch:
             yield batch
@@ -159,7 +175,7 @@ def follow_run_with_tasks(run_id: UUID, after: int, watch: IdleWatch) -> Iterato
         events = [(number, {**chunk, "runId": str(run_id)}) for number, chunk in batch if not is_task_end(chunk)]
         if events or not batch:
             yield events
-        if tasks := watch.read()[0]:
+        if tasks := read_through_outage(stopping, watch.read)[0]:
             yield tasks
 
 

@@ -24,6 +24,7 @@ MAX_PARSED_LENGTH = 100_000  # characters of an error response that is parsed on
 _LONG_WORD = re.compile(r"[\w*./+=-]{20,}")
 _KEY_WORD = re.compile(r"\b(?:sk|key|AIza)[\w*-]{6,}")
 
+OUTAGE_MESSAGE = "The database was not available while the agent answered. Try again."
 UNKNOWN_FAILURE_MESSAGE = "The server failed while the agent answered. The server log has the details."
 
 
@@ -49,7 +50,7 @@ def _message(error: BaseException, model: str, read_reason: Callable[[BaseExcept
             return template.format(
                 model=model, status=status, limit=exceeded_limit(error), reason=read_reason(error)
             ).strip()
-    return UNKNOWN_FAILURE_MESSAGE
+    return OUTAGE_MESSAGE if is_database_outage(error) else UNKNOWN_FAILURE_MESSAGE
 
 
 def is_expected(error: BaseException) -> bool:

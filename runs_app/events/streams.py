@@ -17,6 +17,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from access_app.caller import Caller
+from agentcms.db.outages import read_through_outage
 from agentcms.errors import ApiError, Unavailable
 from runs_app.approvals.lookup import waits_for_people
 from runs_app.engine import run_ends
@@ -48,7 +49,7 @@ def follow_events(run_id: UUID, after: int = 0) -> Iterator[Batch]:
         while True:
             woken.clear()
             was_stopping = stopping.is_set()  # read before the events: those written before it must be yielded
-            batch, is_last = read_batch(run_id, after)
+            batch, is_last = read_through_outage(stopping, read_batch, run_id, after)
             close_old_connections()  # return the connection while waiting; the reader may be slow
             if batch:
                 yield batch
@@ -115,13 +116,19 @@ def wait_until_over(run_id: UUID) -> AgentRun:
             woken.clear()
             was_stopping = stopping.is_set()
             if was_stopping or not notifier.executes(run_id):
-                run = run_with_id.first(run_id=run_id)
-                if run is None:
-                    raise AgentRun.DoesNotExist
-                if is_over(run) or was_stopping:
+                run, has_ended = read_through_outage(stopping, read_run, run_id)
+                if has_ended or was_stopping:
                     return run
             close_old_connections()  # return the connection while waiting
             woken.wait(notifier.poll_interval(EVENT_POLL_INTERVAL))
+
+
+def read_run(run_id: UUID) -> tuple[AgentRun, bool]:
+    """Return a run, and whether it is over. Raise AgentRun.DoesNotExist."""
+    run = run_with_id.first(run_id=run_id)
+    if run is None:
+        raise AgentRun.DoesNotExist
+    return run, is_over(run)
 
 
 class TooManyStreams(ApiError):

@@ -15,6 +15,7 @@ from django.db import close_old_connections
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from agentcms.db.outages import read_through_outage
 from memory_app.history.signals import NO_RUN, stored_signals, wire_signal
 from memory_app.history.turns import is_spoken
 from memory_app.models import Message, Thread
@@ -70,13 +71,13 @@ class ThreadReader:
     def read(self) -> tuple[list[bytes], bool]:
         """Return what is new, as blocks, and whether there may be more already."""
         blocks = self.read_signals()
-        run = self.current = self.current or self.find_next()
+        run = self.current = self.current or read_through_outage(streams.stopping, self.find_next)
         if run is None:
             return blocks, False
-        batch, is_last = streams.read_batch(run.id, run.after)
+        batch, is_last = read_through_outage(streams.stopping, streams.read_batch, run.id, run.after)
         if batch:
             run.after = batch[-1][0]
-            blocks += self.run_blocks(run, batch)
+            blocks += read_through_outage(streams.stopping, self.run_blocks, run, batch)
         if is_last:
             self.leave(run, is_finished=bool(batch) and batch[-1][1]["type"] in FINAL_TYPES)
         return blocks, bool(batch) and (is_last or len(batch) >= MAX_EVENTS_PER_READ)
@@ -95,7 +96,9 @@ class ThreadReader:
         return {*self.suspended, *([self.current.id] if self.current else [])}
 
     def read_signals(self) -> list[bytes]:
-        rows = [*stored_signals(self.thread.pk).filter(number__gt=self.last_number)]
+        rows = read_through_outage(
+            streams.stopping, list, stored_signals(self.thread.pk).filter(number__gt=self.last_number)
+        )
         if rows:
             self.last_number = rows[-1].number
         return [signal_block(row) for row in rows]
@@ -185,7 +188,7 @@ class ThreadStream:
             blocks, has_more = self.reader.read()
             if not blocks and time.monotonic() - sent_at >= THREAD_HEARTBEAT:
                 blocks = [streams.KEEP_ALIVE]
-            if blocks and not self.reader.may_read():
+            if blocks and not read_through_outage(streams.stopping, self.reader.may_read):
                 return
             has_more = subscriptions.follow(self.reader.unfinished_ids()) or has_more
             close_old_connections()  # return the connection while waiting; the reader may be slow

@@ -1,6 +1,8 @@
 """Responses of Django as they are sent."""
 
 import asyncio
+import socket
+import weakref
 from io import BytesIO
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -9,7 +11,7 @@ from wsgiref.util import FileWrapper
 import pytest
 from django.core.files.base import File
 
-from agentcms.gateway import responses
+from agentcms.gateway import responses, slow_readers
 from agentcms.gateway.responses import respond
 
 CONTENT = b"a line of an export\n" * 100
@@ -53,3 +55,61 @@ def test_the_file_of_a_bucket_is_sent_from_disk(downloaded, monkeypatch):
     assert asyncio.run(receive()) == CONTENT
     assert protocol.status == 200
     assert downloaded.file.closed
+
+
+class Transport:
+    """The stream of a response, which the server ends when nothing refers to it any more."""
+
+    def __init__(self, sent):
+        self.sent = sent
+
+    async def send_bytes(self, piece):
+        self.sent.append(piece)
+
+
+class StreamProtocol:
+    """A connection whose response is streamed."""
+
+    def __init__(self):
+        self.sent = []
+
+    def response_stream(self, status, headers):
+        transport = Transport(self.sent)
+        self.transport = weakref.ref(transport)
+        return transport
+
+
+class FailingStream:
+    """A stream whose error refers to its traceback, as those of the database do."""
+
+    streaming = True
+
+    def __iter__(self):
+        yield b"one"
+        lose_connection()
+
+
+def lose_connection():
+    error = ValueError("no connection")
+    raise error
+
+
+def test_a_stream_that_fails_is_cut_off(monkeypatch, caplog):
+    """The client would else wait for the rest, or take what it has for all."""
+    protocol, ours, theirs = StreamProtocol(), *socket.socketpair()
+    monkeypatch.setattr(slow_readers, "find_connection", lambda address: ours.dup())
+    environ = {"wsgi.input": BytesIO(), "REMOTE_ADDR": "127.0.0.1", "REMOTE_PORT": "50000"}
+
+    def failing_application(environ, start_response):
+        start_response("200 OK", [])
+        return FailingStream()
+
+    respond(failing_application, environ, protocol, None)
+
+    assert protocol.sent == [b"one"]
+    assert protocol.transport() is None
+    theirs.settimeout(5)
+    assert theirs.recv(1) == b""
+    assert "A response was cut off." in caplog.messages
+    ours.close()
+    theirs.close()

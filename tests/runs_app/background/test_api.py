@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -158,6 +159,40 @@ def test_the_stream_tells_what_happens_to_the_tasks_of_a_user(caller, task, monk
     ]
     assert {chunk["payload"]["taskId"] for chunk in chunks} == {str(task.pk)}
     assert chunks[-1]["payload"]["result"] == "Tea."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tasks_that_have_ended_make_room_for_others_in_the_stream(monkeypatch):
+    monkeypatch.setattr(streams, "MAX_TASKS_PER_READ", 2)
+    monkeypatch.setattr(streams, "TASK_POLL_INTERVAL", 0)
+    run, now = RunFactory(agent=AgentFactory()), timezone.now()
+    tasks = [task_of(run, f"call-{number}", status="running", started_at=now) for number in range(3)]
+    stream = streams.follow_tasks(BackgroundTask.objects.all)
+
+    seen = [next(stream)]
+    BackgroundTask.objects.exclude(pk=tasks[2].pk).update(status="completed", finished_at=timezone.now())
+    seen += [next(stream), next(stream)]
+
+    kinds = [[(chunk["type"], chunk["payload"]["taskId"]) for chunk in chunks] for chunks in seen]
+    started, ended = "background-task-running", "background-task-completed"
+    first, second, third = (str(task.pk) for task in tasks)
+    assert kinds == [[(started, first), (started, second)], [(ended, first), (ended, second)], [(started, third)]]
+
+
+@pytest.mark.django_db
+def test_what_the_database_did_not_say_is_not_seen():
+    run, now = RunFactory(agent=AgentFactory()), timezone.now()
+    task = task_of(run, "call-1", status="running", started_at=now)
+    observer = streams.TaskObserver()
+
+    def lost_tasks():
+        yield task
+        raise OperationalError("gone")
+
+    with pytest.raises(OperationalError):
+        observer.read(lost_tasks())
+
+    assert [chunk["type"] for chunk in observer.read([task])] == ["background-task-running"]
 
 
 def test_the_stream_until_idle_refuses_a_bad_idle_time(caller, user):

@@ -1,8 +1,11 @@
 """Streams of running runs."""
 
-import pytest
-from django.db import connection
+import itertools
 
+import pytest
+from django.db import OperationalError, connection
+
+from agentcms.db import outages
 from runs_app.engine import run_ends
 from runs_app.events import streams
 from runs_app.frequent_queries import MAX_EVENTS_PER_READ
@@ -79,3 +82,33 @@ def test_a_stream_reads_one_batch_at_a_time(django_assert_num_queries):
 
     stream.close()
     assert batch.count(b"id: ") == MAX_EVENTS_PER_READ
+
+
+@pytest.fixture
+def outage(monkeypatch):
+    """Return a context in which reads of runs fail again and again, as when the connection is lost."""
+    monkeypatch.setattr(outages, "RETRY_INTERVAL", 0.01)
+    fails = itertools.cycle([True, False, False, False, False])
+
+    def lose_connection(execute, sql, params, many, context):
+        if "runs_app_" in sql and next(fails):
+            raise OperationalError("server closed the connection unexpectedly")
+        return execute(sql, params, many, context)
+
+    return lambda: connection.execute_wrapper(lose_connection)
+
+
+def test_a_reader_gets_all_events_although_connections_are_lost(run, outage):
+    run_ends.cancel_run(run.pk)
+
+    with outage():
+        numbers = [number for batch in streams.follow_events(run.pk) for number, _ in batch]
+
+    assert numbers == list(range(1, run.events.count() + 1))
+
+
+def test_a_run_is_awaited_although_connections_are_lost(run, outage):
+    run_ends.cancel_run(run.pk)
+
+    with outage():
+        assert streams.wait_until_over(run.pk).status == "cancelled"

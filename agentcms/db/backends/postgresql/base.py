@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import tzinfo
 from functools import cache
 from types import TracebackType
@@ -49,6 +50,18 @@ class ErrorWrapper(DatabaseErrorWrapper):
         super().__exit__(exc_type, exc_value, traceback)
 
 
+class ServerSideCursor(psycopg.ServerCursor[Any]):
+    """A cursor of the server, which ends with a lost connection.
+
+    Django closes it outside of its conversion of errors. The error of psycopg would hide that of the lost connection,
+    which leads to another attempt.
+    """
+
+    def close(self) -> None:
+        with suppress(psycopg.OperationalError):
+            super().close()
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection in UTC, as all connections of this project are, so that no timestamp needs another time zone.
 
@@ -79,7 +92,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def create_cursor(self, name: str | None = None) -> object:
         if name:  # outside a transaction such a cursor must outlive the statement
-            return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
+            return ServerSideCursor(self.connection, name, scrollable=False, withhold=self.connection.autocommit)
         return self.connection.cursor()
 
     def run_statement(self, sql: str, parameters: list[Any]) -> list[ResultRow]:
