@@ -21,6 +21,7 @@ from runs_app.approvals.errors import InvalidDecision
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.approvals.repeated_messages import MessageKey, find_answered_call, message_key, save_key
 from runs_app.engine.engine import get_engine
+from runs_app.engine.start.idempotency import runs_of_key
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.messages import InputMessage
@@ -54,7 +55,7 @@ def resume_by_message(
     key = None if key_id is None else message_key(key_id, agent.id, thread, resource, messages)
     if key is not None and (answered := find_answered_call(key)) is not None:
         return answered
-    if key is not None and AgentRun.objects.filter(pk=key.id).exists():
+    if key is not None and runs_of_key(key.id).exists():
         return None  # the first message with this key was no answer
     question = find_question(agent, user, thread, resource)
     text = last_text(messages)

@@ -14,6 +14,7 @@ from runs_app.engine.start.creation import create_run
 from runs_app.engine.start.input import RunInput
 from runs_app.engine.start.memory import ThreadActive, ThreadName
 from runs_app.models import AgentRun
+from runs_app.models.run_queryset import AgentRunQuerySet
 from runs_app.requests.facts import FACTS
 from runs_app.resolution import ResolvedAgent
 
@@ -37,8 +38,7 @@ def start_idempotently(
     # The variants that were chosen are part of the mark, the facts behind them are not.
     marked = {name: value for name, value in run_input.items() if name != FACTS}
     digest = sha256_hex(canonical([agent.id, agent.target, version, marked, [thread.key, thread.resource]]))
-    # It is the ID of a run of the previous release.
-    runs = AgentRun.objects.filter(Q(idempotency_id=key_id) | Q(pk=key_id))
+    runs = runs_of_key(key_id)
     if (run := runs.first()) is None:
         try:
             return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, idempotency_id=key_id, **columns)
@@ -48,6 +48,11 @@ def start_idempotently(
     if run.input.get(DIGEST_KEY) != digest:
         raise Unprocessable(KEY_REUSED_MESSAGE, "key_reused")
     return run
+
+
+def runs_of_key(key_id: UUID) -> AgentRunQuerySet:
+    """Filter to the run of an idempotency key. Its ID is that of a run of the previous release."""
+    return AgentRun.objects.filter(Q(idempotency_id=key_id) | Q(pk=key_id))
 
 
 def idempotency_id(user: User | None, key: str) -> UUID:

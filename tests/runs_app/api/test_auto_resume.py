@@ -7,6 +7,7 @@ from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry, tool
+from runs_app.approvals import auto_resume
 from runs_app.calling import current
 from runs_app.models import AgentRun, PendingCall
 from runs_app.providers import table
@@ -127,6 +128,18 @@ def test_a_repeated_message_that_was_no_answer_returns_its_own_run(editor, waiti
     first, second = (editor.post(PATH, body, **key) for _ in range(2))
 
     assert first.body["runId"] == second.body["runId"] != waiting["runId"]
+    assert PendingCall.objects.get().is_open
+
+
+def test_a_repeated_message_does_not_answer_the_question_of_its_own_run(editor, monkeypatch):
+    body = {"messages": "Delete the old records", "memory": MEMORY, "autoResumeSuspendedTools": True}
+    first = editor.post(PATH, body, idempotency_key="delete-1")
+    monkeypatch.setattr(auto_resume, "ask_model", lambda *arguments: {"confirmed": True})
+
+    second = editor.post(PATH, body, idempotency_key="delete-1")
+
+    assert (second.status_code, second.body["runId"]) == (200, first.body["runId"])
+    assert second.body["finishReason"] == "suspended"
     assert PendingCall.objects.get().is_open
 
 
