@@ -13,8 +13,10 @@ from django.utils import timezone
 
 from access_app.role import RoleRequired
 from agentcms.db.locks import lock_name
-from agentcms.errors import ApiError, NotFound
+from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.wire.canonical import text_or_json
+from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from memory_app.history.signal_markup import Signal
@@ -24,13 +26,18 @@ from runs_app.engine.start.memory import active_run_id
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 from runs_app.resolution import ResolvedAgent, stored_agents
-from runs_app.thread_signals.sending import send_signal
+from runs_app.thread_signals.sending import TooManySignals, send_signal
 from versions_app.models import AgentVersion
 
 log = logging.getLogger(__name__)
 
 GATHERING = timedelta(milliseconds=500)  # results of one conversation that end within this time come together
 MAX_RUNS_PER_LOOK = 50
+# Errors that another attempt to send a result to a thread would have again.
+UNDELIVERABLE = (
+    *(Agent.DoesNotExist, AgentArchived, AgentVersion.DoesNotExist),
+    *(ConfigError, Conflict, NotFound, RoleRequired),
+)
 
 
 def deliver_due() -> None:
@@ -44,15 +51,15 @@ def deliver_due() -> None:
 def deliver_results(run_id: UUID) -> int:
     """Deliver the results of a run that are due, with those of its conversation. Return their number.
 
-    They are signals to the thread of the run: an idle thread is woken for one run. Without a thread, or if nobody can
-    run the agent there any more, they become events of the run.
+    They are signals to the thread of the run: an idle thread is woken for one run. Without a thread, or if the thread
+    is full or nobody can run the agent there any more, they become events of the run.
     """
     run = AgentRun.objects.select_related("thread", "requested_by").without_large_columns().filter(pk=run_id).first()
     if run is None:
         return 0
     try:
         count = deliver_to_thread(run)
-    except (RoleRequired, AgentArchived, Agent.DoesNotExist, AgentVersion.DoesNotExist, NotFound) as error:
+    except UNDELIVERABLE as error:
         log.info("The results of run %s become events of the run: %s", run_id, error)
         count = None
     except ApiError as error:  # the thread or the user has reached a limit for now
@@ -62,7 +69,10 @@ def deliver_results(run_id: UUID) -> int:
 
 
 def deliver_to_thread(run: AgentRun) -> int | None:
-    """Send the results of the agent in a thread that are due as signals. Return None if the run has no thread."""
+    """Send the results of the agent in a thread that are due as signals, as many as may wait there.
+
+    Return their number, or None if the run has no thread.
+    """
     agent, thread = find_answering_agent(run), run.thread
     if agent is None or thread is None:
         return None
@@ -70,11 +80,22 @@ def deliver_to_thread(run: AgentRun) -> int | None:
         # Two workers that look for undelivered results at once would both send them.
         lock_name(f"results of thread {thread.pk}")
         tasks = due_tasks(BackgroundTask.objects.undelivered().filter(thread=thread, agent_key=run.agent_key))
-        for task in tasks:
-            active_id = active_run_id(thread)
-            sent = send_signal(thread, result_signal(task), user=run.requested_by, agent=agent)
+        for count, task in enumerate(tasks):
+            active_id, options = active_run_id(thread), context_options(task.run_id)
+            try:
+                sent = send_signal(thread, result_signal(task), user=run.requested_by, agent=agent, options=options)
+            except TooManySignals:
+                if not count:
+                    raise
+                return count  # the others come when a run has seen these
             note_delivery([task], sent.run_id if sent.run_id != active_id else None)
     return len(tasks)
+
+
+def context_options(run_id: UUID) -> JSONObject:
+    """Return the request context of a run, which a run that its results wake has too."""
+    context = AgentRun.objects.filter(pk=run_id).values_list("input__requestContext", flat=True).first()
+    return {"requestContext": context} if context else {}
 
 
 def find_answering_agent(run: AgentRun) -> ResolvedAgent | None:

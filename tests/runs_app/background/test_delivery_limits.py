@@ -1,0 +1,92 @@
+"""Results that cannot all be delivered to their conversation at once."""
+
+import pytest
+from django.utils import timezone
+
+from memory_app.history import messages
+from memory_app.models import Message
+from runs_app.background.delivery import deliver_due
+from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
+from tests.factories import AgentFactory, member
+from tests.memory_app.conftest import add_thread
+from tests.runs import DEMO, wait_for_end
+from tests.runs_app.background.test_api import task_of
+from tests.runs_app.factories import RunFactory
+from tests.served import wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("idle_engine")]
+
+AGO = timezone.timedelta(minutes=1)
+
+
+@pytest.fixture
+def user():
+    return member("editor")
+
+
+def ended_task(run, number, **values):
+    columns = {"status": "completed", "result": f"result {number}", "is_delivery_due": True, "number": number}
+    return task_of(run, call_key=f"c{number}", finished_at=timezone.now() - AGO, **columns, **values)
+
+
+@pytest.fixture
+def agent():
+    """Return an agent that cannot run without a variable."""
+    schema = {"type": "object", "properties": {"plan": {"type": "string"}}, "required": ["plan"]}
+    instructions = "The guest has the plan {{plan}}."
+    return AgentFactory(model=DEMO, memory="last-messages", instructions=instructions, request_context_schema=schema)
+
+
+def run_in_thread(agent, user, **values):
+    return RunFactory(agent=agent, requested_by=user, thread=add_thread(user), **values)
+
+
+def last_event(run):
+    return run.events.last().data["type"]
+
+
+def test_results_are_delivered_as_far_as_signals_may_wait(user, settings):
+    settings.SIGNALS_UNSEEN = 3
+    run = run_in_thread(AgentFactory(model=DEMO, memory="last-messages"), user)
+    for number in range(5):
+        ended_task(run, number, thread=run.thread)
+
+    deliver_due()
+
+    # The first one wakes a run, which sees it.
+    assert BackgroundTaskDelivery.objects.count() == Message.objects.filter(role="signal").count() == 4
+    assert [task.number for task in BackgroundTask.objects.undelivered()] == [4]
+    wait_until(lambda: not AgentRun.objects.unfinished().exists(), 30, "the end of the woken runs")
+
+
+def test_the_woken_run_has_the_request_context_of_the_run_whose_result_it_reads(user, agent):
+    run_input = {"messages": [{"role": "user", "content": "Begin"}], "requestContext": {"plan": "gold"}}
+    run = run_in_thread(agent, user, input=run_input)
+    ended_task(run, 1, thread=run.thread)
+
+    deliver_due()
+
+    woken = wait_for_end(AgentRun.objects.exclude(pk=run.pk).get())
+    assert (woken.status, woken.request_context) == ("succeeded", {"plan": "gold"})
+    assert "plan gold" in woken.filled_instructions
+
+
+def test_a_result_that_can_wake_no_run_becomes_an_event_and_holds_up_no_others(user, agent):
+    run, other = run_in_thread(agent, user), RunFactory(agent=agent, requested_by=user)
+    ended_task(run, 1, thread=run.thread)
+    ended_task(other, 2)
+
+    deliver_due()
+
+    assert last_event(run) == last_event(other) == "background-task-completed"
+    assert not BackgroundTask.objects.undelivered().exists()
+
+
+def test_a_result_for_a_full_thread_becomes_an_event(user, monkeypatch):
+    run = run_in_thread(AgentFactory(model=DEMO, memory="last-messages"), user)
+    monkeypatch.setattr(messages, "MAX_THREAD_MESSAGES", run.thread.messages.count())
+    ended_task(run, 1, thread=run.thread)
+
+    deliver_due()
+
+    assert last_event(run) == "background-task-completed"
