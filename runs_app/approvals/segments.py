@@ -19,6 +19,7 @@ from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.background_tasks import OVERRIDE
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id, child_run_id
+from runs_app.approvals.resuming import DELETED_AGENT_MESSAGE
 from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
 from runs_app.building.background_tools import without_override
 from runs_app.building.tools import AgentTool, to_tool_result
@@ -29,7 +30,6 @@ from runs_app.models import AgentRun, BackgroundTask, PendingCall
 
 DECLINED_MESSAGE = "Tool call was not approved by the user."
 DELETED_TASK_MESSAGE = "The background task was deleted."
-DELETED_AGENT_MESSAGE = "The agent was deleted while it worked."
 
 TYPE_NAMES = ("kind", "part_kind")  # of messages and of their parts
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agentcms.db.after_commit import call_after_commit
-from runs_app.approvals.resuming import settle_task_call
+from runs_app.approvals.resuming import DELETED_AGENT_MESSAGE, settle_task_call
 from runs_app.background.end_signal import task_ended
 from runs_app.background.slots import fill_slots
 from runs_app.engine import run_ends
@@ -71,12 +71,17 @@ def cancel_tasks_of_run(run_id: UUID) -> None:
 
 
 def settle_task_of_child(child_id: UUID) -> bool:
-    """End the task whose sub-agent has waited for a person, once its run has ended. Return False if there is none."""
+    """End the task whose sub-agent has waited for a person, once its run has ended. Return False if there is none.
+
+    The run may have been deleted with its agent.
+    """
     task = BackgroundTask.objects.unfinished().filter(child_run_id=child_id).first()
-    ended = AgentRun.objects.filter(pk=child_id, finished_at__isnull=False)
-    child = ended.only("status", "output", "error", "agent_key").first()
-    if task is None or child is None:
+    columns = ("status", "output", "error", "agent_key", "finished_at")
+    child = AgentRun.objects.filter(pk=child_id).only(*columns).first()
+    if task is None or (child is not None and child.finished_at is None):
         return False
+    if child is None:
+        return end_task(task, TaskStatus.FAILED, error=DELETED_AGENT_MESSAGE)
     if child.status == AgentRun.Status.SUCCEEDED:
         return end_task(task, TaskStatus.COMPLETED, result=child.output)
     if child.status == AgentRun.Status.CANCELLED:

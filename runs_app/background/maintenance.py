@@ -47,9 +47,9 @@ def cancel_tasks_of_cancelled_runs() -> None:
 
 
 def settle_waiting_tasks() -> None:
-    """End the tasks whose sub-agent has waited for a person, and whose run has ended."""
-    child = AgentRun.objects.filter(pk=OuterRef("child_run_id"), finished_at__isnull=False)
-    tasks = BackgroundTask.objects.unfinished().filter(Exists(child))
+    """End the tasks whose sub-agent has waited for a person, and whose run has ended or was deleted."""
+    child = AgentRun.objects.filter(pk=OuterRef("child_run_id"), finished_at=None)
+    tasks = BackgroundTask.objects.unfinished().filter(~Exists(child), child_run_id__isnull=False)
     for task in tasks[:TASKS_PER_LOOK]:
         if task.child_run_id is not None:
             settle_task_of_child(task.child_run_id)

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from agents_app.models import Agent
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.approvals.decisions import Decision, Verdict, decide
@@ -236,6 +237,16 @@ def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_the_upkeep(start, 
 
     task.refresh_from_db()
     assert (task.status, task.result) == ("completed", "Late.")
+
+
+def test_a_task_ends_when_its_waiting_sub_agent_is_deleted(start, tasks):
+    _, task = start()
+
+    Agent.objects.get(pk="helper").delete()
+    look_after_tasks()
+
+    task.refresh_from_db()
+    assert (task.status, task.error) == ("failed", "The agent was deleted while it worked.")
 
 
 def test_the_result_is_delivered_once_after_the_decision(start, tasks):
