@@ -30,17 +30,23 @@ DELETED_PER_BATCH = 1000
 ExpiredRows = Callable[[], QuerySet[Any]]
 
 _expired_rows: dict[str, ExpiredRows] = {}
+_batch_sizes: dict[str, int] = {}  # of tables with few rows per batch
 _first_steps: list[Callable[[], Iterable[object]]] = []
 _steps: list[Callable[[], None]] = []
 
 offer_to_staff("clean-up", "Clean up now", CLEAN_UP)
 
 
-def expired_rows(name: str) -> Callable[[ExpiredRows], ExpiredRows]:
-    """Register a function that returns the expired rows of a table. The report has them under the name."""
+def expired_rows(name: str, per_batch: int | None = None) -> Callable[[ExpiredRows], ExpiredRows]:
+    """Register a function that returns the expired rows of a table. The report has them under the name.
+
+    `per_batch` rows are deleted in one transaction, where many others are deleted with each.
+    """
 
     def register(rows: ExpiredRows) -> ExpiredRows:
         _expired_rows[name] = rows
+        if per_batch is not None:
+            _batch_sizes[name] = per_batch
         return rows
 
     return register
@@ -71,7 +77,7 @@ def delete_expired_rows(job: Job) -> JSONObject:
     # By name: "job reports" come before "jobs", and each attempt begins with the same table.
     for name, rows in sorted(_expired_rows.items()):
         removed.setdefault(name, 0)
-        while count := delete_expired_batch(rows):
+        while count := delete_expired_batch(rows, _batch_sizes.get(name, DELETED_PER_BATCH)):
             removed[name] += count
             job.report_progress(done=sum(removed.values()), cursor=removed)
     run_cleanup_steps(job)
@@ -95,10 +101,10 @@ def run_cleanup_steps(job: Job) -> None:
         raise errors[0]
 
 
-def delete_expired_batch(rows: ExpiredRows) -> int:
-    """Delete the next batch of expired rows and return their number."""
+def delete_expired_batch(rows: ExpiredRows, size: int) -> int:
+    """Delete the next expired rows, at most so many, and return their number."""
     # Oldest first: in another order each batch would scan all rows that are not expired.
-    keys = list(rows().order_by("pk").values_list("pk", flat=True)[:DELETED_PER_BATCH])
+    keys = list(rows().order_by("pk").values_list("pk", flat=True)[:size])
     # Filter again: a row may have changed since.
     _, removed = rows().filter(pk__in=keys).delete() if keys else (0, {})
     return removed.get(rows().model._meta.label, 0)  # without the rows that referred to them

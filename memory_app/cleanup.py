@@ -12,10 +12,11 @@ from jobs_app.cleanup import expired_rows
 from memory_app.models import Resource, Thread, Vector
 from memory_app.recall.options import used_embedders
 
+THREADS_PER_BATCH = 50  # each may have thousands of messages, which Django loads by their keys to delete them
 OLD_VECTOR_DAYS = 30  # for which an agent can return to its earlier embedder without indexing again
 
 
-@expired_rows("threads")
+@expired_rows("threads", per_batch=THREADS_PER_BATCH)
 def expired_threads() -> QuerySet[Thread]:
     """Return conversations without a new message for THREAD_DAYS."""
     return Thread.objects.filter(updated_at__lt=timezone.now() - timedelta(days=settings.THREAD_DAYS))

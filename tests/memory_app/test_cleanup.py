@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs_app import runner
 from jobs_app.cleanup import CLEAN_UP
-from memory_app.cleanup import unused_resources
-from memory_app.models import Resource, WorkingRevision
+from memory_app.cleanup import THREADS_PER_BATCH, unused_resources
+from memory_app.models import Resource, Thread, WorkingRevision
 from memory_app.working import values
 from tests.factories import member
 from tests.memory_app.conftest import add_thread
@@ -42,3 +44,17 @@ def test_the_clean_up_deletes_them_with_their_working_memory(settings):
     assert removed["resources"] == 1
     assert not Resource.objects.exists()
     assert not WorkingRevision.objects.exists()
+
+
+def test_few_threads_are_deleted_at_once_because_each_may_have_thousands_of_messages(settings):
+    settings.THREAD_DAYS = 30
+    user = member("editor")
+    for number in range(THREADS_PER_BATCH + 1):
+        add_thread(user, f"t{number}", texts=[("user", "Hello")])
+    Thread.objects.update(updated_at=timezone.now() - timedelta(days=31))
+
+    with CaptureQueriesContext(connection) as queries:
+        removed = runner.run_claimed(str(runner.enqueue(CLEAN_UP).pk)).result["removed"]
+
+    assert removed["threads"] == THREADS_PER_BATCH + 1
+    assert len([query for query in queries if query["sql"].startswith('DELETE FROM "runs_app_thread"')]) == 2
