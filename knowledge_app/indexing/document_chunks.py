@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from agentcms.vectors import find_embedder
@@ -82,9 +82,12 @@ class DocumentFill:
 
     def insert(self, passages: Iterable[Passage], vectors: dict[str, PackedVector]) -> None:
         rows = [self.build_row(passage, vectors[passage.hash]) for passage in passages]
-        with transaction.atomic():
-            self.fence()
-            Chunk.objects.bulk_create(rows)
+        try:
+            with transaction.atomic():
+                self.fence()
+                Chunk.objects.bulk_create(rows)
+        except IntegrityError:  # another job builds the same index, and is ahead
+            raise Superseded from None
 
     def build_row(self, passage: Passage, vector: PackedVector) -> Chunk:
         return Chunk(

@@ -221,7 +221,6 @@ def claim_document(document_id: UUID | str, job: Job) -> bool:
 def rebuild(base: KnowledgeBase, job: Job) -> None:
     """Fill another index with all documents, and let it replace the live one. Raise Superseded."""
     index, copied = begin_rebuild(base), 0
-    fence = leased_fence(building_fence(index), job)
     while True:
         copied = copy_sent_chunks(base, index, copied, job)
         documents = finish_rebuild(base, index, copied)
@@ -229,18 +228,30 @@ def rebuild(base: KnowledgeBase, job: Job) -> None:
             break
         job.report_progress(done=0, total=len(documents))
         for number, document_id in enumerate(documents, 1):
-            document = Document.objects.filter(pk=document_id).first()
-            if document is not None:
-                DocumentFill(document, index, fence, lambda done, total: renew_lease(job)).run()
+            fill_building_index(document_id, index, job)
             job.report_progress(done=number, total=len(documents))
     enqueue_if_large(index)
 
 
-def building_fence(index: KnowledgeIndex) -> Fence:
-    """Return the fence of the job that builds an index."""
+def fill_building_index(document_id: UUID, index: KnowledgeIndex, job: Job) -> None:
+    """Make the chunks of a document in an index that is built, unless the document is deleted meanwhile."""
+    document = Document.objects.filter(pk=document_id).first()
+    if document is None:
+        return
+    fence = leased_fence(building_fence(index, document), job)
+    try:
+        DocumentFill(document, index, fence, lambda done, total: renew_lease(job)).run()
+    except Superseded:
+        if Document.objects.filter(pk=document_id).exists():
+            raise
+
+
+def building_fence(index: KnowledgeIndex, document: Document) -> Fence:
+    """Return the fence of the job that builds an index, for one of its documents."""
 
     def lock() -> None:
         lock_base(index.base_id)
+        lock_row(Document.objects.filter(pk=document.pk))
         lock_row(KnowledgeIndex.objects.filter(pk=index.pk, is_building=True))
 
     return lock

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from agentcms.vectors import find_embedder
 from jobs_app.models import Job
-from knowledge_app.indexing.document_chunks import Superseded, source_hash
+from knowledge_app.indexing.document_chunks import Superseded, lock_base, lock_row, source_hash
 from knowledge_app.indexing.embedding import BATCH_SIZE, embed_chunks
 from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeBase, KnowledgeIndex
 
@@ -41,7 +41,10 @@ def sent_chunks(base: KnowledgeBase, after: int) -> QuerySet[Chunk]:
 
 
 def copy_sent_chunks(base: KnowledgeBase, index: KnowledgeIndex, after: int, job: Job) -> int:
-    """Embed the chunks again that callers sent after the one of a primary key. Return the key of the last one."""
+    """Embed the chunks again that callers sent after the one of a primary key. Return the key of the last one.
+
+    Raise Superseded if the index was replaced or deleted.
+    """
     embedder = find_embedder(index.embedder)
     while rows := [*sent_chunks(base, after).defer("data")[:BATCH_SIZE]]:
         after = rows[-1].pk
@@ -51,6 +54,9 @@ def copy_sent_chunks(base: KnowledgeBase, index: KnowledgeIndex, after: int, job
             row.pk, row.index, row.embedder = None, index, index.embedder
             row.scale, row.data = vector.scale, vector.data
         with transaction.atomic():
+            # Another job may copy the same chunks, or build for newer settings.
+            lock_base(base.pk)
+            lock_row(KnowledgeIndex.objects.filter(pk=index.pk, is_building=True))
             # A caller may have sent a key again after it was copied.
             Chunk.objects.filter(index=index, document=None, key__in=[row.key for row in batch]).delete()
             Chunk.objects.bulk_create(batch)

@@ -1,5 +1,6 @@
 """The indexing of documents: what is embedded, what is replaced, and what a killed job leaves."""
 
+import errno
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -336,6 +337,85 @@ def test_vectors_that_are_sent_during_a_rebuild_are_kept(base, embedder, monkeyp
     assert dict(sent.values_list("key", "text")) == {"a": "Replaced.", "b": "Second.", "c": "New."}
     assert {len(bytes(data)) for data in sent.values_list("data", flat=True)} == {32}
     assert other.texts.count("Second.") == 1
+
+
+def test_a_document_that_is_deleted_during_a_rebuild_does_not_stop_it(base, embedder, monkeypatch):
+    monkeypatch.setitem(embedders._local, "local/other", ("Other", other := WordEmbedder("local/other", 32)))
+    documents = [add_text(base, name, long_text(3, name)) for name in ("First", "Second")]
+    run_jobs()
+    embed = other.embed
+
+    def delete_it(texts, kind):
+        other.embed = embed
+        delete_document(documents[0])
+        return embed(texts, kind)
+
+    other.embed = delete_it
+    base.embedder = other.name
+    base.save()
+    job = enqueue_reindexing(base)
+    run_jobs()
+
+    job.refresh_from_db()
+    base.refresh_from_db()
+    assert (job.state, job.error, base.live_index.embedder) == ("done", "", "local/other")
+    assert {*Chunk.objects.values_list("document__name", flat=True)} == {"Second"}
+
+
+def test_newer_settings_end_the_job_that_copies_sent_vectors_for_older_ones(base, embedder, monkeypatch, settings):
+    settings.KNOWLEDGE_JOBS_PER_WORKER = 2
+    monkeypatch.setitem(embedders._local, "local/other", ("Other", other := WordEmbedder("local/other", 32)))
+    upsert(base, base.live_index, [[1] * 64], [{"text": "First."}], ["a"])
+    base.embedder = other.name
+    base.save()
+    first, embed = enqueue_reindexing(base), other.embed
+
+    def change_the_settings(texts, kind):
+        other.embed = embed
+        base.chunk_size = 500
+        base.save()
+        assert run_claimed(str(enqueue_reindexing(base).pk)).state == "done"
+        return embed(texts, kind)
+
+    other.embed = change_the_settings
+
+    assert run_claimed(str(first.pk)).result["skipped"] is True
+    index = KnowledgeIndex.objects.get()
+    assert (index.chunk_size, [*index.chunks.values_list("key", flat=True)]) == (500, ["a"])
+
+
+def test_of_two_jobs_that_build_the_same_index_one_goes_on(base, embedder, monkeypatch, settings):
+    settings.KNOWLEDGE_JOBS_PER_WORKER = 2
+    monkeypatch.setitem(embedders._local, "local/other", ("Other", other := WordEmbedder("local/other", 32)))
+    add_text(base, "Install", long_text(600))
+    run_jobs()
+    base.embedder = other.name
+    base.save()
+    first, embed, second = enqueue_reindexing(base), other.embed, []
+
+    def start_the_other(texts, kind):
+        other.embed = fail_after_one_batch
+        second.append(enqueue_reindexing(base))
+        run_claimed(str(second[0].pk))
+        other.embed = embed
+        return embed(texts, kind)
+
+    def fail_after_one_batch(texts, kind):
+        other.embed = fill_the_disk
+        return embed(texts, kind)
+
+    def fill_the_disk(texts, kind):
+        raise OSError(errno.ENOSPC, "No space left")
+
+    other.embed = start_the_other
+    run_claimed(str(first.pk))
+    Job.objects.filter(pk=second[0].pk).update(lease_until=timezone.now())
+    run_claimed(str(second[0].pk))
+
+    jobs = {job.pk: (job.state, job.error) for job in Job.objects.filter(kind=REINDEX_BASE)}
+    base.refresh_from_db()
+    assert jobs == {first.pk: ("done", ""), second[0].pk: ("done", "")}
+    assert (base.live_index.embedder, KnowledgeIndex.objects.count()) == ("local/other", 1)
 
 
 def test_a_document_is_ready_after_a_rebuild_that_ends_while_it_is_indexed(base, embedder, monkeypatch):
