@@ -5,13 +5,22 @@ Imports pydantic-ai, which is heavy. Import this module only where a server is a
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from mcp_types import PaginatedResult
 from pydantic_ai.mcp import MCPError, MCPToolset
 
 from agentcms.wire.json_types import JSONMapping
 from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Listing
-from tools_app.mcp.errors import McpError
+from tools_app.mcp.errors import AnswerTooLarge, McpError
+
+Page = TypeVar("Page", bound=PaginatedResult)
 
 MAX_LISTED_RESOURCES = 1000  # resources in an answer
+MAX_LISTED_LENGTH = 1024 * 1024  # characters of them: the result of a tool may have less
+MAX_RESOURCE_PAGES = 250  # as the client library reads at most
 URI_MESSAGE = "'{uri}' is not the URI of a resource. Call the tool without a URI for a list."
 
 
@@ -45,15 +54,51 @@ async def read_mcp_resource(toolset: MCPToolset[None], arguments: JSONMapping) -
 
 
 async def list_resources(toolset: MCPToolset[None]) -> list[dict[str, str]]:
-    """Return the resources of a server with their URIs, then the templates of URIs."""
-    resources = [("uri", resource.uri, resource) for resource in await toolset.list_resources()]
-    templates = [("uriTemplate", item.uri_template, item) for item in await toolset.list_resource_templates()]
-    return [
-        {
-            member: uri,
-            "name": item.title or item.name,
-            **({"description": item.description} if item.description else {}),
-            **({"mimeType": item.mime_type} if item.mime_type else {}),
-        }
-        for member, uri, item in [*resources, *templates][:MAX_LISTED_RESOURCES]
-    ]
+    """Return the resources of a server with their URIs, then the templates of URIs. Raise AnswerTooLarge."""
+    if not toolset.capabilities.resources:
+        return []
+    listed = ListedResources([])
+    async for page in pages(toolset.client.list_resources_mcp):
+        if listed.add("uri", [(str(item.uri), item) for item in page.resources]):
+            return listed.entries
+    async for last in pages(toolset.client.list_resource_templates_mcp):
+        if listed.add("uriTemplate", [(item.uri_template, item) for item in last.resource_templates]):
+            break
+    return listed.entries
+
+
+@dataclass
+class ListedResources:
+    """The resources of the pages that were read. Of their other members, which may be long, none is kept."""
+
+    entries: list[dict[str, str]]
+    length: int = 0  # characters
+
+    def add(self, member: str, items: Iterable[tuple[str, Any]]) -> bool:
+        """Add the resources of a page. Return True if there are enough. Raise AnswerTooLarge."""
+        for uri, item in items:
+            entry = {
+                member: uri,
+                "name": item.title or item.name,
+                **({"description": item.description} if item.description else {}),
+                **({"mimeType": item.mime_type} if item.mime_type else {}),
+            }
+            self.entries.append(entry)
+            self.length += sum(map(len, entry.values()))
+            if self.length > MAX_LISTED_LENGTH:
+                raise AnswerTooLarge
+            if len(self.entries) >= MAX_LISTED_RESOURCES:
+                return True
+        return False
+
+
+async def pages(read_page: Callable[..., Awaitable[Page]]) -> AsyncIterator[Page]:
+    """Yield the pages of a list one by one. Raise AnswerTooLarge for a list without end."""
+    cursor: str | None = None
+    for _ in range(MAX_RESOURCE_PAGES):
+        page = await read_page(cursor=cursor)
+        yield page
+        cursor = page.next_cursor
+        if not cursor:
+            return
+    raise AnswerTooLarge

@@ -1,9 +1,13 @@
 """The tool that reads the resources of MCP servers, which agents get only where they name it."""
 
+import threading
+from http.server import ThreadingHTTPServer
+
 import pytest
 
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
+from tests.mcp_servers.scripted import Handler
 from tests.runs import DEMO
 from tests.tools_app.mcp.test_calls import call_all
 from tests.tools_app.mcp.test_runs import built
@@ -11,6 +15,7 @@ from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Listin
 from tools_app.mcp.listing import list_and_store, store_listing
 from tools_app.mcp.resources import add_resource_tool
 from tools_app.mcp.table import server_from_row
+from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +54,37 @@ def test_it_lists_and_reads_resources(request, name):
     assert str(missing).startswith(f"The MCP server '{row.title}' reported an error: ")
     assert "'no address' is not the URI of a resource" in str(invalid)
     assert other == 3
+
+
+class PagesHandler(Handler):
+    """A server with a resource on each page of a list that has no end."""
+
+    def outcome(self, message):
+        answer = super().outcome(message)
+        if message["method"] == "initialize":
+            answer["result"]["capabilities"] = {"resources": {}}
+        if message["method"] == "resources/list":
+            self.server.pages += 1
+            resource = {"uri": f"page://{self.server.pages}", "name": "n", "description": self.server.description}
+            answer = {"result": {"resources": [resource] * 10, "nextCursor": str(self.server.pages)}}
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("length", "pages", "outcome"), [(200_000, 1, "is too large"), (50_000, 3, "is too large"), (1, 100, "page://100")]
+)
+def test_a_list_of_resources_is_read_as_far_as_it_may_be_long(loopback, length, pages, outcome):
+    with ThreadingHTTPServer(("127.0.0.1", 0), PagesHandler) as server:
+        server.daemon_threads, server.pages, server.description = True, 0, "x" * length
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        row = McpServer(key="office", title="Office", url=f"http://127.0.0.1:{server.server_port}/mcp")
+        row.tools = row.accepted = {RESOURCE_TOOL.name: RESOURCE_TOOL.to_json()}
+
+        (result,) = call_all(server_from_row(row), ("read_resource", {}))
+
+        server.shutdown()
+    assert outcome in str(result)
+    assert server.pages == pages
 
 
 def test_an_agent_gets_it_only_where_it_names_it(http_server):
