@@ -54,7 +54,16 @@ def search_base(
         raise Unavailable(f"The search failed: {error}") from None
     count = max(CANDIDATES, top_k) if base.rerank else top_k
     hits = load_hits(base, index, vector, condition, count)
+    if not hits and (rebuilt := find_rebuilt(base, index)) is not None:
+        return search_base(rebuilt, query, top_k=top_k, condition=condition)
     return rerank_hits(base.rerank, query, hits)[:top_k] if base.rerank else hits
+
+
+def find_rebuilt(base: KnowledgeBase, index: KnowledgeIndex) -> KnowledgeBase | None:
+    """Return a base with its live index if another one took the place of this index meanwhile, or None."""
+    if KnowledgeIndex.objects.filter(pk=index.pk).exists():
+        return None
+    return KnowledgeBase.objects.exclude(index=None).select_related("index").filter(pk=base.pk).first()
 
 
 def load_hits(

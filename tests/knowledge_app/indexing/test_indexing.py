@@ -20,7 +20,8 @@ from knowledge_app.indexing.jobs import (
     enqueue_document_indexing,
     enqueue_reindexing,
 )
-from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeIndex
+from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeBase, KnowledgeIndex
+from knowledge_app.search.retrieval import search_base
 from knowledge_app.sent_vectors import create_index, upsert
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
 
@@ -360,6 +361,28 @@ def test_a_document_that_is_deleted_during_a_rebuild_does_not_stop_it(base, embe
     base.refresh_from_db()
     assert (job.state, job.error, base.live_index.embedder) == ("done", "", "local/other")
     assert {*Chunk.objects.values_list("document__name", flat=True)} == {"Second"}
+
+
+def test_a_search_finds_what_a_rebuild_moves_meanwhile(base, embedder, monkeypatch):
+    """The rebuild deletes the index that the search began with, while the embedder answers the question."""
+    monkeypatch.setitem(embedders._local, "local/other", ("Other", other := WordEmbedder("local/other", 32)))
+    add_text(base, "Install", "The port is eighty.")
+    run_jobs()
+    searched = KnowledgeBase.objects.select_related("index").get()
+    base.embedder = other.name
+    base.save()
+    enqueue_reindexing(base)
+    embed = embedder.embed
+
+    def rebuild_it(texts, kind):
+        run_jobs()
+        return embed(texts, kind)
+
+    embedder.embed = rebuild_it
+
+    assert [hit.text for hit in search_base(searched, "Which port?")] == ["The port is eighty."]
+    base.delete()
+    assert search_base(searched, "Which port?") == []
 
 
 def test_newer_settings_end_the_job_that_copies_sent_vectors_for_older_ones(base, embedder, monkeypatch, settings):
