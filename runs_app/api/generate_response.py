@@ -107,6 +107,8 @@ def split_steps(events: Iterable[StreamChunk]) -> Iterator[list[StreamChunk]]:
     for data in events:
         if data["type"] == "step-start":
             step = []
+        elif data["type"] == "step-discarded":  # another process repeats the answer
+            del step[1:]
         step.append(data)
         if data["type"] == "step-finish":
             yield step

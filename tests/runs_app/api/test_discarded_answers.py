@@ -1,0 +1,26 @@
+"""The complete answer of a run whose model was asked again by another process."""
+
+import pytest
+
+from runs_app.api.generate_response import generate_response
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def text(number, words):
+    return [("text-start", {"id": number}), ("text-delta", {"id": number, "text": words})]
+
+
+def test_a_step_has_only_the_text_of_the_answer_that_was_completed():
+    finish = ("step-finish", {"stepResult": {"reason": "stop"}, "output": {"usage": {}}})
+    discarded = ("step-discarded", {"fromEvent": 2})
+    begun = [("step-start", {}), ("reasoning-delta", {"text": "Hm"}), *text("1", "Good d")]
+    run = RunFactory(output="Good day.", chunks=[*begun, discarded, *text("1", "Good day."), finish])
+
+    answer = generate_response(run)
+
+    assert [(step["text"], step["reasoningText"]) for step in answer["steps"]] == [("Good day.", "")]
+    assert answer["response"]["messages"] == [
+        {"role": "assistant", "content": [{"type": "text", "text": "Good day."}]}
+    ]
