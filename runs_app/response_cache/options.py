@@ -68,7 +68,8 @@ def merge_cache_options(agent: AgentCacheOptions, request_context: JSONMapping) 
         call = CallCacheOptions()
     return CacheOptions(
         seconds=agent.ttl,
-        is_shared=agent.scope is None,
+        # A key of the call stands for its messages, so others would get an answer to what they did not ask.
+        is_shared=agent.scope is None and not call.key,
         scopes=(agent.scope or "", call.scope),
         key=call.key or agent.cache_key,
         bust=agent.bust or call.bust,

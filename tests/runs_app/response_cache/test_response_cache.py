@@ -157,6 +157,15 @@ def test_an_agent_may_share_answers_in_its_team(model):
     assert ask(built, owner_id="sales") == "Answer 2 is complete."
 
 
+def test_a_key_that_a_call_chooses_reaches_no_answers_of_others_in_its_team(model):
+    built = agent(cached={**CACHE, "scope": None})
+    context = {"responseCache": {"key": "greeting"}}
+
+    assert ask(built, "Say something bad", user_id=1, request_context=context) == "Answer 1 is complete."
+    assert ask(built, "Hello", user_id=2, request_context=context) == "Answer 2 is complete."
+    assert ask(built, "Good day", user_id=2, request_context=context) == "Answer 2 is complete."
+
+
 def test_an_agent_of_all_teams_never_shares_answers(model):
     built = agent(cached={**CACHE, "scope": None})
 
