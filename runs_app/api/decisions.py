@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import Case, When
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
@@ -36,7 +37,7 @@ from runs_app.requests.decisions import (
 )
 
 UNFIT_DECISION_STATUS = 422
-MAX_RUNS_OF_THREAD = 20  # the latest, in which `send-tool-approval` looks for a call
+MAX_RUNS_OF_THREAD = 20  # the latest that wait, then the latest others, in which `send-tool-approval` looks for a call
 
 
 class Decided(NamedTuple):
@@ -230,8 +231,8 @@ def find_call_in_thread(request: Request, agent_id: str, body: JSONObject) -> Pe
         agent_key=agent_id, parent=None, thread__key=body["thread_id"], thread__resource_key=body["resource_id"]
     )
     runs = runs.with_roles(request.user)
-    latest = runs.without_large_columns().order_by("-created_at")[:MAX_RUNS_OF_THREAD]
-    waiting_first = sorted(latest, key=lambda run: run.status != AgentRun.Status.SUSPENDED)
+    order = Case(When(status=AgentRun.Status.SUSPENDED, then=0), default=1)
+    waiting_first = [*runs.without_large_columns().order_by(order, "-created_at")[:MAX_RUNS_OF_THREAD]]
     if not waiting_first:
         raise NotFound(f"Thread with id {body['thread_id']} not found for this resource.")
     for run in waiting_first:

@@ -1,9 +1,11 @@
 """Decisions about waiting calls by the conversation of their run."""
 
+from django.utils import timezone
+
 from memory_app.models import Thread
 from runs_app.models import AgentRun
 from tests.runs_app.api.decisions.conftest import QUESTION
-from tests.runs_app.factories import PendingCallFactory
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 
 def test_a_call_is_decided_by_its_conversation(editor, run, call, runner, user):
@@ -23,6 +25,18 @@ def test_a_call_is_decided_by_its_conversation(editor, run, call, runner, user):
 
     assert (other.status_code, unknown.status_code, changed.status_code) == (404, 409, 409)
     assert [unknown.body["code"], changed.body["code"]] == ["not_suspended", "already_decided"]
+
+
+def test_a_call_is_found_however_many_runs_its_conversation_had_since(editor, run, call, runner, user):
+    thread = Thread.objects.create(user=user, agent_key="concierge", key="t1", resource_key="ann")
+    AgentRun.objects.filter(pk=run.pk).update(thread=thread)
+    for _ in range(21):
+        RunFactory(agent=run.agent, requested_by=user, thread=thread, created_at=timezone.now(), chunks=[])
+    body = {"resourceId": "ann", "threadId": "t1", "toolCallId": "call-1", "approved": True}
+
+    answer = editor.post("/api/agents/concierge/send-tool-approval", body)
+
+    assert (answer.status_code, answer.body.get("runId")) == (200, str(run.pk))
 
 
 def test_a_refusal_by_its_conversation_has_a_reason_and_checks_the_mark(editor, run, call, runner, user):
