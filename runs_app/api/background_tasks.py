@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db.models import F
+from django.db.models.expressions import OrderBy
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
@@ -60,8 +62,7 @@ class BackgroundTasksView(JSONView):
         filters |= {f"{column}__gte": since} if since else {}
         filters |= {f"{column}__lt": until} if until else {}
         tasks = BackgroundTask.objects.for_user(request.user).filter(**filters)
-        sign = "-" if direction == "desc" else ""
-        page = tasks.select_related("thread", "run__resource").order_by(f"{sign}{order}", f"{sign}number", "pk")
+        page = tasks.select_related("thread", "run__resource").order_by(*ordering(order, direction), "pk")
         rows = [*page[paging.start : paging.stop]]
         waits_for = suspend_payloads(rows)
         bodies = [task_body(task, waits_for.get(task.pk)) for task in rows]
@@ -109,6 +110,12 @@ class TaskStreamView(JSONView):
             read_filters(query, "runId", "taskId")
             query.check_unknown_names()
         return stream_head_response()
+
+
+def ordering(column: str, direction: str) -> list[OrderBy]:
+    """Return the order of a list. Tasks without the time come last: PostgreSQL and SQLite have other defaults."""
+    is_descending = direction == "desc"
+    return [OrderBy(F(name), descending=is_descending, nulls_last=True) for name in (column, "number")]
 
 
 def read_filters(query: QueryParams, *ids: str) -> dict[str, object]:

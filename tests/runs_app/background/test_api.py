@@ -77,6 +77,8 @@ def test_a_task_has_the_members_that_the_published_client_reads(caller, task):
         ("?agentId=other", []),
         ("?fromDate=2030-01-01T00:00:00Z", []),
         ("?perPage=1&page=1", ["a"]),
+        ("?orderBy=completedAt", ["b", "a"]),
+        ("?orderBy=completedAt&orderDirection=asc", ["b", "a"]),
         ("?dateFilterBy=completedAt&fromDate=2020-01-01T00:00:00Z", ["b"]),
     ],
 )
