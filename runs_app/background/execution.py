@@ -136,7 +136,8 @@ async def try_until_done(engine: Engine, task: BackgroundTask) -> TaskOutcome:
         outcome = await attempt(engine, task)
         if outcome.status != TaskStatus.FAILED or task.retries >= task.max_retries:
             return outcome
-        await run_db(steps.count_retry, task)
+        if not await run_db(steps.count_retry, task):
+            return outcome  # which is not stored, because another worker has the task
         await asyncio.sleep(delay)
         delay = min(delay * 2, MAX_TASK_RETRY_DELAY)
 

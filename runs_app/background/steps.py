@@ -28,9 +28,13 @@ def was_cancelled(task_id: UUID) -> bool:
     return status in (None, TaskStatus.CANCELLED)
 
 
-def count_retry(task: BackgroundTask) -> None:
-    BackgroundTask.objects.filter(pk=task.pk, attempts=task.attempts).update(retries=F("retries") + 1)
-    task.refresh_from_db()
+def count_retry(task: BackgroundTask) -> bool:
+    """Count a retry of a task. Return False if another worker has the task."""
+    own = BackgroundTask.objects.filter(pk=task.pk, attempts=task.attempts)
+    if not own.update(retries=F("retries") + 1):
+        return False
+    task.refresh_from_db(fields=["retries"])  # not the attempts, which another worker may count meanwhile
+    return True
 
 
 def report_progress(task_id: UUID, progress: JSONObject) -> None:

@@ -7,12 +7,15 @@ from django.utils import timezone
 from agents_app.registry import Kind, registry, tool
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.background.delivery import deliver_due
-from runs_app.background.endings import cancel_task
+from runs_app.background.endings import cancel_task, end_task
+from runs_app.background.steps import count_retry
 from runs_app.background.stream_chunks import end_chunk
 from runs_app.engine import run_ends
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery, PendingCall
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
+from tests.runs_app.background.test_api import task_of
+from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,6 +68,19 @@ def test_a_failed_task_is_retried_as_often_as_its_call_says(tasks, flaky, monkey
 
     assert (task.status, task.result, task.retries) == ("completed", "At last.", 2)
     assert (other.status, other.error, other.retries) == ("failed", "Not yet.", 0)
+
+
+def test_a_worker_that_has_lost_a_task_neither_repeats_nor_ends_it(db):
+    run = RunFactory()
+    lost = task_of(run, status="running", attempts=1, max_retries=5)
+    BackgroundTask.objects.update(attempts=2)  # another worker has it
+
+    is_counted = count_retry(lost)
+
+    assert (is_counted, lost.attempts) == (False, 1)
+    assert not end_task(lost, "failed", error="Late.")
+    lost.refresh_from_db()
+    assert (lost.status, lost.retries) == ("running", 0)
 
 
 def test_a_task_that_takes_too_long_is_stopped(tasks):
