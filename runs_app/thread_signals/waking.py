@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -13,7 +12,6 @@ from access_app.permissions import require_role
 from access_app.role import Role, RoleRequired
 from agentcms.db.column_values import ColumnValues
 from agentcms.errors import ApiError
-from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
@@ -37,9 +35,6 @@ from runs_app.resolution import ResolvedAgent, stored_agents
 from runs_app.thread_signals.woken_input import SIGNALS, woken_messages
 from versions_app.models import AgentVersion
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
 log = logging.getLogger(__name__)
 
 MAX_DELIVERIES = 3  # that take the same signal
@@ -55,7 +50,7 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     first = next((signal for signal in signals if (signal.delivery or {}).get(WAKES)), signals[0])
     delivery, user = first.delivery or {}, first.author
     facts = delivery.get(FACTS) or {}
-    agent = with_variants(resolve_agent(delivery, user), facts, delivery.get("requestContext") or {})
+    agent = with_variants(resolve_agent(first), facts, delivery.get("requestContext") or {})
     options = find_durability(agent, delivery.get("options") or {}).options
     messages = woken_messages(agent.configuration, signals)
     run_input = build_input(messages, options, delivery.get("clientTools") or [], delivery.get("requestContext") or {})
@@ -71,8 +66,9 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     return run
 
 
-def resolve_agent(delivery: JSONObject, user: User | None) -> ResolvedAgent:
-    """Return the agent that a signal wakes, at the version that its sender named."""
+def resolve_agent(signal: Message) -> ResolvedAgent:
+    """Return the agent that a signal wakes, at the version that its sender named. Raise RoleRequired."""
+    delivery, user = signal.delivery or {}, signal.author
     version_id = delivery.get("versionId")
     agent = stored_agents.get(
         delivery["agent"],
@@ -82,6 +78,8 @@ def resolve_agent(delivery: JSONObject, user: User | None) -> ResolvedAgent:
     )
     if user is not None:
         require_role(user, Role.EDITOR, agent.owner_id)
+    elif signal.author_name:  # a person who was deleted meanwhile; trusted code has no name
+        raise RoleRequired(Role.EDITOR, agent.owner_id)
     return agent
 
 

@@ -333,6 +333,21 @@ def test_a_signal_whose_run_cannot_be_started_says_why(send, agent, editor, thre
     assert (row.seen_by, row.delivery["error"]) == (NO_RUN, "The agent was archived.")
 
 
+def test_a_message_of_somebody_who_was_deleted_wakes_no_run(send, agent, editor, thread):
+    agent.edit({"model": SLOW})
+    active = wait_for_text(start_in_thread(agent, editor, LONG))
+    sender = member("editor")
+    queued = send("Later", user=sender, if_active=IfActive.QUEUE).message
+    sender.delete()
+    run_ends.cancel_run(active.pk)
+
+    wait_until_idle(thread)
+
+    queued.refresh_from_db()
+    assert (queued.seen_by, queued.delivery["error"]) == (NO_RUN, "The sender may no longer run the agent.")
+    assert AgentRun.objects.count() == 1
+
+
 def test_input_processors_see_signals_of_a_run_that_failed_before_it_came_to_them(send, agent, editor, thread):
     agent.edit({"input_processors": [{"key": "mask-email"}]})
     attributes = {"from": "bob@example.com"}
