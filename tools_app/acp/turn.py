@@ -33,6 +33,7 @@ class PromptTurn:
     is_over: bool = False
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)
     tool_calls: dict[str, JSONObject] = field(default_factory=dict)  # what the agent said of each, by ID
+    tool_call_length: int = 0  # characters of it, also of what was replaced
     approved_writes: set[tuple[str, str]] = field(default_factory=set)  # paths and contents
     text_length: int = 0
     activity_count: int = 0

@@ -40,6 +40,8 @@ MAX_CALL_TITLE_LENGTH = 500
 MAX_PERMISSION_OPTIONS = 20
 MAX_OPTION_LENGTH = 200
 MAX_REPORTED_TOOL_CALLS = 200  # of one prompt, whose content is kept
+MAX_APPROVED_WRITES = 1000  # of one prompt that are kept
+MAX_KEPT_LENGTH = 16 * 1024 * 1024  # characters of the tool calls, and of the allowed writes, of one prompt
 OVER_MESSAGE = "There is no prompt. Wait for the next one."
 REJECTED_MESSAGE = "The write was not allowed."
 REFUSED_CODE = -32000
@@ -119,7 +121,7 @@ class WorkspaceClient:
         if not option_id:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         if allows(request, option_id) and request.kind not in READ_KINDS:  # nobody was asked about what it writes
-            turn.approved_writes |= self.announced_writes(known)
+            self.approve_writes(turn, known)
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option_id))
 
     def decide(self, turn: PromptTurn, request: PermissionRequest) -> str:
@@ -156,6 +158,13 @@ class WorkspaceClient:
         except PathRefused:
             return path
 
+    def approve_writes(self, turn: PromptTurn, known: JSONObject) -> None:
+        """Keep the files that an allowed request says it will write. Another request is needed for forgotten ones."""
+        turn.approved_writes |= self.announced_writes(known)
+        length = sum(len(content) for _, content in turn.approved_writes)
+        if length > MAX_KEPT_LENGTH or len(turn.approved_writes) > MAX_APPROVED_WRITES:
+            turn.approved_writes.clear()
+
     def announced_writes(self, known: JSONObject) -> set[tuple[str, str]]:
         """Return the files that an allowed request says it will write."""
         diffs = [item for item in known.get("content") or [] if item.get("type") == "diff"]
@@ -186,8 +195,11 @@ class WorkspaceClient:
         """Return all that the agent has said of a tool call, under wire names."""
         values = dump(update)
         values.pop("sessionUpdate", None)
-        if len(turn.tool_calls) >= MAX_REPORTED_TOOL_CALLS:
+        length = len(json.dumps(values))
+        turn.tool_call_length += length
+        if len(turn.tool_calls) >= MAX_REPORTED_TOOL_CALLS or turn.tool_call_length > MAX_KEPT_LENGTH:
             turn.tool_calls.clear()
+            turn.tool_call_length = length
         known = turn.tool_calls.setdefault(str(values.get("toolCallId", "")), {})
         known |= values
         return known

@@ -1,0 +1,52 @@
+"""The content that a worker keeps of a prompt: announcing one file after the other fills no memory."""
+
+import asyncio
+
+import pytest
+from acp.schema import FileEditToolCallContent, PermissionOption, ToolCallUpdate
+
+from agentcms.wire.canonical import canonical
+from tools_app.acp.connection.client import MAX_KEPT_LENGTH, WorkspaceClient
+from tools_app.acp.permissions import Decisions, PermissionPolicy
+from tools_app.acp.turn import PromptTurn
+from tools_app.acp.workspaces.folders import Workspace
+
+MEGABYTE = 1024 * 1024
+OPTIONS = [PermissionOption(option_id="yes", name="Yes", kind="allow_once")]
+
+
+def edit(number, length=MEGABYTE):
+    text = str(number).ljust(length, "x")
+    content = FileEditToolCallContent(type="diff", path=f"{number}.txt", new_text=text)
+    return ToolCallUpdate(tool_call_id=str(number), title="Edit", kind="edit", content=[content])
+
+
+@pytest.fixture
+def client(tmp_path):
+    """Return the client of an agent in a prompt whose requests are all allowed."""
+    client = WorkspaceClient(Workspace(tmp_path, "/workspace"))
+    client.turn = PromptTurn(lambda update: None, Decisions(PermissionPolicy.FIRST_OPTION, can_ask=False))
+    return client
+
+
+def test_the_content_of_tool_calls_and_of_allowed_writes_is_limited(client):
+    async def announce():
+        for number in range(60):
+            await client.request_permission("session", edit(number), OPTIONS)
+
+    asyncio.run(announce())
+
+    assert len(canonical(client.turn.tool_calls)) <= MAX_KEPT_LENGTH
+    assert sum(len(content) for _, content in client.turn.approved_writes) <= MAX_KEPT_LENGTH
+
+
+def test_what_was_said_of_the_latest_tool_calls_is_kept(client):
+    async def announce():
+        for number in range(20):
+            await client.request_permission("session", edit(number), OPTIONS)
+        await client.write_text_file("session", "19.txt", "19".ljust(MEGABYTE, "x"))
+
+    asyncio.run(announce())
+
+    assert "19" in client.turn.tool_calls
+    assert client.workspace.read("19.txt").startswith("19x")
