@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError
 from django.db.models import F
 
 from agentcms.db.column_values import ColumnValues
@@ -71,9 +72,14 @@ def create_scoring_jobs(answers: Sequence[AnswerToScore]) -> None:
 
 
 def send_scoring_job(job_id: UUID) -> None:
-    """Send the job of an answer to a worker, unless no scorer was sampled."""
-    if Job.objects.filter(pk=job_id).exists():
-        runner.send_job(job_id)
+    """Send the job of an answer to a worker, unless no scorer was sampled. Beat sends it if that fails."""
+    try:
+        exists = Job.objects.filter(pk=job_id).exists()
+    except (OperationalError, InterfaceError) as error:
+        log.warning("The database is not available, so beat sends job %s later: %s", job_id, error)
+    else:
+        if exists:
+            runner.send_job(job_id)
 
 
 def is_sampled(run: AgentRun, key: str, sampling: JSONMapping) -> bool:

@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+from django.db import OperationalError, connection
 
 from agents_app.registry import Entry, Kind, registry
 from jobs_app import runner
@@ -61,6 +62,18 @@ def test_the_job_is_stored_with_the_end_of_the_run():
         run_ended.disconnect(look)
 
     assert stored == [{"run": str(run.pk), "scorers": ["answer-length"]}]
+
+
+def test_an_outage_after_the_end_leaves_the_job_to_beat(caplog):
+    job = Job.objects.create(kind=scoring.SCORE_RUN)
+
+    def lose_connection(execute, sql, params, many, context):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with connection.execute_wrapper(lose_connection):
+        scoring.send_scoring_job(job.pk)
+
+    assert f"beat sends job {job.pk} later" in caplog.text
 
 
 def test_a_run_ends_although_its_scorers_cannot_be_sampled(caplog):
