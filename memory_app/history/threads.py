@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, uuid5
 
@@ -168,6 +169,11 @@ def open_child_thread(parent: Thread, agent_key: str, **columns: Any) -> Thread:
     return thread
 
 
+def note_use_of_resources(thread_ids: Collection[int]) -> None:
+    """Note that the resources of threads were used until now: the clean-up keeps their memory as long as a thread."""
+    Resource.objects.filter(threads__in=thread_ids).update(updated_at=timezone.now())
+
+
 def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thread:
     """Give a thread with all its messages to another resource of the realm of the caller."""
     return move_thread(thread, get_or_create_resource(caller, resource))
@@ -177,6 +183,7 @@ def move_thread(thread: Thread, target: Resource) -> Thread:
     """Give a thread with all its messages, and the threads of sub-agents below it, to a resource of its realm."""
     with transaction.atomic():
         moved = [*lock_threads(tree_of([thread.pk]))]
+        note_use_of_resources(moved)
         Thread.objects.filter(pk__in=moved).update(resource=target, resource_key=target.key, updated_at=timezone.now())
         Vector.objects.filter(thread__in=moved).update(resource=target)
     thread.refresh_from_db()

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from django.db import transaction
 
 from memory_app.history.locks import lock_threads, tree_of
+from memory_app.history.threads import note_use_of_resources
 from memory_app.models import Thread
 from runs_app.models import AgentRun
 
@@ -45,5 +46,6 @@ def delete_locked_threads(thread_ids: Collection[int]) -> int | None:
     """Delete threads and those below them, or return None if others were added meanwhile."""
     if lock_trees(thread_ids) is None:
         return None
+    note_use_of_resources(thread_ids)
     _, deleted = Thread.objects.filter(pk__in=thread_ids).delete()
     return deleted.get(Thread._meta.label, 0)
