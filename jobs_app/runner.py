@@ -112,10 +112,15 @@ def enqueue(
 
 
 def enqueue_unless_queued(kind: str, parameters: JSONObject, user: Caller | None = None) -> Job:
-    """Return the same job of the user that has not started yet. If there is none, create one and send it."""
+    """Return the same job of the user that has not started yet. If there is none, create one and send it.
+
+    A worker cannot claim the job until the transaction ends, so it finds what the transaction stores.
+    """
     user_id = None if user is None else user.pk
-    queued = Job.objects.filter(kind=kind, state=Job.State.QUEUED, requested_by=user_id, parameters=parameters)
-    return queued.order_by("created_at").first() or enqueue(kind, parameters, requested_by=user)
+    with transaction.atomic():
+        waiting = Job.objects.filter(state=Job.State.QUEUED, attempts__lt=MAX_ATTEMPTS).select_for_update(no_key=True)
+        same = waiting.filter(kind=kind, requested_by=user_id, parameters=parameters)
+        return same.order_by("created_at").first() or enqueue(kind, parameters, requested_by=user)
 
 
 def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
