@@ -20,6 +20,7 @@ from agentcms.errors import ApiError, Conflict
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
+from agents_app.search.text_conditions import contains_text
 from agents_app.views.access import GET_POST
 from jobs_app.models import Job
 from knowledge_app.forms import AskForm, BaseForm, MetadataForm, TextForm, UrlForm
@@ -138,7 +139,7 @@ def documents(request: HttpRequest, key: str) -> HttpResponse:
 def document_context(request: HttpRequest, base: KnowledgeBase) -> TemplateContext:
     name = request.GET.get("name", "").replace("\0", "").strip()
     rows = base.documents.without_content()
-    matches = rows.filter(name__icontains=name) if name else rows
+    matches = rows.filter(contains_text("name", name)) if name else rows
     page = Paginator(matches, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     rebuilding = Job.objects.unfinished().filter(kind=REINDEX_BASE, parameters__base=base.pk).first()
     return {

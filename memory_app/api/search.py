@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -19,6 +17,7 @@ from agentcms.vectors import EmbedderFailed, UnknownEmbedder
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.models import Agent
+from agents_app.search.text_conditions import contains_text
 from agents_app.search.tokenizer import find_words
 from memory_app.api.lookups import NOT_GIVEN, agent_of_query, caller_of, read_resource
 from memory_app.history.threads import get_thread
@@ -176,15 +175,8 @@ def matching(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:
     condition = Q()
     # A text without words, such as an emoji, is looked for as it is.
     for word in (find_words(text) or [text])[:MAX_TERMS]:
-        condition &= has_word(word)
+        condition &= contains_text("text", word)
     return Message.objects.filter(condition, thread__in=threads).exclude(role=Message.Role.TOOL)
-
-
-def has_word(word: str) -> Q:
-    """Return the condition for messages that contain a word."""
-    # LIKE of SQLite ignores the case of the letters A to Z only.
-    is_ignored = word.isascii() or connection.vendor == "postgresql"
-    return Q(text__icontains=word) if is_ignored else Q(text__iregex=re.escape(word))
 
 
 def message_summary(row: Message) -> JSONObject:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -22,6 +23,7 @@ from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.downloads import file_response
 from agents_app.models import Agent
+from agents_app.search.text_conditions import contains_text
 from agents_app.views.access import can_choose_agent
 from memory_app.api.representation import thread_body
 from memory_app.forms.message import SendForm
@@ -78,8 +80,8 @@ def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[T
         # An own thread would be listed once for each of its participants.
         threads = threads.filter(Q(realm=own_realm(request)) | Q(participants__user=request.user.pk)).distinct()
     if search:
-        is_named = Q(title__icontains=search) | Q(key__icontains=search) | Q(resource_key__icontains=search)
-        threads = threads.filter(is_named)
+        columns = ("title", "key", "resource_key")
+        threads = threads.filter(reduce(or_, (contains_text(column, search) for column in columns)))
     return threads
 
 

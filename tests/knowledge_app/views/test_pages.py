@@ -253,10 +253,13 @@ def test_documents_are_found_by_name_on_all_pages(base, monkeypatch):
     first = browser().get(PAGE, {"name": "ROUTER"})
     second = browser().get(f"{PAGE}/documents", {"name": "ROUTER", "page": 2})
     none = browser().get(PAGE, {"name": "printer"})
+    add_text(base, "Überblick", "Text.")
+    german = browser().get(PAGE, {"name": "überBLICK"})
 
     assert [document.name for document in first.context["page"]] == ["Router reset", "Router setup"]
     assert 'href="?name=ROUTER&amp;page=2"' in first.text
     assert "Router" not in second.text
     assert "router ports" in second.text
     assert "No document has this in its name." in none.text
+    assert [document.name for document in german.context["page"]] == ["Überblick"]
     assert "No documents yet" not in none.text

@@ -58,6 +58,15 @@ def test_threads_are_found_by_title_and_id(client, ann, thread, search, is_found
     assert f'value="{search}"' in text
 
 
+@pytest.mark.parametrize("search", ["überBLICK", "Überblick", "ÜBER"])
+def test_a_title_is_found_in_upper_or_lower_case(client, ann, thread, search):
+    Thread.objects.update(title="Ein Überblick")
+    client.force_login(ann)
+
+    assert "Ein Überblick" in client.get(LIST, {"q": search}).text
+    assert "Ein Überblick" not in client.get(LIST, {"q": "Unterblick"}).text
+
+
 def test_publishers_read_the_threads_of_an_agent_and_others_do_not(client, ann, thread):
     realm = {"realm": thread.realm}
     for user, may_read in (
