@@ -81,3 +81,20 @@ def test_the_conversation_of_an_ended_run_is_cleared(settings):
     for row, conversation in ((ended, None), (recent, {"steps": 1}), (waiting, {"steps": 1})):
         row.refresh_from_db()
         assert row.conversation == conversation
+
+
+def test_old_runs_stay_while_a_sub_agent_of_theirs_waits_for_a_person(settings):
+    settings.RUN_DAYS = 30
+    agent = AgentFactory()
+    old = run(agent, 31)
+    AgentRun.objects.filter(pk=old.pk).update(root_id=old.pk)
+    columns = {"agent": agent, "finished_at": None, "suspended_at": timezone.now(), "root_id": old.pk}
+    waiting = RunFactory(parent=old, status="suspended", chunks=[], **columns)
+
+    clean_up()
+    remaining = set(AgentRun.objects.all())
+    AgentRun.objects.filter(pk=waiting.pk).update(status="succeeded", finished_at=timezone.now())
+    clean_up()
+
+    assert remaining == {old, waiting}
+    assert not AgentRun.objects.exists()
