@@ -203,9 +203,13 @@ def format_options(run: AgentRun) -> str:
 
 
 def thread_runs(request: HttpRequest, run: AgentRun) -> Sequence[AgentRun]:
-    """Return the runs of the same conversation, oldest first."""
+    """Return the runs of the same conversation before and after a run, oldest first, with the run itself."""
     if run.thread_id is None:
         return []
-    runs = readable_runs(request).filter(thread=run.thread_id, parent=None).order_by("created_at")
     # Each of both may have many kilobytes, and the page only links to the runs.
-    return list(runs.defer("stored_configuration", "output")[:MAX_THREAD_RUNS])
+    runs = readable_runs(request).filter(thread=run.thread_id, parent=None).defer("stored_configuration", "output")
+    earlier = [*runs.filter(created_at__lte=run.created_at).order_by("-created_at")[:MAX_THREAD_RUNS]]
+    later = [*runs.filter(created_at__gt=run.created_at).order_by("created_at")[:MAX_THREAD_RUNS]]
+    around = [*reversed(earlier), *later]
+    start = max(0, min(len(earlier) - MAX_THREAD_RUNS // 2, len(around) - MAX_THREAD_RUNS))
+    return around[start : start + MAX_THREAD_RUNS]

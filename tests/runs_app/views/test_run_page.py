@@ -1,8 +1,10 @@
 """The page of a run."""
 
+from datetime import timedelta
 from html import unescape
 
 from django.urls import reverse
+from django.utils import timezone
 
 from access_app.models import Membership
 from access_app.role import Role
@@ -144,6 +146,24 @@ def test_a_deleted_version_has_no_link(editor, ann, agent):
 
     assert "v9 deleted" in page_text(response)
     assert f"columns=live&amp;runs={run.pk}" in response.content.decode()
+
+
+def test_a_long_conversation_shows_the_runs_around_this_one(editor, ann, agent):
+    thread = Thread.objects.create(user=ann, agent_key=agent.pk, key="long", resource_key="ann")
+    now = timezone.now()
+    runs = [
+        RunFactory(agent=agent, requested_by=ann, thread=thread, chunks=[], created_at=now + timedelta(seconds=number))
+        for number in range(30)
+    ]
+
+    def indexes_on_page(number):
+        return [runs.index(other) for other in page(editor, runs[number]).context["thread_runs"]]
+
+    assert [indexes_on_page(0), indexes_on_page(15), indexes_on_page(29)] == [
+        [*range(20)],
+        [*range(6, 26)],
+        [*range(10, 30)],
+    ]
 
 
 def test_the_other_runs_of_a_conversation_are_linked(editor, ann, agent):
