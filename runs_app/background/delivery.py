@@ -43,8 +43,9 @@ UNDELIVERABLE = (
 def deliver_due() -> None:
     """Deliver the results that are due and that nobody has delivered, because a process died or a run was active."""
     due = BackgroundTask.objects.undelivered().filter(finished_at__lt=timezone.now() - GATHERING)
-    run_ids = due.order_by("finished_at").values_list("run_id", flat=True)[:MAX_RUNS_PER_LOOK]
-    for run_id in dict.fromkeys(run_ids):
+    # A run that works may have very many results, which wait for its end.
+    by_run = due.order_by().values_list("run_id").annotate(first=Min("finished_at"))
+    for run_id, _ in by_run.order_by("first")[:MAX_RUNS_PER_LOOK]:
         deliver_results(run_id)
 
 

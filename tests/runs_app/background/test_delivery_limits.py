@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from memory_app.history import messages
 from memory_app.models import Message
+from runs_app.background import delivery
 from runs_app.background.delivery import deliver_due
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 from tests.factories import AgentFactory, member
@@ -80,6 +81,19 @@ def test_a_result_that_can_wake_no_run_becomes_an_event_and_holds_up_no_others(u
 
     assert last_event(run) == last_event(other) == "background-task-completed"
     assert not BackgroundTask.objects.undelivered().exists()
+
+
+def test_countless_results_of_a_run_that_works_hold_up_no_others(user):
+    agent = AgentFactory(model=DEMO)
+    busy = RunFactory(agent=agent, requested_by=user, open=True)
+    for number in range(delivery.MAX_RUNS_PER_LOOK):
+        ended_task(busy, number)
+    other = RunFactory(agent=agent, requested_by=user)
+    ended_task(other, 1)
+
+    deliver_due()
+
+    assert last_event(other) == "background-task-completed"
 
 
 def test_a_result_for_a_full_thread_becomes_an_event(user, monkeypatch):
