@@ -118,7 +118,8 @@ def delete_locked(model: type[Model], keys: Sequence[Any]) -> int | None:
     """Delete rows under the locks of those who change them. Return None if a child run was added meanwhile."""
     if not lock_owners(model, keys):
         return None
-    _, deleted = model._default_manager.filter(pk__in=keys).delete()
+    # Only the key: Django loads the rows that it deletes, and messages and runs may be long.
+    _, deleted = model._default_manager.filter(pk__in=keys).only("pk").delete()
     return deleted.get(model._meta.label, 0)
 
 

@@ -13,6 +13,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs_app import runner
@@ -100,6 +101,18 @@ def add_other_rows(run, thread, text):
 
 def tool_result(text):
     return {"type": "tool-result", "payload": {"result": text}}
+
+
+def test_the_long_columns_of_what_is_deleted_are_not_read(realm):
+    keys = [*Message.objects.filter(thread__key="t-alice").values_list("pk", flat=True)]
+    runs = [*AgentRun.objects.filter(resource__key="alice").values_list("pk", flat=True)]
+
+    with CaptureQueriesContext(connection) as queries:
+        assert personal_data.delete_locked(Message, keys) == len(keys)
+        assert personal_data.delete_locked(AgentRun, runs) == len(runs)
+
+    read = [query["sql"].partition(" FROM ")[0] for query in queries]
+    assert not [columns for columns in read if '"runs_app_message"."data"' in columns or '"output"' in columns]
 
 
 def test_an_export_has_all_data_of_a_resource(realm):
