@@ -21,6 +21,7 @@ from runs_app.notices.recipients import find_deciders
 log = logging.getLogger(__name__)
 
 NOTICE_INTERVAL = timedelta(hours=1)  # between two notices to one person
+NOTICE_PERIOD = timedelta(days=3)  # in which a call is mailed: the mail server may be away for a weekend
 MAX_MAILED_CALLS = 10  # calls in one e-mail
 MAIL_TEXT = """{summary}
 
@@ -44,9 +45,9 @@ def send_mail_to_approvers() -> int:
     """
     if not can_send_mail():
         return 0
-    # Older calls were mailed already, even to people who got their last notice right before.
+    # Older calls may be very many, and were mailed already.
     recent = PendingCall.objects.waiting().exclude(kind=PendingCall.Kind.CHILD)
-    recent = recent.filter(created_at__gt=timezone.now() - 2 * NOTICE_INTERVAL)
+    recent = recent.filter(created_at__gt=timezone.now() - NOTICE_PERIOD)
     return sum(map(mail_user, find_deciders(recent)))
 
 

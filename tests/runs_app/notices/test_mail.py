@@ -133,6 +133,12 @@ def test_a_message_that_could_not_be_sent_is_sent_later(call, monkeypatch):
     assert (failed, send_mail_to_approvers()) == (0, 1)
 
 
+def test_calls_of_the_night_are_sent_in_the_morning(call):
+    PendingCall.objects.update(created_at=timezone.now() - timedelta(hours=10))  # the mail server was away
+
+    assert send_mail_to_approvers() == 1
+
+
 def test_nothing_is_sent_without_a_mail_server(call, settings):
     settings.EMAIL_HOST = ""
 
