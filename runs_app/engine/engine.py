@@ -171,6 +171,8 @@ class Engine:
     async def _take(self, run_id: UUID) -> None:
         if run_id in self.tasks:  # its next segment was queued before the task of this one has ended
             self.offered_again.add(run_id)
+        elif (written := self.writer.find_end(run_id)) is not None:
+            await asyncio.wait([asyncio.wrap_future(written)])  # others may see the hand-over before this process does
         if not self.has_free_place or run_id in self.claiming or run_id in self.occupied_ids:
             return
         self.claiming.add(run_id)

@@ -66,6 +66,11 @@ class PendingWrites:
         run = self.runs.get(run_id)
         return run is not None and run.end is None
 
+    def find_end(self, run_id: UUID) -> Future[bool] | None:
+        """Return the future of the end of a run, or of its hand-over, while it is not yet written."""
+        run = self.runs.get(run_id)
+        return run.written if run is not None and run.end is not None else None
+
     def add(self, run_id: UUID, data: StreamChunk) -> None:
         """Write a chunk with the next commit."""
         with self.changed:

@@ -1,7 +1,9 @@
 """Leases and fences: which process may execute a run, and what happens to those that may not any more."""
 
+import asyncio
 import signal
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -133,6 +135,27 @@ def test_a_duplicate_message_does_no_harm(planned, idle_engine):
 
     assert (done.status, done.fence) == ("succeeded", 1)
     assert event_numbers(done) == list(range(1, done.last_event_number + 1))
+
+
+def test_a_run_that_is_offered_while_its_hand_over_is_committed_goes_on(queued, monkeypatch):
+    engine = get_engine()
+    original, offered = engine.writer._mark_written, []
+
+    def offer_before(snapshots, owned):
+        if queued.pk in owned and not offered:
+            offered.append(queued.pk)
+            engine.offer(queued.pk)
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0.05), engine.loop).result(20)
+        original(snapshots, owned)
+
+    monkeypatch.setattr(engine.writer, "_mark_written", offer_before)
+    run = leases.claim(queued.pk, engine.holder)
+    engine.writer.register_claimed(run, time.monotonic())
+
+    assert engine.writer.hand_over(run.pk, 0).result(20)
+
+    assert offered
+    assert wait_for_end(run).status == "succeeded"
 
 
 def test_a_full_process_takes_a_queued_run_when_a_place_is_free(planned, idle_engine, settings):
