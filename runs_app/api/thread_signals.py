@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import Case, When
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
@@ -141,7 +142,8 @@ class AbortView(JSONView):
         expected = body.get("expectedRunId")
         if not (expected is None or isinstance(expected, str)):
             raise BadRequest("request body", [("expectedRunId", "This must be the ID of a run.")])
-        runs = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("-created_at")
+        waits_last = Case(When(status=AgentRun.Status.SUSPENDED, then=1), default=0)
+        runs = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by(waits_last, "-created_at")
         # A client stops the run that it has seen, not one that has begun since.
         expected_ids = [run_id for run_id in runs.values_list("pk", flat=True) if expected in (None, "", str(run_id))]
         for run_id in expected_ids[:1]:

@@ -5,6 +5,7 @@ import json
 import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django.utils import timezone
 
 from access_app.models import ApiKey
 from memory_app.models import Message, Participant, Thread
@@ -14,6 +15,7 @@ from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.runs import DEMO, LONG, SLOW, wait_for_end, wait_for_text
+from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
@@ -403,3 +405,19 @@ def test_the_page_of_a_thread_stops_its_run_too(client, caller, agent, editor):
 
 def test_a_former_user_has_no_thread(agent):
     assert Caller(api_key(UserFactory())).post(f"{AT}/threads/subscribe", TARGET).status_code == 404
+
+
+def test_abort_stops_the_run_that_works_and_not_a_later_one_that_waits_for_a_person(caller, editor, agent):
+    caller.post(f"{AT}/send-message", {"message": "Hello", **TARGET, "ifIdle": {"behavior": "persist"}})
+    columns = {"agent": agent, "requested_by": editor, "thread": Thread.objects.get(), "chunks": []}
+    working = RunFactory(open=True, **columns)
+    waiting = RunFactory(suspended=True, created_at=timezone.now(), **columns)
+
+    answer = caller.post(f"{AT}/threads/abort", TARGET)
+
+    assert answer.body == {"aborted": True}
+    requested = AgentRun.objects.filter(cancel_requested_at__isnull=False)
+    assert [*requested.values_list("pk", flat=True)] == [working.pk]
+    waiting.refresh_from_db()
+    assert waiting.status == "suspended"
+    AgentRun.objects.unfinished().delete()
