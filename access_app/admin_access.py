@@ -6,14 +6,19 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+
+INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
 
 
 class CheckedChangeList(ChangeList):
@@ -27,10 +32,27 @@ class CheckedChangeList(ChangeList):
 
 
 class CheckedListMixin:
-    """A mixin whose list refuses dates that do not exist."""
+    """A mixin whose list refuses dates that do not exist, and selected rows that cannot exist."""
 
     def get_changelist(self, request: HttpRequest, **options: object) -> type[ChangeList]:
         return CheckedChangeList
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any) -> Any:
+        """Run an action unless a selected key is none. Django would fail with a 500."""
+        primary_key = self.model._meta.pk  # type: ignore[attr-defined]
+        if all(is_possible_key(primary_key, key) for key in request.POST.getlist(ACTION_CHECKBOX_NAME)):
+            return super().response_action(request, queryset, *args)  # type: ignore[misc]
+        messages.error(request, INVALID_SELECTION_MESSAGE)
+        return redirect(request.get_full_path())
+
+
+def is_possible_key(primary_key: Any, text: str) -> bool:
+    """Return True if a text can be the primary key of a row."""
+    try:
+        primary_key.to_python(text)
+    except ValidationError:
+        return False
+    return "\0" not in text
 
 
 class StaffAccessMixin(CheckedListMixin):
