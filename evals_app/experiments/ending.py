@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agentcms.errors import ApiError
 from evals_app.experiments.memory import delete_threads_of_experiment, shares_thread
-from evals_app.experiments.results import store_stopped
+from evals_app.experiments.results import next_open_results, store_stopped
 from evals_app.experiments.spending import NOTHING_SPENT, Spent, exceeded_budget
 from evals_app.experiments.summary import count_results, earlier_spending, summarize_experiment, verdict_of
 from evals_app.models import Experiment, ExperimentResult
@@ -70,11 +70,11 @@ def finish(experiment: Experiment, status: str, reason: str = "", *, stops_open:
     it was deleted meanwhile.
     """
     row = lock_experiment(experiment.pk)
-    open_results = row.results.filter(state=ExperimentResult.State.RUNNING).select_related("item_version", "run")
     if stops_open and not row.is_finished:
-        for result in open_results:
-            store_stopped(result)
-    if not (row.is_finished or open_results.all().exists()):
+        while open_results := next_open_results(row):
+            for result in open_results:
+                store_stopped(result)
+    if not (row.is_finished or row.results.filter(state=ExperimentResult.State.RUNNING).exists()):
         set_end(row, status, reason)
         row.save(update_fields=END_COLUMNS)
         delete_purged_thread(row)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -12,13 +13,15 @@ from agentcms.wire.json_types import JSONObject
 from evals_app.datasets.purging import purge_results
 from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.experiments.spending import Spent, add_earlier_spending, run_tree, spent_by_runs
-from evals_app.models import DatasetItem, ExperimentResult
+from evals_app.models import DatasetItem, Experiment, ExperimentResult
 from evals_app.reports.tool_mocks import find_mock_failure, mock_report
 from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun
 from runs_app.tool_mocks.mocks import NO_PERSON_MESSAGE
 
 MAX_ITEM_RETRIES = 5
+# More are open if many answers are scored again. The runs are at most 40: twice the highest concurrency.
+OPEN_RESULTS_PER_READ = 100
 SCORE_COLUMNS = ("scores", "scores_tokens", "scores_cost")
 LOST_CODE = "lost"
 STOPPED_ERROR = {"message": "The run was stopped.", "code": "stopped"}
@@ -76,6 +79,13 @@ def open_row(result: ExperimentResult, retry_count: int | None = None) -> QueryS
     """
     number = result.retry_count if retry_count is None else retry_count
     return ExperimentResult.objects.filter(pk=result.pk, state=ExperimentResult.State.RUNNING, retry_count=number)
+
+
+def next_open_results(experiment: Experiment, without: Collection[UUID] = ()) -> list[ExperimentResult]:
+    """Return the first running results of an experiment with their runs, without the large columns of those."""
+    rows = experiment.results.filter(state=ExperimentResult.State.RUNNING).exclude(pk__in=without)
+    rows = rows.select_related("item_version", "run").defer("run__stored_configuration", "run__conversation")
+    return list(rows[:OPEN_RESULTS_PER_READ])
 
 
 def fill_from_run(result: ExperimentResult, run: AgentRun | None) -> None:

@@ -65,18 +65,18 @@ def delete_failed(row: Experiment) -> None:
 def reopen_unscored(row: Experiment) -> None:
     """Let the job score those answers again whose scorers failed, with all their scorers.
 
-    A target that is no agent has no run whose answer could be scored: its item counts as failed.
+    An answer without its run cannot be scored, and its item counts as failed. A target that is no agent has no run;
+    that of an agent may be deleted.
     """
-    columns: ColumnValues = {"error": UNSCORED_ERROR}
-    if row.target_type == Experiment.Target.AGENT:
-        columns = {"state": ExperimentResult.State.RUNNING, "completed_at": None, **NO_SCORES}
+    columns: ColumnValues = {"state": ExperimentResult.State.RUNNING, "completed_at": None, **NO_SCORES}
     keys = find_unscored(row)
     for start in range(0, len(keys), RESULTS_PER_UPDATE):
         unscored = row.results.filter(pk__in=keys[start : start + RESULTS_PER_UPDATE])
-        if "error" not in columns:
-            spent = unscored.values_list("scores_tokens", "scores_cost")
-            add_earlier_spending(row.pk, total(Spent(*values) for values in spent))
-        unscored.update(**columns)
+        unscored.filter(run=None).update(error=UNSCORED_ERROR)
+        with_run = unscored.filter(run__isnull=False)
+        spent = with_run.values_list("scores_tokens", "scores_cost")
+        add_earlier_spending(row.pk, total(Spent(*values) for values in spent))
+        with_run.update(**columns)
 
 
 def reopen(row: Experiment) -> None:

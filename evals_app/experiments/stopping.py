@@ -8,7 +8,7 @@ import time
 from django.utils import timezone
 
 from evals_app.experiments.ending import CANCELLED_MESSAGE, EXPERIMENT_JOB, finish, mark_cancelled
-from evals_app.experiments.results import store_stopped
+from evals_app.experiments.results import next_open_results, store_stopped
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.models import Experiment, ExperimentResult
 from jobs_app import runner
@@ -73,8 +73,7 @@ def stop_runs(experiment: Experiment) -> None:
 def store_ended_results(experiment: Experiment, scoring: ScoringLoop) -> None:
     """Store the results of open runs and calls as they end. Wait a few seconds for them."""
     deadline = time.monotonic() + STOP_SECONDS
-    rows = experiment.results.filter(state=ExperimentResult.State.RUNNING)
-    while open_results := list(rows.select_related("item_version", "run")):
+    while open_results := next_open_results(experiment):
         for result in open_results:
             result.experiment = experiment
             store_if_ended(result, scoring)

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef
 from django.utils import timezone
 
 from access_app.models import ApiKey
@@ -25,7 +25,7 @@ from evals_app.experiments.direct.calls import Calls
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import count_so_far, finish, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
-from evals_app.experiments.results import MAX_ITEM_RETRIES, open_row, was_lost
+from evals_app.experiments.results import MAX_ITEM_RETRIES, next_open_results, open_row, was_lost
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.experiments.stopping import STOP_SECONDS, end_at_once, end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
@@ -151,7 +151,7 @@ class ItemLoop:
         if self.calls is not None:
             return self.calls.collect()
         ended, waiting, deadline = self.scoring.store_finished(), 0, time.monotonic() + COLLECTING_SECONDS
-        for result in self.open_results().exclude(pk__in=[*self.scoring.open]):
+        for result in next_open_results(self.experiment, [*self.scoring.open]):
             result.experiment = self.experiment
             run = result.run
             if run is not None and run.status in AgentRun.UNFINISHED_STATUSES:
@@ -167,11 +167,6 @@ class ItemLoop:
                 break
         self.unscored = waiting + len(self.scoring.open)
         return ended
-
-    def open_results(self) -> QuerySet[ExperimentResult]:
-        rows = self.experiment.results.filter(state=ExperimentResult.State.RUNNING)
-        large_columns = ("run__stored_configuration", "run__conversation")
-        return rows.select_related("item_version", "run").defer(*large_columns)
 
     def start_again(self, result: ExperimentResult) -> bool:
         """Start an item whose process died, unless the experiment ends. Return whether it started.

@@ -14,7 +14,7 @@ from evals_app.compare.pairs import compute_statistics
 from evals_app.datasets.changes import add_items
 from evals_app.experiments import jobs
 from evals_app.experiments.jobs import EXPERIMENT_JOB
-from evals_app.experiments.results import store_result
+from evals_app.experiments.results import next_open_results, store_result
 from evals_app.experiments.running.item_loop import ItemLoop, free_slots
 from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
@@ -271,7 +271,7 @@ def test_of_two_loops_one_starts_a_lost_item_again(editor, agent):
     loops[0].start(0)
     wait_until(lambda: AgentRun.objects.get().is_finished, 20)
     AgentRun.objects.update(status="failed", error=LOST_MESSAGE)
-    seen = [item_loop.open_results().get() for item_loop in loops]
+    seen = [next_open_results(item_loop.experiment)[0] for item_loop in loops]
 
     assert [item_loop.start_again(result) for item_loop, result in zip(loops, seen, strict=True)] == [True, False]
     late = seen[1]
