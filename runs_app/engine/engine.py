@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db.models import F
 
 from agentcms.process.stall_watchdog import watch_loop
 from runs_app.engine import leases, run_ends
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 EXECUTE_MODULE = "runs_app.engine.execution.execute"
 UNSTARTED_MESSAGE = "The server could not start this run. The server log has the details."
+BROKEN_MESSAGE = "The server could not execute this run. The server log has the details."
 SHUTDOWN_TIMEOUT = 2.0  # seconds to write the ends of all runs when the process stops
 TOOL_SHUTDOWN_TIMEOUT = 5.0  # seconds in which the tools of durable runs may finish when the process stops
 
@@ -217,8 +219,14 @@ class Engine:
 
     def _finished(self, run_id: UUID, task: asyncio.Task[object]) -> None:
         was_full = not self.has_free_place
-        if task.cancelled() and self.writer.is_open(run_id):
-            self._end_unbegun(run_id)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("Run %s ended with an unexpected error.", run_id, exc_info=error)
+        if self.writer.is_open(run_id):
+            if task.cancelled():
+                self._end_unbegun(run_id)
+            elif error is not None:
+                self._end_broken(run_id, error)
         self.tasks.pop(run_id, None)
         self.journals.pop(run_id, None)
         self.durable_ids.discard(run_id)
@@ -227,8 +235,16 @@ class Engine:
             self.offer(run_id)
         if was_full:
             self.take_queued()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("Run %s ended with an unexpected error.", run_id, exc_info=error)
+
+    def _end_broken(self, run_id: UUID, error: BaseException) -> None:
+        """Write the end of a run whose task failed without writing it. Its lease would be renewed for ever.
+
+        A durable run that met an outage of the database goes on later.
+        """
+        if run_id in self.durable_ids and isinstance(error, (OperationalError, InterfaceError)):
+            self.writer.hand_over(run_id, 0, attempts=F("attempts") + 1)
+        else:
+            self._close_failed(run_id, BROKEN_MESSAGE)
 
     def _end_unbegun(self, run_id: UUID) -> None:
         """Write the end of a run that was cancelled before its task began. The task could not write it."""

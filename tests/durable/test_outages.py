@@ -177,6 +177,19 @@ def test_a_run_that_meets_an_outage_outside_of_its_steps_goes_on_later(idle_engi
     assert_complete(done)
 
 
+def test_a_run_that_meets_an_outage_before_its_execution_goes_on_later(idle_engine, planned, monkeypatch):
+    """Here the span of the run could not be made."""
+    fail_times(monkeypatch, execute, "execute_in_span", 1)
+    run = start(TWO_CALLS)
+    (planned / "one.open").touch()
+
+    wait_until_queued(run, attempts=1)
+
+    done = take_over(run)
+    assert (done.status, done.error, done.fence) == ("succeeded", "", 2)
+    assert_complete(done)
+
+
 def test_an_error_of_the_database_that_repeats_itself_ends_a_run(idle_engine, planned, monkeypatch):
     fail_times(monkeypatch, ResolvedAgent, "build", 3)
     run = start(TWO_CALLS)

@@ -14,6 +14,9 @@ def test_they_are_chosen_by_keyboard(visit, fresh, api):
     patch_agent(api, fresh, tools=["calculator"])
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
+    if not page.get_by_text(name).count():  # other processes know of a new base within a second
+        page.wait_for_timeout(1000)
+        page = visitor.goto(f"/agents/{fresh}")
     for section in ("knowledge", "background-tasks", "processors"):
         page.locator(f"#{section} > summary").press("Enter")
 

@@ -4,6 +4,7 @@ import pytest
 
 from runs_app.engine import engine
 from runs_app.engine.engine import get_engine
+from runs_app.engine.execution import execute
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, SLOW, chunks, start_run, wait_for_end
@@ -127,3 +128,15 @@ def test_a_run_that_cannot_be_started_fails(editor, monkeypatch):
 
     assert (done.status, done.error) == ("failed", engine.UNSTARTED_MESSAGE)
     assert chunks(done)[-1]["type"] == "error"
+
+
+def test_a_run_whose_failure_cannot_be_recorded_ends(editor, monkeypatch, caplog):
+    def fail(*args):
+        raise ValueError("no words")
+
+    monkeypatch.setattr(execute, "record_failure", fail)
+
+    done = wait_for_end(start_run(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
+
+    assert (done.status, done.error) == ("failed", engine.BROKEN_MESSAGE)
+    assert f"Run {done.pk} ended with an unexpected error." in caplog.messages
