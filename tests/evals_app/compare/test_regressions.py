@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from evals_app.compare.jobs import basis_of
 from evals_app.compare.pairs import compute_statistics, load_figures, rank_items
 from evals_app.compare.regressions import find_worse_results
 from evals_app.experiments.summary import summarize_experiment, verdict_of
@@ -78,6 +79,23 @@ def test_more_of_what_is_bad_is_worse():
     (sentence,) = worse_scorers(after, before, margin=0.1)
     assert sentence.startswith("'exact' may be worse by 0.5")
     assert worse_scorers(before, after, margin=0.1) == []
+
+
+def test_what_is_bad_stays_bad_after_its_scorer_is_deleted():
+    store_scorer("exact", "toxicity")
+    dataset = make_dataset(*map(str, range(12)))
+    before, after = ended(dataset, [0.25] * 12), ended(dataset, [0.75] * 12, number=2)
+    for experiment in (before, after):
+        experiment.scorer_versions = {"exact": 1}
+        experiment.summary = summarize_experiment(experiment)
+        experiment.save()
+    basis = basis_of(before, after)
+
+    Scorer.objects.all().delete()
+
+    entry = compute_statistics(before, after)["scorers"]["exact"]
+    assert (entry["better"], entry["worse"], entry["lowerIsBetter"]) == (0, 12, True)
+    assert basis_of(before, after) == basis
 
 
 @pytest.mark.parametrize(
