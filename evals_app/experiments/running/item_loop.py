@@ -124,7 +124,7 @@ class ItemLoop:
                 return True
             self.failed_to_start = 0
         reason = stop_reason(experiment, self.scoring.spent)
-        open_count = experiment.results.filter(state=ExperimentResult.State.RUNNING).count()
+        open_count = self.count_open()
         if reason:
             self.stop(reason, open_count)
             return collected > 0
@@ -179,8 +179,11 @@ class ItemLoop:
                 return True
         return False
 
-    def start(self, open_count: int) -> int:
-        """Start as many items as the limits allow. Return their number.
+    def count_open(self) -> int:
+        return self.experiment.results.filter(state=ExperimentResult.State.RUNNING).count()
+
+    def count_free(self, open_count: int) -> int:
+        """Return how many items may start beside those that are open.
 
         While answers are scored other items run, at most as many again. An experiment with a budget does not run
         ahead of its judges, whose cost could be above it.
@@ -188,8 +191,11 @@ class ItemLoop:
         concurrency, budget = self.experiment.concurrency, self.experiment.budget
         has_budget = not {"maxCost", "maxTokens"}.isdisjoint(name for name in budget if budget[name] is not None)
         ahead = 0 if has_budget else min(self.unscored, concurrency)
-        free_count = concurrency + ahead - open_count
-        if free_count <= 0:
+        return max(0, concurrency + ahead - open_count)
+
+    def start(self, open_count: int) -> int:
+        """Start as many items as the limits allow. Return their number."""
+        if not self.count_free(open_count):
             return 0
         started = 0
         with transaction.atomic():
@@ -197,7 +203,9 @@ class ItemLoop:
             lock_name("runs of experiments")
             if not lock_if_startable(self.experiment):
                 return 0
-            for version, attempt in self.waiting_items(min(free_count, free_slots(self.experiment))):
+            # Counted again: another worker may have started items before this one had the lock.
+            free_count = min(self.count_free(self.count_open()), free_slots(self.experiment))
+            for version, attempt in self.waiting_items(free_count):
                 try:
                     result = self.start_item(version, attempt)
                 except MustWait:

@@ -284,6 +284,18 @@ def test_of_two_loops_one_starts_a_lost_item_again(editor, agent):
     assert (result.retry_count, result.error, result.output) == (1, None, SAID.format("One"))
 
 
+def test_two_loops_start_no_more_items_than_may_run_at_once(editor, agent):
+    experiment = new_experiment(make_dataset("One", "Two"), editor, agent, maxConcurrency=1)
+    loops = [ItemLoop(experiment, None), ItemLoop(Experiment.objects.get(), None)]
+    for item_loop in loops:
+        item_loop.begin()
+    before = loops[1].count_open()
+
+    started = [item_loop.start(before) for item_loop in loops]
+
+    assert (started, AgentRun.objects.count()) == ([1, 0], 1)
+
+
 def test_another_worker_continues_with_a_job_of_its_own(editor, agent):
     experiment = new_experiment(make_dataset("One", "Two"), editor, agent)
     first = Job.objects.get(kind=EXPERIMENT_JOB)
