@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from access_app.caller import Caller
@@ -88,6 +89,14 @@ def delete_threads_of_result(result: ExperimentResult) -> None:
     """Delete the threads that an experiment made for one result, so that its item starts anew."""
     threads = Thread.objects.filter(experiment_id=result.experiment_id, key__startswith=own_thread_prefix(result))
     deleting.delete_threads([*threads.values_list("pk", flat=True)])
+
+
+def delete_threads_of_results(experiment: Experiment, results: Iterable[ExperimentResult]) -> None:
+    """Delete the threads that an experiment made for these results, with one query for all of them."""
+    prefixes = {own_thread_prefix(result) for result in results}
+    threads = Thread.objects.filter(experiment_id=experiment.pk).values_list("pk", "key")
+    # What follows the last `-` is the number of the retry.
+    deleting.delete_threads([pk for pk, key in threads if f"{key.rpartition('-')[0]}-" in prefixes])
 
 
 def delete_threads_of_experiment(experiment: Experiment) -> None:

@@ -12,7 +12,7 @@ from agentcms.db.column_values import ColumnValues
 from agentcms.errors import Conflict
 from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason
 from evals_app.experiments.jobs import enqueue_experiment
-from evals_app.experiments.memory import delete_threads_of_result
+from evals_app.experiments.memory import delete_threads_of_results
 from evals_app.experiments.spending import Spent, add_earlier_spending, spent_by_results, total
 from evals_app.experiments.summary import find_unscored
 from evals_app.models import Experiment, ExperimentResult
@@ -56,8 +56,7 @@ def delete_failed(row: Experiment) -> None:
     failed = row.results.filter(error__isnull=False)
     columns = ("pk", "experiment_id", "item_id", "attempt", "tokens", "cost", "scores_tokens", "scores_cost")
     results = list(failed.only(*columns))
-    for result in results:
-        delete_threads_of_result(result)
+    delete_threads_of_results(row, results)
     add_earlier_spending(row.pk, spent_by_results(results))
     failed.delete()
 
