@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from access_app.role import Role
 from agentcms.api.pagination import read_page
 from agentcms.api.parsers import json_object_body
-from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.query_params import MAX_PER_PAGE, OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
@@ -142,9 +142,13 @@ class ItemHistoryView(JSONView):
     """The versions of an item, newest first."""
 
     def get(self, request: Request, dataset_id: str, item_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(MAX_PER_PAGE)  # the published client cannot ask for a second page
+            unknown = query.check_unknown_names()
         item = get_item(get_dataset(request, dataset_id), item_id)
         rows = item.versions.select_related("item").order_by("-from_version")
-        return json_response({"history": [item_history_body(row) for row in rows]})
+        page = read_page(rows, paging, item_history_body)
+        return json_response(paged("history", page, rows.count(), paging) | warning_payloads(unknown))
 
 
 class ItemVersionView(JSONView):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -32,6 +33,9 @@ COUNT = f"SELECT COUNT(*) {SCORED}"
 PAGE = f"SELECT r.id, {{place}} {SCORED} ORDER BY r.completed_at DESC, r.id DESC, {{place}} LIMIT %s OFFSET %s"
 
 
+ScorePlace = tuple[UUID, int]  # the result, and the place in its list
+
+
 class ExperimentScore(NamedTuple):
     """A score of a result, with its place in the list of the result."""
 
@@ -49,9 +53,13 @@ def count_scores(experiment: Experiment) -> int:
     return int(_select(COUNT, experiment)[0][0])
 
 
-def page_of_scores(experiment: Experiment, start: int, stop: int) -> list[ExperimentScore]:
-    """Return some of the scores that the scorers of an experiment gave, the newest answer first."""
-    places = [(UUID(str(key)), int(place)) for key, place in _select(PAGE, experiment, stop - start, start)]
+def places_of_scores(experiment: Experiment, start: int, stop: int) -> list[ScorePlace]:
+    """Return where some of the scores are that the scorers of an experiment gave, the newest answer first."""
+    return [(UUID(str(key)), int(place)) for key, place in _select(PAGE, experiment, stop - start, start)]
+
+
+def read_scores(experiment: Experiment, places: Sequence[ScorePlace]) -> list[ExperimentScore]:
+    """Return the scores of an experiment at these places, with their results."""
     results = experiment.results.select_related("item_version").in_bulk({key for key, _ in places})
     scores = [ExperimentScore(results[key], place) for key, place in places if key in results]
     return [score for score in scores if score.place < len(score.result.scores)]  # one may be scored again just now

@@ -8,6 +8,7 @@ from agentcms.openapi.json_schema import (
     DATE_TIME,
     INTEGER,
     OBJECT,
+    PAGINATION,
     STRING,
     UUID_STRING,
     array_of,
@@ -16,6 +17,7 @@ from agentcms.openapi.json_schema import (
     order_query,
     paged_schema,
     ref,
+    with_optional_warnings,
 )
 from agentcms.openapi.operations import PAGING, Operation
 from agentcms.openapi.section import ApiSection
@@ -79,7 +81,14 @@ DATASET_OPERATIONS = (
     Operation("get", ITEM, "getDatasetItem", "Get an item", "DatasetItem"),
     Operation("patch", ITEM, "updateDatasetItem", "Change an item", "DatasetItem", "DatasetItemChange", errors=(409,)),
     Operation("delete", ITEM, "deleteDatasetItem", "Delete an item", "Done"),
-    Operation("get", f"{ITEM}/history", "getDatasetItemHistory", "List the versions of an item", "DatasetItemHistory"),
+    Operation(
+        "get",
+        f"{ITEM}/history",
+        "getDatasetItemHistory",
+        "List the versions of an item",
+        "DatasetItemHistory",
+        query=PAGING,
+    ),
     Operation(
         "get", f"{ITEM}/versions/{{number}}", "getDatasetItemVersion", "Get an item at a version", "DatasetItem"
     ),
@@ -181,7 +190,7 @@ def dataset_schemas() -> dict[str, JSONObject]:
         "DatasetItemsCreate": object_of(items=array_of(ref("DatasetItemCreate"))),
         "DatasetItemIds": object_of(itemIds=array_of(STRING)),
         "DatasetItemsDeleted": object_of(success=BOOLEAN, deletedCount=INTEGER),
-        "DatasetItemHistory": object_of(history=array_of(history)),
+        "DatasetItemHistory": with_optional_warnings(object_of(history=array_of(history), pagination=PAGINATION)),
     }
 
 

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.permissions import owner_ids_for
+from agentcms.api.pagination import read_page
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agents_app.api.unknown_keys import warning_payloads
@@ -19,6 +20,7 @@ def readable_scores(request: Request) -> QuerySet[Score]:
     """Return the scores of the runs of which the user may see the details."""
     runs = AgentRun.objects.for_user(request.user)
     scores = Score.objects.filter(run__in=runs).select_related("run", "created_by")
+    scores = scores.defer("run__stored_configuration", "run__conversation")  # large, and a score has nothing of them
     if not request.user.is_superuser:
         # Former members of a team still read their own runs, but not the scores of them.
         scores = scores.filter(run__owner_id__in=["", *owner_ids_for(request.user)])
@@ -38,5 +40,5 @@ def list_scores(request: Request, scores: QuerySet[Score], *filters: str) -> Htt
         scores = scores.none()
     if values.get("source"):
         scores = scores.filter(source=values["source"])
-    bodies = [score_body(score) for score in scores[paging.start : paging.stop]]
+    bodies = read_page(scores, paging, score_body)  # with the question and the answer of each run
     return json_response(paged("scores", bodies, scores.count(), paging) | warning_payloads(unknown))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from agentcms.api.pagination import PageSize, in_parts, text_length
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import find_unknown_names, wire_names
 from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_keys import checking_names, warning_payloads
@@ -22,7 +24,7 @@ from evals_app.api.scorer_representation import experiment_score_body, score_bod
 from evals_app.api.scores.creation import ScoreBody, create_score
 from evals_app.api.scores.lists import list_scores, readable_scores
 from evals_app.models import Experiment
-from evals_app.quality.experiment_scores import count_scores, page_of_scores
+from evals_app.quality.experiment_scores import count_scores, places_of_scores, read_scores
 from runs_app.api.lookups import get_readable_run
 
 
@@ -59,8 +61,12 @@ def list_experiment_scores(request: Request, experiment: Experiment) -> HttpResp
     with QueryParams(request) as query:
         paging = query.paging(10)
         unknown = query.check_unknown_names()
-    scores = page_of_scores(experiment, paging.start, paging.stop)
-    bodies = [experiment_score_body(experiment, score) for score in scores]
+    bodies: list[JSONObject] = []
+    size = PageSize()
+    for part in in_parts(places_of_scores(experiment, paging.start, paging.stop)):
+        for score in read_scores(experiment, part):
+            bodies.append(experiment_score_body(experiment, score))
+            size.add(text_length(bodies[-1]))
     return json_response(paged("scores", bodies, count_scores(experiment), paging) | warning_payloads(unknown))
 
 

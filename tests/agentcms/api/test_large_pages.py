@@ -3,10 +3,13 @@
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from agentcms.api import pagination
 from agents_app.api import representation_cache
-from evals_app.models import ExperimentResult
+from evals_app.datasets.changes import change_item
+from evals_app.models import DatasetItem, ExperimentResult
+from runs_app.models import Score
 from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset, new_experiment
 from tests.factories import AgentFactory, api_key, member
@@ -24,6 +27,9 @@ ROUTES = {
     "results": "/api/datasets/support/experiments/{experiment}/results",
     "tagged results": "/api/datasets/support/experiments/{experiment}/results?tags=seen",
     "spans": "/api/observability/traces",
+    "scores": "/api/observability/scores",
+    "scores of an experiment": "/api/scores/run/{experiment}",
+    "history": "/api/datasets/edited/items/{item}/history",
     "messages": "/api/memory/threads/t/messages",
 }
 
@@ -42,12 +48,27 @@ def scene(monkeypatch):
     experiment = new_experiment(dataset, user, start=False)
     for version in dataset.item_versions.order_by("item_id"):
         ExperimentResult.objects.create(
-            experiment=experiment, item=version.item, item_version=version, state="done", output=TEXT, tags=["seen"]
+            experiment=experiment,
+            item=version.item,
+            item_version=version,
+            state="done",
+            output=TEXT,
+            tags=["seen"],
+            scores=[{"scorerId": "exact", "score": 1.0}],
+            completed_at=timezone.now(),
         )
+    edited = make_dataset(TEXT, pk="edited")
+    for number in range(1, COUNT):
+        change_item(edited, edited.items.get().pk, {"input": f"{number} {TEXT}"})
     for number in range(COUNT):
-        RunFactory(agent=agents[0], requested_by=user, prompt=f"{number} {TEXT}")
+        run = RunFactory(agent=agents[0], requested_by=user, prompt=f"{number} {TEXT}")
+        Score.objects.create(run=run, scorer="exact", score=1)
     add_thread(user, texts=[("user", f"{number} {TEXT}") for number in range(COUNT)])
     return Caller(api_key(user)), experiment
+
+
+def path_of(name, experiment):
+    return ROUTES[name].format(experiment=experiment.pk, item=DatasetItem.objects.get(dataset="edited").pk)
 
 
 def rows_of(answer):
@@ -58,7 +79,7 @@ def rows_of(answer):
 @pytest.mark.parametrize("name", ROUTES)
 def test_a_page_that_is_read_in_parts_is_complete_and_in_order(scene, name):
     caller, experiment = scene
-    path = ROUTES[name].format(experiment=experiment.pk)
+    path = path_of(name, experiment)
     separator = "&" if "?" in path else "?"
 
     rows = rows_of(caller.get(f"{path}{separator}perPage=100"))
@@ -72,7 +93,7 @@ def test_a_page_that_is_read_in_parts_is_complete_and_in_order(scene, name):
 @pytest.mark.parametrize("name", ROUTES)
 def test_a_page_that_is_too_large_is_refused_with_the_way_out(scene, name, monkeypatch):
     caller, experiment = scene
-    path = ROUTES[name].format(experiment=experiment.pk)
+    path = path_of(name, experiment)
     separator = "&" if "?" in path else "?"
     monkeypatch.setattr(pagination, "MAX_PAGE_MB", 0.012)
 
@@ -87,7 +108,7 @@ def test_a_page_that_is_too_large_is_refused_with_the_way_out(scene, name, monke
 def test_all_rows_are_sorted_once_for_a_page(scene, name):
     caller, experiment = scene
     with CaptureQueriesContext(connection) as queries:
-        rows_of(caller.get(f"{ROUTES[name].format(experiment=experiment.pk)}?perPage=100"))
+        rows_of(caller.get(f"{path_of(name, experiment)}?perPage=100"))
 
     assert len([query for query in queries if " LIMIT 100" in query["sql"]]) == 1
     assert not [query for query in queries if " OFFSET " in query["sql"]]
