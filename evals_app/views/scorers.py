@@ -151,9 +151,10 @@ def render_scorer(request: HttpRequest, row: Scorer, **context: object) -> HttpR
 def try_on_run(request: HttpRequest, row: Scorer, run_id: str) -> TemplateContext:
     """Return the score of the newest version for a run that the user may read, or why there is none."""
     key = parse_uuid(run_id)
-    run = AgentRun.objects.for_user(request.user).filter(pk=key).first() if key else None
-    if run is None:
-        return {"problem": "This run was not found. Enter the ID or the address of a run that you may read."}
+    run = AgentRun.objects.for_user(request.user).with_roles(request.user).filter(pk=key).first() if key else None
+    # A scorer may tell what it reads: the calls of tools, which former members of the team may not see.
+    if run is None or not run.details_visible_to(request.user):
+        return {"problem": "This run was not found. Enter the ID or the address of a run whose calls you may read."}
     if not run.is_finished:
         return {"problem": "This run has not ended yet."}
     answer, snapshot = answer_of_run(run), row.head.snapshot if row.head else {}

@@ -145,6 +145,15 @@ def test_a_draft_is_tried_on_any_run_that_the_user_may_read(client, publisher, r
         assert "This run was not found." in text(client.post("/scorers/refunds/try", {"run": key}))
 
 
+def test_former_members_of_a_team_try_no_scorer_on_their_runs(client, publisher, refunds):
+    own = RunFactory(agent=AgentFactory(owner_id="left"), owner_id="left", requested_by=publisher, output="A refund.")
+
+    page = text(client.post("/scorers/refunds/try", {"run": own.pk}))
+
+    assert "This run was not found." in page
+    assert "<dt>Score</dt>" not in page
+
+
 def test_a_judge_without_a_model_is_told_at_both_fields_in_words(client, publisher):
     fields = {"name": "Manners", "type": "tone", "owner_id": "support"}
 
