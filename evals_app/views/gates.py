@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -61,7 +62,8 @@ def change_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpRespo
 
 
 def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResponse:
-    datasets = Dataset.objects.for_user(request.user).filter(archived_at=None)
+    # That of the gate too if it is archived: without it, a browser selects another one.
+    datasets = Dataset.objects.for_user(request.user).filter(Q(archived_at=None) | Q(pk=gate.dataset_id))
     form = GateForm(request.POST or None, gate, agent, datasets)
     if form.is_valid():
         form.save()

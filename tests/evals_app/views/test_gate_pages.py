@@ -2,9 +2,10 @@
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from agents_app.editing.change_context import change
-from evals_app.models import Experiment, ReleaseGate
+from evals_app.models import Dataset, Experiment, ReleaseGate
 from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import experiment_of, live_number
 from tests.factories import AgentFactory, member
@@ -79,6 +80,21 @@ def test_a_faulty_gate_is_named_at_its_field_and_not_stored(client, manager, fie
 
     assert message in text(client.post(ADD, FIELDS | fields), 422)
     assert not ReleaseGate.objects.exists()
+
+
+def test_a_gate_over_an_archived_dataset_keeps_it_when_it_is_changed(client, manager, gate):
+    make_dataset("Two", pk="first", owner_id="support")
+    make_dataset("Two", pk="past", owner_id="support", archived_at=timezone.now())
+    Dataset.objects.filter(pk="support").update(archived_at=timezone.now())
+    path = f"/agents/concierge/gates/{gate.pk}"
+
+    page = text(client.get(path))
+    client.post(path, FIELDS | {"minimum": "0.5"})
+
+    assert '<option value="support" selected>' in page
+    assert '<option value="past"' not in page
+    gate.refresh_from_db()
+    assert (gate.dataset_id, gate.minimum) == ("support", 0.5)
 
 
 def test_only_managers_keep_gates_and_strangers_find_none(client, agent, gate):
