@@ -121,10 +121,10 @@ def find_scorer_version(row: Scorer, version_id: str) -> ScorerVersion | None:
 
 
 def activate_version(scorer_id: str, version: ScorerVersion) -> Scorer:
-    """Publish a version."""
+    """Publish a version. Raise NotFound if it was deleted meanwhile."""
     with transaction.atomic():
         row = lock_scorer(scorer_id)
-        row.live = version
+        row.live = get_scorer_version(row, str(version.pk))  # read again: a deletion takes the same lock
         save_pointers(row)
     return row
 

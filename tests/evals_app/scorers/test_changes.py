@@ -8,7 +8,7 @@ from cachetools import TTLCache
 from django.utils.asyncio import async_unsafe
 
 from agentcms.cache import SizeLimitedCache
-from agentcms.errors import Conflict
+from agentcms.errors import Conflict, NotFound
 from agents_app.configuration.schema import ConfigError
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
@@ -52,6 +52,16 @@ class TestVersions:
 
     def test_an_equal_change_is_no_version(self):
         assert change(create(), {"name": "Polite"}).head.version_number == 1
+
+    def test_a_version_that_was_deleted_meanwhile_does_not_go_live(self):
+        row = change(create(), {"name": "Second"})
+        first = row.versions.get(version_number=1)
+        row.versions.filter(pk=first.pk).delete()
+
+        with pytest.raises(NotFound):
+            changes.activate_version(row.pk, first)
+        row.refresh_from_db()
+        assert row.live.version_number == 2
 
     def test_a_draft_leaves_the_live_version(self):
         row = change(create(), {"name": "Draft"}, publish=False)
