@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
 from agents_app.configuration.schema import ConfigError
+from agents_app.search.text_conditions import contains_text
 from agents_app.views.access import selectable_owners
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.schema import parse_dataset
@@ -40,7 +41,7 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
     archived = request.GET.get("archived") == "yes"
     datasets = Dataset.objects.for_user(request.user).filter(archived_at__isnull=not archived)
     if search := request.GET.get("q", ""):
-        datasets = datasets.filter(name__icontains=search)
+        datasets = datasets.filter(contains_text("name", search))
     page: Page[Dataset] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context = {"nav": "evals", "page": page, "owners": owners, "search": search, "archived": archived}
     context["query"] = query_of({"q": search, "archived": "yes" if archived else ""})

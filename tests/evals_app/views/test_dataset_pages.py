@@ -67,6 +67,14 @@ def test_a_dataset_is_created_and_its_items_edited_in_place(client, editor):
     assert "earlier version" in text(client.get(f"{path}?version=1"))
 
 
+@pytest.mark.parametrize("search", ["überblick", "ÜBERBLICK", "blick"])
+def test_a_dataset_is_found_by_its_name_in_any_case(client, editor, search):
+    make_dataset(pk="overview", owner_id="support")
+    Dataset.objects.update(name="Überblick")
+
+    assert 'href="/datasets/overview"' in text(client.get("/datasets", {"q": search}))
+
+
 def test_all_fields_are_edited_without_scripts(client, editor, support):
     add_items(support, [{"input": "One", "metadata": {"topic": "a"}}])
     path = f"{ONE}/items/{item().item_id}/edit"
