@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from access_app.permissions import granted_covers, require_role
+from access_app.permissions import has_role_everywhere, owner_ids_for, require_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
@@ -26,7 +26,7 @@ from agents_app.views.access import GET_POST
 from evals_app.datasets.changes import add_items
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.from_runs import item_of_run, mocks_of
-from evals_app.datasets.schema import parse_dataset
+from evals_app.datasets.schema import parse_dataset, parse_item_change
 from evals_app.datasets.values import edited_value, text_of_json
 from evals_app.models import Dataset
 from evals_app.views.lookups import get_page_dataset
@@ -102,6 +102,8 @@ def add_runs_to_dataset(request: HttpRequest, runs: Sequence[AgentRun], back: st
 def add_forms(request: HttpRequest, runs: Sequence[AgentRun], forms: Sequence[RunForm]) -> HttpResponse:
     """Add the items of forms as one version, and go to the dataset. Raise ConfigError and ApiError."""
     dataset = chosen_dataset(request, runs)
+    for form in forms:  # people typed these: a database refuses a NUL, for example
+        parse_item_change({"input": form.item["input"], "groundTruth": form.item["ground_truth"]})
     count = len(add_items(dataset, [form.item for form in forms]))
     messages.success(request, f"{pluralize(count, 'item')} added to {dataset.name} as version {dataset.version}.")
     return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
@@ -123,8 +125,11 @@ def read_form(request: HttpRequest, run: AgentRun) -> RunForm:
 
 def editable_datasets(request: HttpRequest) -> list[Dataset]:
     """Return the datasets to which the user may add items, by name."""
-    rows = Dataset.objects.for_user(request.user).with_role(request.user).filter(archived_at=None)
-    return [row for row in rows[:MAX_DATASETS] if granted_covers(request.user, Role.EDITOR, row.granted)]
+    rows = Dataset.objects.for_user(request.user).filter(archived_at=None)
+    if not has_role_everywhere(request.user, Role.EDITOR):
+        # In the query: datasets that the user may only read would take the places of others.
+        rows = rows.filter(owner_id__in=owner_ids_for(request.user, Role.EDITOR))
+    return list(rows[:MAX_DATASETS])
 
 
 def suggest_dataset(datasets: Sequence[Dataset], runs: Sequence[AgentRun]) -> str:

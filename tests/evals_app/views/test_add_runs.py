@@ -4,9 +4,10 @@ import pytest
 from django.urls import reverse
 
 from evals_app.models import Dataset, ItemVersion
+from evals_app.views import from_runs
 from runs_app.models import RunEvent
 from tests.evals_app.experiment_runs import make_dataset
-from tests.factories import AgentFactory, member
+from tests.factories import AgentFactory, MembershipFactory, member
 from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -98,6 +99,28 @@ def test_a_refused_item_keeps_what_was_typed(client, runs):
     assert "is not of type" in page
     assert "My words" in page
     assert not ItemVersion.objects.exists()
+
+
+def test_a_text_that_no_database_stores_is_refused(client, runs):
+    make_dataset(owner_id="support")
+    path = reverse("evals:add_run", args=[runs[0].pk])
+
+    page = text(client.post(path, {"dataset": "support", f"ground_truth-{runs[0].pk}": "a\0b"}), 422)
+
+    assert "groundTruth: Text must not contain a NUL character." in page
+    assert not ItemVersion.objects.exists()
+
+
+def test_datasets_that_one_may_only_read_take_no_place_of_others(client, editor, runs, monkeypatch):
+    monkeypatch.setattr(from_runs, "MAX_DATASETS", 1)
+    MembershipFactory(user=editor, owner_id="archive", role="viewer")
+    make_dataset(pk="a-first", owner_id="archive")
+    make_dataset(owner_id="support")
+
+    page = text(client.get(reverse("evals:add_run", args=[runs[0].pk])))
+
+    assert '<option value="support"' in page
+    assert '<option value="a-first"' not in page
 
 
 def test_runs_and_datasets_of_others_are_not_there(client, editor, runs):
