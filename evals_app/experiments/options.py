@@ -10,7 +10,9 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, validate_fields
 from evals_app.datasets.schema import Keys, Text
+from evals_app.experiments.memory import RESOURCE_NAMES
 from evals_app.scorers.results import ScoreValue
+from memory_app.realms import RESOURCE_MESSAGE, is_resource_key
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_CONCURRENCY, MAX_REPEATS = 20, 10
@@ -177,6 +179,17 @@ def parse_experiment(body: object) -> JSONObject:
         issues.append(Issue("versions", VERSIONS_MESSAGE))
     if options.get("target_type") in ("workflow", "scorer"):
         issues += [Issue(name, ONLY_AGENTS_MESSAGE) for name in ("memory", "seed") if options.get(name) is not None]
+    issues += resource_issues(options)
     if issues:
         raise ConfigError(issues)
     return options
+
+
+def resource_issues(options: JSONObject) -> list[Issue]:
+    """Return an issue for each named resource that no conversation may have."""
+    context = options.get("request_context") or {}
+    named = {f"requestContext.{name}": context.get(name) for name in RESOURCE_NAMES}
+    named["memory.resource"] = (options.get("memory") or {}).get("resource")
+    # A blank one counts as none, and anything but a text is ignored.
+    texts = {field: value for field, value in named.items() if isinstance(value, str) and value}
+    return [Issue(field, RESOURCE_MESSAGE) for field, value in texts.items() if not is_resource_key(value)]

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from access_app.models import ApiKey, Membership
+from agents_app.configuration.schema import ConfigError
 from evals_app.datasets.deletion import delete_experiment, delete_with_experiments
 from memory_app.history.threads import create_thread, get_or_create_resource, get_thread
 from memory_app.models import Participant, Resource, Thread
@@ -11,7 +12,7 @@ from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_th
 from memory_app.realms import memory_caller
 from memory_app.working import values
 from runs_app.models import AgentRun
-from tests.evals_app.experiment_runs import make_dataset, run_experiment
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO
 
@@ -53,6 +54,21 @@ def test_with_a_thread_for_each_item_nothing_is_recalled(editor, agent, body):
 
     assert not any("Before that" in output for output in outputs(experiment))
     assert Thread.objects.filter(experiment_id=experiment.pk, resource_key="ci-user").count() == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"requestContext": {"resourceId": "x" * 300}}, "requestContext.resourceId"),
+        ({"requestContext": {"mastra__resourceId": "a\n"}}, "requestContext.mastra__resourceId"),
+        ({"memory": {"thread": "per-item", "resource": " "}}, "memory.resource"),
+    ],
+)
+def test_a_resource_that_no_conversation_may_have_starts_no_experiment(editor, agent, body, field):
+    with pytest.raises(ConfigError) as refused:
+        new_experiment(make_dataset("One"), editor, agent, **body)
+
+    assert [issue.field for issue in refused.value.issues] == [field]
 
 
 def test_an_item_without_a_thread_does_not_use_the_memory_of_its_user(editor):
