@@ -47,12 +47,13 @@ def scorer_titles(experiment: Experiment, keys: Iterable[str]) -> list[str]:
 
 
 def scorer_keys(experiment: Experiment, version: ItemVersion) -> list[str]:
-    """Return the scorers of an item, from one place: the experiment, else the item, else the dataset."""
-    if experiment.scorer_keys is not None:
-        return list(experiment.scorer_keys)
-    if version.scorer_keys is not None:
-        return list(version.scorer_keys)
-    return list(experiment.dataset.scorer_keys)
+    """Return the scorers of an item, each once, from one place: the experiment, else the item, else the dataset."""
+    keys = experiment.scorer_keys
+    if keys is None:
+        keys = version.scorer_keys
+    if keys is None:
+        keys = experiment.dataset.scorer_keys
+    return list(dict.fromkeys(keys))  # a second score by the same scorer would count as that of another answer
 
 
 def live_scorer_versions(keys: Collection[str]) -> JSONObject:

@@ -284,6 +284,18 @@ def test_of_two_loops_one_starts_a_lost_item_again(editor, agent):
     assert (result.retry_count, result.error, result.output) == (1, None, SAID.format("One"))
 
 
+@pytest.mark.parametrize("place", ["experiment", "item", "dataset"])
+def test_a_scorer_that_is_named_twice_scores_once(editor, agent, place):
+    twice = ["exact", "exact"]
+    item = {"input": "One", **({"scorer_keys": twice} if place == "item" else {})}
+    dataset = make_dataset(item, scorer_keys=twice if place == "dataset" else [])
+
+    experiment = run_experiment(dataset, editor, agent, **({"scorerIds": twice} if place == "experiment" else {}))
+
+    assert len(experiment.results.get().scores) == 1
+    assert experiment.summary["scorers"]["exact"]["count"] == 1
+
+
 def test_two_loops_start_no_more_items_than_may_run_at_once(editor, agent):
     experiment = new_experiment(make_dataset("One", "Two"), editor, agent, maxConcurrency=1)
     loops = [ItemLoop(experiment, None), ItemLoop(Experiment.objects.get(), None)]
