@@ -68,6 +68,7 @@ def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResul
         row.has_submitted_results = True
         row.save(update_fields=["has_submitted_results"])
         mark_started(row)
+        count_so_far(row)
     return result
 
 
@@ -113,6 +114,8 @@ def run_item(experiment: Experiment, item_id: str, options: JSONObject, user: Ca
         if result is None or is_late_call(experiment, result):
             start_target(experiment, version, targets.resolve_target(experiment, user), user, options)
             result = experiment.results.get(item=version.item_id, attempt=attempt)
+            if result.state == ExperimentResult.State.DONE:  # it was called, or could not start
+                count_so_far(experiment)
         wait_for_result(experiment, result)
         return experiment.results.select_related("item_version").get(pk=result.pk)
     except ExperimentResult.DoesNotExist:  # the experiment was deleted while the item ran
@@ -140,7 +143,6 @@ def start_target(
     if isinstance(target, Callee) and called is not None:
         # After the commit: a call may take minutes, and others would wait for the lock as long.
         perform(called, target)
-        count_so_far(experiment)
 
 
 def mark_started(row: Experiment) -> None:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from evals_app.experiments.external import finalize, submit_result
+from evals_app.datasets.changes import change_item
+from evals_app.experiments.external import finalize, run_item, submit_result
 from evals_app.models import Experiment
 from tests.api_client import Caller
 from tests.evals_app.compare.test_comparisons import do_jobs, ended
@@ -42,6 +43,28 @@ def submitted(dataset, baseline):
     experiment.refresh_from_db()
     finalize(experiment)
     return experiment
+
+
+def test_they_are_counted_while_the_experiment_is_open(dataset):
+    experiment = new_experiment(dataset, member("editor", "support"), start=False)
+    first, second = dataset.items.all()[:2]
+    for item, more in ((first, {}), (second, {"error": {"message": "No"}}), (first, {})):
+        submit_result(experiment, {"item_id": str(item.pk), "output": "Yes", **more})
+
+    experiment.refresh_from_db()
+
+    assert (experiment.status, experiment.succeeded_count, experiment.failed_count) == ("running", 1, 1)
+
+
+def test_an_item_that_cannot_start_is_counted_as_well(dataset):
+    change_item(dataset, dataset.items.all()[0].pk, {"scorer_keys": ["missing"]})
+    editor = member("editor", "support")
+    experiment = new_experiment(dataset, editor, AgentFactory(owner_id="support"), start=False)
+
+    run_item(experiment, str(dataset.items.all()[0].pk), {}, editor)
+
+    experiment.refresh_from_db()
+    assert (experiment.succeeded_count, experiment.failed_count) == (0, 1)
 
 
 @pytest.fixture
