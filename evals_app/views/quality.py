@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -24,7 +24,8 @@ from evals_app.quality.plots import build_plots
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version
 
-MAX_EXPERIMENTS = 100
+MAX_EXPERIMENTS = 100  # in the plots
+MAX_LISTED = 20
 
 
 @require_safe
@@ -37,16 +38,17 @@ def quality(request: HttpRequest, agent_id: str) -> HttpResponse:
         .with_target_names(request.user)
         .filter(target_type="agent", target_id=agent.pk)
     )
-    rows = list(experiments.select_related("dataset").order_by("-created_at")[:MAX_EXPERIMENTS])
+    newest = experiments.select_related("dataset").order_by("-created_at")
+    # By itself: the latest experiments may all have failed.
+    completed = newest.filter(status=Experiment.Status.COMPLETED)[:MAX_EXPERIMENTS]
     head = get_head_version(agent)
     online = find_online_scores(agent)
     titles = {score.scorer: scorer_title(score.scorer, agent.owner_id) for score in online}
-    completed = [row for row in rows if row.status == Experiment.Status.COMPLETED]
-    gates = gate_rows(agent, head, rows)
+    gates = gate_rows(agent, head, newest.unfinished()[:MAX_EXPERIMENTS])
     context: TemplateContext = header_context(request, agent, AgentTab.QUALITY)
     context |= {
-        "experiments": rows[:20],
-        "plots": build_plots(completed, online, titles, bars_of(gates)),
+        "experiments": newest[:MAX_LISTED],
+        "plots": build_plots(list(completed), online, titles, bars_of(gates)),
         "gates": gates,
         "head": head,
         "may_manage": granted_covers(request.user, Role.MANAGER, agent.granted),
@@ -63,10 +65,9 @@ def bars_of(gates: Sequence[JSONObject]) -> dict[tuple[str, str], list[float]]:
     return bars
 
 
-def gate_rows(agent: Agent, head: AgentVersion, experiments: Sequence[Experiment]) -> list[TemplateContext]:
+def gate_rows(agent: Agent, head: AgentVersion, unfinished: Iterable[Experiment]) -> list[TemplateContext]:
     """Return the gates with their state for the newest version, and the experiment that runs for each."""
     states = check_gates(agent, head, gates_for(agent))
-    unfinished = [row for row in experiments if not row.is_finished]
     return [
         {
             "state": state,

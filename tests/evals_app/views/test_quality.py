@@ -7,6 +7,7 @@ import pytest
 from evals_app.models import Experiment
 from evals_app.quality.online import find_online_scores
 from evals_app.quality.plots import PlotValue, build_plot
+from evals_app.views import quality
 from runs_app.models import Score
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset
@@ -44,6 +45,21 @@ def test_answers_in_use_are_a_second_series(client, agent):
     assert find_online_scores(agent)[0][:5] == ("exact", 1, None, 2, 0.5)
     assert "squares the answers in use" in page
     assert "Each version of the scorer" not in page
+
+
+def test_failed_experiments_take_no_place_of_complete_ones(client, agent, monkeypatch):
+    monkeypatch.setattr(quality, "MAX_EXPERIMENTS", 1)
+    dataset = make_dataset("One", owner_id="support")
+    figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 1}
+    for status in ("completed", "failed"):
+        row = ended(dataset, [0.5])
+        values = {"target_id": "clerk", "summary": {"scorers": {"exact": figures}}, "status": status}
+        Experiment.objects.filter(pk=row.pk).update(target_type="agent", **values)
+    client.force_login(member("viewer", "support"))
+
+    page = client.get("/agents/clerk/quality").content.decode()
+
+    assert page.count('class="score-point"') == 1
 
 
 def test_a_new_version_of_a_scorer_is_another_line(client, agent):
