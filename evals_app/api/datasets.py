@@ -51,13 +51,10 @@ class DatasetsView(JSONView):
         if owner_id is not None:
             rows = rows.filter(owner_id=owner_id)
         rows = rows.order_by(order.signed(DATASET_ORDERS[order.field]), "pk")
-        if targets := set(query.values.get("targetIds", [])):
-            # In Python: Django has no lookup of the members of a JSON list on SQLite.
-            matching = [row for row in rows if targets.intersection(row.target_ids)]
-            page, total = matching[paging.start : paging.stop], len(matching)
-        else:
-            page, total = list(rows[paging.start : paging.stop]), rows.count()
-        payload = paged("datasets", [dataset_body(row) for row in page], total, paging)
+        if targets := dict.fromkeys(query.values.get("targetIds", [])):
+            rows = rows.for_any_target(targets)
+        page = [dataset_body(row) for row in rows[paging.start : paging.stop]]
+        payload = paged("datasets", page, rows.count(), paging)
         return json_response(payload | warning_payloads(unknown))
 
     @idempotent

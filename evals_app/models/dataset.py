@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+from typing import ClassVar, Self
 
 from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
 
 from access_app.owned_rows import OwnedQuerySet
+from evals_app.models.text_lists import list_has
 
 MAX_DATASET_ID_LENGTH = 64
 
 
 class DatasetQuerySet(OwnedQuerySet["Dataset"]):
     """The datasets of teams, and the shared ones."""
+
+    def for_any_target(self, target_ids: Iterable[str]) -> Self:
+        """Filter to the datasets that are for one of these targets."""
+        return self.filter(reduce(or_, (list_has("target_ids", key) for key in target_ids)))
 
 
 class Dataset(models.Model):

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import ClassVar, Self
 
 from django.conf import settings
-from django.db import connection, models
-from django.db.models import Case, Func, OuterRef, Q, Subquery, Value, When
+from django.db import models
+from django.db.models import Case, OuterRef, Q, Subquery, When
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -17,6 +17,7 @@ from agentcms.wire.json_types import JSONValue
 from agents_app.models import Agent
 from evals_app.models.dataset import Dataset
 from evals_app.models.item import DatasetItem, ItemVersion
+from evals_app.models.text_lists import list_has
 from runs_app.models import AgentRun
 
 
@@ -186,23 +187,12 @@ class Experiment(models.Model):
         return (self.completed_at or timezone.now()) - self.started_at if self.started_at else None
 
 
-class ListHasText(Func):
-    """Condition that a list of texts in JSON has a text, for SQLite, where Django has no `contains` for JSON."""
-
-    # Together: EXISTS (SELECT 1 FROM json_each(tags) WHERE value = %s)
-    arg_joiner = ") WHERE value = "
-    template = "EXISTS (SELECT 1 FROM json_each(%(expressions)s)"
-    output_field = models.BooleanField()
-
-
 class ExperimentResultQuerySet(models.QuerySet["ExperimentResult"]):
     """Results of experiments."""
 
     def with_tags(self, tags: Iterable[str]) -> Self:
         """Return the results that have all these tags."""
-        if connection.vendor == "postgresql":
-            return self.filter(tags__contains=[*tags])
-        return self.filter(*(ListHasText("tags", Value(tag)) for tag in tags))
+        return self.filter(*(list_has("tags", tag) for tag in tags))
 
 
 class ExperimentResult(models.Model):

@@ -2,10 +2,13 @@
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from agentcms.api.pagination import ROWS_PER_READ
 from evals_app.models import Dataset, ItemVersion
 from tests.api_client import Caller
+from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import api_key, member
 
 pytestmark = pytest.mark.django_db
@@ -280,3 +283,17 @@ def test_the_list_of_items_takes_a_constant_number_of_queries(
         editor.get(f"{ITEMS}?perPage=2")
     with django_assert_num_queries(len(few)):
         editor.get(f"{ITEMS}?perPage={ROWS_PER_READ}")
+
+
+def test_datasets_are_filtered_by_any_of_their_targets_in_the_database(editor):
+    for pk, targets in (("one", ["clerk", "k\u00f6ln"]), ("two", ["other"]), ("three", ["clerks"]), ("four", [])):
+        make_dataset(pk=pk, owner_id="support", target_ids=targets)
+
+    with CaptureQueriesContext(connection) as queries:
+        answer = editor.get("/api/datasets?targetIds=k%C3%B6ln&targetIds=other&perPage=1&orderBy[field]=name")
+
+    assert [row["id"] for row in answer.body["datasets"]] == ["two"]
+    assert answer.body["pagination"]["total"] == 2
+    reads = [query["sql"] for query in queries if '"input_schema"' in query["sql"]]
+    assert reads
+    assert all(sql.endswith("LIMIT 1") for sql in reads)
