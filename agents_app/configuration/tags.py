@@ -7,11 +7,14 @@ import json
 from agentcms.wire.json_types import JSONValue
 
 
-def read_tags(value: str | None) -> list[str]:
-    """Return the tags from the JSON text of `metadata.tags`, each once. Anything but a list of texts has none."""
+def read_tags(value: str | float | None) -> list[str]:
+    """Return the tags from the JSON text of `metadata.tags`, each once. Anything but a list of texts has none.
+
+    SQLite returns a number as a number.
+    """
     try:
-        tags: JSONValue = json.loads(value) if value else []
-    except ValueError:  # a plain text
+        tags: JSONValue = json.loads(value) if isinstance(value, str) else []
+    except (ValueError, RecursionError):  # a plain text
         return []
     if not isinstance(tags, list):
         return []

@@ -132,6 +132,24 @@ def test_tags_are_links_and_filters(viewer):
     ]
 
 
+@pytest.mark.parametrize("tags", [7, 1.5, 0, True, {"beta": 1}, "[[[" * 50_000, "7" * 5000])
+def test_a_value_that_is_no_list_has_no_tags(viewer, tags):
+    AgentFactory(metadata={"tags": tags})
+
+    answer = viewer.get(LIST, {"panel": "filters"})
+
+    assert [list(row.tags) for row in answer.context["listing"].rows] == [[]]
+    (offered,) = (field.choices for field in answer.context["fields"] if field.name == "tag")
+    assert [choice.value for choice in offered] == [""]
+
+
+@pytest.mark.parametrize("tag", ['["beta"]', '{"beta":1}', "7", "1"])
+def test_a_tag_filter_finds_texts_only(viewer, tag):
+    AgentFactory(metadata={"tags": [["beta"], {"beta": 1}, 7, True]})
+
+    assert names(viewer.get(LIST, {"tag": tag})) == []
+
+
 @pytest.mark.parametrize("name", ["tag", "tool", "model", "author", "owner", "provider"])
 @pytest.mark.parametrize("value", ["\0", "%", '"', "' OR 1=1 --", "x" * 5000, "a/b/c", "🧪"])
 def test_no_filter_value_is_an_error(viewer, agent, name, value):
