@@ -13,7 +13,7 @@ from agentcms.db import write_batch
 from agentcms.db.column_values import ColumnValues
 from agentcms.wire.canonical import canonical, json_equal
 from agentcms.wire.json_types import JSONMapping
-from agents_app.search.tokenizer import Term, index_text, parse_search
+from agents_app.search.tokenizer import Term, index_text, is_sign, parse_search
 
 if TYPE_CHECKING:
     from agents_app.models import Agent
@@ -189,18 +189,35 @@ def _at(value: object, path: list[str]) -> str | None:
 
 def _matching(terms: list[Term]) -> RawSQL:
     """Return the IDs of the rows with all words, by the full-text index, and all phrases, by LIKE."""
-    words = [(word, term.prefix and n == len(term.words) - 1) for term in terms for n, word in enumerate(term.words)]
-    if connection.vendor == "postgresql":
-        # Words have only letters, digits and combining marks, so nothing in them needs an escape.
-        query = " & ".join(f"'{word}'{':*' if is_prefix else ''}" for word, is_prefix in words)
-        source, condition = INDEX_TABLE, f"{POSTGRESQL_TSVECTOR} @@ %s::tsquery"
-    else:
-        query = " AND ".join(f'"{word}"{"*" if is_prefix else ""}' for word, is_prefix in words)
-        source = f"{FTS_TABLE} JOIN {INDEX_TABLE} ON id = {FTS_TABLE}.rowid"
-        condition = f"{FTS_TABLE} MATCH %s"
-    phrases = [f"% {' '.join(term.words)}{'' if term.prefix else ' '}%" for term in terms if len(term.words) > 1]
-    condition += f" AND ' ' || {INDEX_TABLE}.words || ' ' LIKE %s" * len(phrases)
-    return RawSQL(f"SELECT id FROM {source} WHERE {condition}", [query, *phrases])  # noqa: S608, S611
+    is_postgresql = connection.vendor == "postgresql"
+    # FTS5 does not index signs, so LIKE finds them too.
+    unindexed = [word for term in terms for word in term.words if not is_postgresql and is_sign(word)]
+    phrases = [term for term in terms if len(term.words) > 1 or not {*unindexed}.isdisjoint(term.words)]
+    words = [
+        (word, term.prefix and n == len(term.words) - 1)
+        for term in terms
+        for n, word in enumerate(term.words)
+        if word not in unindexed
+    ]
+    find = _in_tsvector if is_postgresql else _in_fts5
+    source, condition, query = find(words) if words else (INDEX_TABLE, "", "")
+    likes = [f"' ' || {INDEX_TABLE}.words || ' ' LIKE %s"] * len(phrases)
+    where = " AND ".join(filter(None, [condition, *likes]))
+    patterns = [f"% {' '.join(term.words)}{'' if term.prefix else ' '}%" for term in phrases]
+    return RawSQL(f"SELECT id FROM {source} WHERE {where}", [*filter(None, [query]), *patterns])  # noqa: S608, S611
+
+
+def _in_tsvector(words: list[tuple[str, bool]]) -> tuple[str, str, str]:
+    """Return the table, the condition and its parameter by which PostgreSQL finds all words. True for a prefix."""
+    # Words have only letters, digits, combining marks and signs of their scripts, so nothing needs an escape.
+    query = " & ".join(f"'{word}'{':*' if is_prefix else ''}" for word, is_prefix in words)
+    return INDEX_TABLE, f"{POSTGRESQL_TSVECTOR} @@ %s::tsquery", query
+
+
+def _in_fts5(words: list[tuple[str, bool]]) -> tuple[str, str, str]:
+    """Do what `_in_tsvector` does for SQLite."""
+    query = " AND ".join(f'"{word}"{"*" if is_prefix else ""}' for word, is_prefix in words)
+    return f"{FTS_TABLE} JOIN {INDEX_TABLE} ON id = {FTS_TABLE}.rowid", f"{FTS_TABLE} MATCH %s", query
 
 
 def _json(value: object) -> str:

@@ -64,6 +64,11 @@ def tokenize(text: str) -> list[str]:
     return [word[:MAX_WORD_LENGTH] for word in words]
 
 
+def is_sign(word: str) -> bool:
+    """Return whether a word has only signs, such as the middle dot of Japanese names, which FTS5 does not index."""
+    return all(unicodedata.category(character)[0] in "PS" for character in word)
+
+
 def find_words(text: str) -> list[str]:
     """Return the words of a text as they are written, for a search in texts that no index has."""
     return _word_pattern().findall(unicodedata.normalize("NFC", text))

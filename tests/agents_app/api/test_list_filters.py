@@ -178,6 +178,14 @@ def test_search_matches_all_words_and_the_last_as_a_prefix(api, typed, expected_
     assert ids(api, search=typed) == expected_ids
 
 
+@pytest.mark.parametrize("typed", ["ジョン・スミス", "・", '"ン・ス"', "ン・", "ជំរាប។", "100฿", "say 100฿"])
+def test_search_finds_the_signs_of_a_script_without_spaces(api, typed):
+    api.create("a", instructions="say ジョン・スミス now, ជំរាប។ 100฿")
+    api.create("b", instructions="say ジョンスミス now, ជំរាប 100")
+
+    assert ids(api, search=typed) == ["a"]
+
+
 def test_search_covers_id_name_and_description_separately(api):
     api.create("front-desk", name="Night porter", description="Keys of the house", instructions="Sleep never")
 
