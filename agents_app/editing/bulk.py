@@ -12,6 +12,7 @@ from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
 from agentcms.ids import derive_clear_id, first_unused
 from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import (
     dependents_payload,
     describe_dependents,
@@ -179,6 +180,8 @@ def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: Bul
         return BulkResult(agent_id, False, str(error))
     except MoveRefused as error:
         return BulkResult(agent_id, False, error.summary)
+    except ConfigError as error:  # an earlier release, or a fixture, stored what is not valid now
+        return BulkResult(agent_id, False, f"Its configuration is not valid: {' '.join(error.messages)}")
     except IntegrityError:
         return BulkResult(agent_id, False, "The ID of the duplicate was taken in the meantime. Try again.")
 

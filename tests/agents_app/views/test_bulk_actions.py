@@ -8,6 +8,7 @@ from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, member
 from tests.form_submission import form_data
 from tests.page_client import browser
+from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +37,24 @@ def test_each_row_has_its_result():
         (False, "It is no longer there."),
     ]
     assert set(Agent.objects.values_list("pk", flat=True)) == {theirs.pk, hidden.pk}
+
+
+def test_a_configuration_that_is_not_valid_any_longer_does_not_stop_the_others(editor):
+    first, old, last = AgentFactory(id="first"), AgentFactory(id="old"), AgentFactory(id="last")
+    Agent.objects.filter(pk=old.pk).update_unguarded(mcp_clients={"office": {"command": "run"}})
+    AgentVersion.objects.record(old)
+
+    answer = editor.post(SELECTED, {"act": "duplicate", "agent": [first.pk, old.pk, last.pk]})
+
+    assert [(result.done, result.sentence) for result in answer.context["results"]] == [
+        (True, "Duplicated as first-copy."),
+        (
+            False,
+            "Its configuration is not valid: office: Commands are not taken from an agent. "
+            "Name a server that a manager added.",
+        ),
+        (True, "Duplicated as last-copy."),
+    ]
 
 
 def test_archiving_can_be_undone_on_the_page_of_its_results(publisher, agent):
