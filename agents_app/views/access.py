@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
@@ -97,6 +99,15 @@ def can_duplicate(request: HttpRequest, agent: Agent) -> bool:
     """Return whether the user may create agents for any owner, this agent's or another."""
     # The role for the agent is loaded with it, so that most pages take no query here.
     return has_role_for(request, agent, Role.EDITOR) or has_role_somewhere(request.user, Role.EDITOR)
+
+
+def posted_owner(request: HttpRequest, owners: Sequence[str]) -> str:
+    """Return the owner that a form of a new agent names, or the first one if the user may not create for that owner.
+
+    The form shows the tools, the knowledge bases and the scorers of the owner.
+    """
+    owner_id = str(request.POST.get("owner_id", owners[0]))
+    return owner_id if owner_id in owners else owners[0]
 
 
 def selectable_owners(user: Caller, role: Role) -> list[str]:

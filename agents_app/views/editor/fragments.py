@@ -16,7 +16,7 @@ from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource
 from agents_app.forms.processors_field import ProcessorRow
 from agents_app.models import Agent
 from agents_app.registry import Kind
-from agents_app.views.access import get_agent, selectable_owners
+from agents_app.views.access import get_agent, posted_owner, selectable_owners
 from runs_app.providers.context_window import find_context_window
 
 
@@ -36,7 +36,7 @@ def new_agent_fields(request: HttpRequest) -> HttpResponse:
     owners = selectable_owners(request.user, Role.EDITOR)
     if not owners:
         raise RoleRequired(Role.EDITOR, None)
-    agent = Agent(owner_id=request.POST.get("owner_id", ""))
+    agent = Agent(owner_id=posted_owner(request, owners))
     return render_fields(
         request, CreateForm(request.POST, base=NEW_AGENT_CONFIG, user=request.user, agent=agent, owners=owners)
     )

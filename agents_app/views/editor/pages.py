@@ -26,6 +26,7 @@ from agents_app.views.access import (
     can_duplicate,
     get_agent,
     has_role_for,
+    posted_owner,
     selectable_owners,
     sub_agent_names,
 )
@@ -43,7 +44,7 @@ def create(request: HttpRequest) -> HttpResponse:
     if not owners:
         raise RoleRequired(Role.EDITOR, None)
     # Not saved: the pickers of the form offer what this team may use.
-    new = Agent(owner_id=request.POST.get("owner_id", owners[0]))
+    new = Agent(owner_id=posted_owner(request, owners))
     form = CreateForm(request.POST or None, base=NEW_AGENT_CONFIG, user=request.user, agent=new, owners=owners)
 
     if form.is_valid() and (agent := save_new_agent(form)):

@@ -5,6 +5,9 @@ from django.urls import reverse
 
 from agents_app.models import Agent
 from tests.factories import member
+from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.listing import store_listing
+from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db
 
@@ -19,6 +22,24 @@ def test_an_editor_cannot_create_for_another_owner(client, owner_id):
     assert answer.status_code == 422
     assert not Agent.objects.exists()
     assert "owner_id" in answer.context["form"].errors
+
+
+@pytest.mark.parametrize("path", ["/new-agent", "/new-agent/fields"])
+def test_the_form_shows_only_the_tools_of_teams_for_which_the_user_may_create(client, path):
+    for owner_id in ("north", "south"):
+        server = McpServer.objects.create(
+            key=f"office-{owner_id}",
+            title=f"Office of {owner_id}",
+            owner_id=owner_id,
+            url="https://mcp.example.org/mcp",
+        )
+        store_listing(server.pk, Listing({"add": Definition("add", f"Tool of {owner_id}", {})}, []))
+    client.force_login(member("editor", "north"))
+
+    for owner_id in ("north", "south"):
+        html = client.post(path, {"owner_id": owner_id}).content.decode()
+        assert "Tool of north" in html
+        assert "Tool of south" not in html
 
 
 @pytest.mark.parametrize("path", ["/new-agent", "/new-scorer"])
