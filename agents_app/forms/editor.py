@@ -201,6 +201,8 @@ class AgentEditForm(EditorSections):
         except schema.ConfigError as error:
             for issue in error.issues:
                 self.add_error(*self.error_of_issue(issue))
+            if any(issue.field.startswith("conditional") for issue in error.issues):
+                cleaned["conditional"] = self.base["conditional"]  # a comparison shows no variants that are invalid
 
     def body(self, cleaned: dict[str, Any]) -> JSONObject:
         return schema.to_wire_dict(cleaned)

@@ -34,6 +34,22 @@ def test_comparing_unsaved_text_stores_nothing(editor, story):
     assert agent_state(story) == before
 
 
+@pytest.mark.parametrize("rules", ["[1]", "7", '{"conditions": 5}', '{"conditions": [5]}'])
+def test_variants_that_are_not_valid_are_left_out(editor, story, rules):
+    variant = {"conditional": "shown", "variant-model": ["a"], "variant-model-a-json": "{}"}
+    sent = {**variant, "variant-model-a-rules": rules}
+
+    compared = compare(editor, story, "live", "unsaved", description="At the door", **sent)
+    reviewed = editor.post(
+        reverse("versions:review", args=[story.pk]), editor_form(story, description="At the door", **sent)
+    )
+
+    for answer in (compared, reviewed):
+        assert answer.status_code == 200
+        assert 'id="section-description"' in answer.content.decode()
+        assert 'id="section-conditional"' not in answer.content.decode()
+
+
 def test_the_text_is_posted_again_to_open_folds_and_to_change_the_layout(editor, story):
     lines = "\n".join(f"Rule {number}" for number in range(40))
     first = compare(editor, story, "live", "unsaved", instructions=f"{lines}\nBe kind.").content.decode()
