@@ -117,10 +117,11 @@ def compose_selection(data: FormData, base: JSONValue) -> JSONObject | None:
     stored = {tool.key: tool for tool in selected_tools(base)}
     approved, accepted = {*get_submitted_list(data, "mcp-approval")}, {*get_submitted_list(data, "mcp-accept")}
     value: JSONObject = {}
-    for key in dict.fromkeys(get_submitted_list(data, "mcp-tool")):
+    selected = dict.fromkeys(get_submitted_list(data, "mcp-tool"))
+    for key in selected:
         server, _, name = key.partition("_")
         known = base.get(server, {}) if isinstance(base, dict) else {}
-        if name == ALL_TOOLS:
+        if f"{server}_{ALL_TOOLS}" in selected:  # the tool, too, is one of all
             value[server] = known
             continue
         before = stored[key].options if key in stored else {}
