@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
+from django.db import connection
 from django.db.models import Q
 
 from access_app.caller import Caller
@@ -151,7 +153,11 @@ def option_matches(option: PickerOption, words: Iterable[str]) -> bool:
 
 
 def word_query(word: str) -> Q:
-    return Q(name__icontains=word) | Q(id__icontains=word) | Q(description__icontains=word)
+    """Return the condition for agents with a word in their name, ID or description, in upper or lower case."""
+    # LIKE of SQLite ignores the case of the letters A to Z only.
+    is_ignored = word.isascii() or connection.vendor == "postgresql"
+    lookup, value = ("icontains", word) if is_ignored else ("iregex", re.escape(word))
+    return Q(**{f"name__{lookup}": value}) | Q(**{f"id__{lookup}": value}) | Q(**{f"description__{lookup}": value})
 
 
 def describe_entry(entry: Entry) -> str:

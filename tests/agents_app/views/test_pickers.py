@@ -59,6 +59,13 @@ def test_the_search_finds_words_in_title_key_and_description(editor, agent):
     assert search(editor, agent, "tools", "nothing-like-this") == []
 
 
+@pytest.mark.parametrize("query", ["Éclair", "éclair", "ÉCLAIR (DE", "пекарь", "ПЕКАРЬ"])
+def test_the_search_of_sub_agents_ignores_the_case_of_all_letters(editor, agent, query):
+    AgentFactory(id="eclair", name="Éclair (de Paris)", description="Пекарь")
+
+    assert search(editor, agent, "agents", query) == ["eclair"]
+
+
 def test_every_one_of_many_agents_is_found(editor, agent, django_assert_max_num_queries):
     for number in range(45):
         AgentFactory(id=f"desk-{number}", name=f"Desk {number:04}", description=f"Floor {number}")
