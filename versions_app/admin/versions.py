@@ -137,8 +137,8 @@ class AgentVersionAdmin(HistoryAdmin):
         return versions.defer("agent__active_version__snapshot_text", "agent__head_version__snapshot_text")
 
     def has_change_permission(self, request: HttpRequest, obj: AgentVersion | None = None) -> bool:
-        """Allow editors: only the name, message and pin are editable."""
-        if not self.has_module_permission(request):
+        """Allow editors, but nobody while the agent is archived: only the name, message and pin are editable."""
+        if not self.has_module_permission(request) or (obj is not None and obj.agent.archived_at is not None):
             return False
         return obj is None or has_role(request.user, Role.EDITOR, obj.agent.owner_id)
 

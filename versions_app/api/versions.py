@@ -92,7 +92,7 @@ class VersionView(JSONView):
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             version = get_version_or_live(agent, version_id)
-            version.update_description_locked(**values)
+            version.update_description_locked(agent, **values)
             return json_text_response(
                 with_warnings(full_version_json(version, agent), [*names.unknown, *gate_notes(agent)])
             )

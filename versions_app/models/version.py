@@ -194,10 +194,10 @@ class AgentVersion(models.Model):
         """Change the name, the message or the pin."""
         with transaction.atomic():
             # Lock first: a concurrent prune may already have selected this version.
-            self.locked_agent()
-            self.update_description_locked(**fields)
+            self.update_description_locked(self.locked_agent(), **fields)
 
-    def update_description_locked(self, **fields: Unpack[DescriptionFields]) -> None:
+    def update_description_locked(self, row: Agent, **fields: Unpack[DescriptionFields]) -> None:
+        reject_archived(row)
         AgentVersion.objects.filter(pk=self.pk).update(**fields)
         for name, value in fields.items():
             setattr(self, name, value)

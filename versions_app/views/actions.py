@@ -74,7 +74,7 @@ def describe(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         if not form.is_valid():
             return render_describe_dialog(request, agent, version, form, 422)
 
-        version.update_description_locked(**form.cleaned_data)
+        version.update_description_locked(agent, **form.cleaned_data)
 
     return success_response(request, agent, f"Name, message and pin of v{number} saved.")
 

@@ -94,6 +94,13 @@ def test_the_dialogs_of_a_history_say_so(publisher, archived, name):
     assert "Unarchive it to edit, publish or run it." in html
 
 
+def test_a_version_of_an_archived_agent_is_not_described(publisher, archived):
+    answer = publisher.post(reverse("versions:describe", args=[archived.pk, 1]), {"name": "New", "pinned": "on"})
+
+    assert answer.status_code == 409
+    assert archived.versions.filter(name="", pinned=False).exists()
+
+
 def test_the_playground_says_so(publisher, archived):
     html = publisher.get(reverse("runs:playground", args=[archived.pk])).content.decode()
 

@@ -5,7 +5,7 @@ from django.contrib.messages import get_messages
 from django.urls import reverse
 
 from agents_app.editing.change_context import change
-from tests.factories import AgentFactory, UserFactory, member
+from tests.factories import AgentFactory, UserFactory, archived_agent, member
 from versions_app.admin.versions import AgentVersionAdmin
 from versions_app.models import AgentVersion
 from versions_app.models.retention_rule import RetentionRule
@@ -27,6 +27,10 @@ def agent():
     return agent
 
 
+def change_url(version):
+    return reverse("admin:versions_app_agentversion_change", args=[version.pk])
+
+
 def act(client, version, action, **fields):
     """Choose an action and confirm it for the current live version, unless `confirmed` is empty."""
     live = type(version.agent).objects.get(pk=version.agent_id).active_version_id
@@ -43,7 +47,7 @@ def act(client, version, action, **fields):
 
 def test_name_and_pin_of_a_version_can_be_changed_and_nothing_else(client, staff, agent):
     version = agent.versions.get(version_number=1)
-    address = reverse("admin:versions_app_agentversion_change", args=[version.pk])
+    address = change_url(version)
 
     client.post(
         address, {"name": "First", "pinned": "on", "change_message": "Why", "version_number": 9, "snapshot": "{}"}
@@ -195,6 +199,17 @@ def test_selected_versions_are_pinned_where_the_role_allows(client, agent):
     assert agent.versions.get(version_number=1).pinned
     foreign.refresh_from_db()
     assert not foreign.pinned
+
+
+def test_no_version_of_an_archived_agent_is_changed(client, staff, agent):
+    archived, version = archived_agent("old"), agent.versions.get(version_number=1)
+    theirs = archived.versions.get()
+
+    assert client.post(change_url(theirs), {"name": "New", "pinned": "on"}).status_code == 403
+    answer = act(client, version, "pin", _selected_action=[version.pk, theirs.pk])
+
+    assert [str(message) for message in get_messages(answer.wsgi_request)] == ["Pinned 1 of 2 versions."]
+    assert archived.versions.filter(name="", pinned=False).exists()
 
 
 @pytest.mark.parametrize(("action", "pinned"), [("pin", False), ("unpin", True)])
