@@ -107,8 +107,9 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         form = SnapshotForm(request.POST or None, initial={"pinned": True})
         if form.is_valid():
             values = form.cleaned_data
-            with change(name=values["name"], message=values["change_message"]):
-                version = agent.versions.snapshot(agent, pinned=values["pinned"])
+            with transaction.atomic(), change(name=values["name"], message=values["change_message"]):
+                row = self.get_locked_row(request, agent, Role.EDITOR)
+                version = row.versions.snapshot_locked(row, pinned=values["pinned"])
             return self.redirect_with_message(request, agent, f"v{version.version_number} of {agent.name} was saved.")
         text = f"Saves the current configuration of {agent.name} as a version. The live version does not change."
         return self.render_confirmation(request, agent, form, "snapshot", text)
@@ -119,7 +120,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         reject_archived(agent)
         if not self.has_change_permission(request, agent):
             raise PermissionDenied
-        row = Agent.objects.get_locked(agent.pk)
+        row = self.get_locked_row(request, agent, Role.EDITOR)
         number = get_head_version(row).version_number
         if not row.has_draft:
             return self.redirect_with_message(
@@ -147,7 +148,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         # Not `request.POST or None`: a form without fields may post nothing.
         form = ArchiveForm(request.POST if request.method == "POST" else None, is_used=bool(users))
         if form.is_valid():
-            archive_locked(Agent.objects.get_locked(agent.pk))
+            archive_locked(self.get_locked_row(request, agent, Role.PUBLISHER))
             return self.redirect_with_message(request, agent, f"{agent.name} was archived.")
         text = f"{agent.name} is left out of lists and pickers, and does not run. Everything stays."
         if users:
@@ -160,7 +161,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         if not self.has_delete_permission(request, agent):
             raise PermissionDenied
         if request.method == "POST":
-            unarchive_locked(Agent.objects.get_locked(agent.pk))
+            unarchive_locked(self.get_locked_row(request, agent, Role.PUBLISHER))
             return self.redirect_with_message(request, agent, f"{agent.name} was unarchived.")
         text = f"{agent.name} is in lists and pickers again, and can run."
         return self.render_confirmation(request, agent, forms.Form(), "unarchive", text)

@@ -16,6 +16,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from access_app.admin_access import confirmation_page
+from access_app.permissions import require_granted_role
+from access_app.role import Role
 from agentcms.plural import pluralize
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.sub_agents import dependents_payload
@@ -49,13 +51,22 @@ class AgentRemovalAdmin(admin.ModelAdmin):
         if form.is_valid():
             try:
                 with transaction.atomic():
-                    Agent.objects.get_locked(agent.pk).delete()
+                    self.get_locked_row(request, agent, Role.PUBLISHER).delete()
             except Agent.DoesNotExist:  # deleted since the query above
                 raise Http404 from None
             self.message_user(request, f"{agent.name} was moved to the trash.", messages.SUCCESS)
             return redirect("admin:agents_app_agent_changelist")
         context = {"agent": agent, "form": form, "used_by": used_by, "verb": "Delete", **removal_context([agent])}
         return confirmation_page(self, request, "agents_app/delete", f"Delete {agent.name}?", **context)
+
+    def get_locked_row(self, request: HttpRequest, agent: Agent, role: Role) -> Agent:
+        """Lock an agent whose page was allowed before, and check the role again: it may have another team since.
+
+        Raises Agent.DoesNotExist if the user does not see it any more, and RoleRequired.
+        """
+        row = Agent.objects.for_user(request.user).with_role(request.user).get_locked(agent.pk)
+        require_granted_role(request.user, role, row)
+        return row
 
     @admin.action(description="Delete selected agents …")
     def delete_agents(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:

@@ -34,7 +34,7 @@ from versions_app.models import AgentVersion
 from versions_app.publishing import publish_refusal_of, publish_warning_of
 
 LIVE_MOVED_MESSAGE = "The live version changed since you opened this page. Nothing was changed. Check the new state."
-VERSION_GONE_MESSAGE = "The version was deleted in the meantime."
+VERSION_GONE_MESSAGE = "The version was deleted in the meantime, or its agent belongs to another team now."
 DELETED_ERRORS = (Agent.DoesNotExist, AgentVersion.DoesNotExist)
 MAX_SELECTED = 200
 
@@ -154,9 +154,20 @@ class AgentVersionAdmin(HistoryAdmin):
     def save_model(self, request: HttpRequest, obj: AgentVersion, form: ModelForm, change: bool) -> None:
         """Update the description only: `save()` would insert a version that was deleted in the meantime."""
         try:
-            obj.update_description(**{name: form.cleaned_data[name] for name in form.changed_data})
+            row = self.lock_agent_of(request, obj, Role.EDITOR)
+            obj.update_description_locked(row, **{name: form.cleaned_data[name] for name in form.changed_data})
         except DELETED_ERRORS:
             raise Http404(VERSION_GONE_MESSAGE) from None
+
+    def lock_agent_of(self, request: HttpRequest, version: AgentVersion, role: Role) -> Agent:
+        """Lock the agent of a version, and check the role again: it may have another team since.
+
+        Raises AgentVersion.DoesNotExist for what the user may not change any more, too.
+        """
+        row = version.locked_agent()
+        if not has_role(request.user, role, row.owner_id):
+            raise AgentVersion.DoesNotExist(VERSION_GONE_MESSAGE)
+        return row
 
     @admin.display(description="Snapshot")
     def snapshot_json(self, version: AgentVersion) -> str:
@@ -218,7 +229,7 @@ class AgentVersionAdmin(HistoryAdmin):
         try:
             # The column of reasons has 500 characters.
             with transaction.atomic(), change(message=request.POST.get("reason", "")[:500]):
-                version.agent = version.locked_agent()
+                version.agent = self.lock_agent_of(request, version, Role.PUBLISHER)
                 # Compared under the lock: the page named the live version, which may have moved.
                 if request.POST.get("live") == str(version.agent.active_version_id):
                     self.message_user(request, action.run(version, version.agent))
@@ -252,8 +263,10 @@ class AgentVersionAdmin(HistoryAdmin):
         updated = 0
         for version in selected:
             if self.has_change_permission(request, version):
-                with suppress(*DELETED_ERRORS):  # retention may delete a version meanwhile
-                    version.update_description(pinned=pinned)
+                # Retention may delete a version meanwhile, and somebody may archive its agent.
+                with suppress(AgentArchived, *DELETED_ERRORS), transaction.atomic():
+                    row = self.lock_agent_of(request, version, Role.EDITOR)
+                    version.update_description_locked(row, pinned=pinned)
                     updated += 1
         self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {updated} of {len(selected)} versions.")
         return None

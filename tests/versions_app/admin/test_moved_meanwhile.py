@@ -1,0 +1,50 @@
+"""Actions in the admin on versions of agents that others move to another team after the rights were checked."""
+
+import pytest
+from django.contrib.messages import get_messages
+
+from access_app.role import Role
+from agents_app.models import Agent, AgentQuerySet
+from tests.factories import AgentFactory, member
+from tests.versions_app.admin.test_versions import act, change_url
+from versions_app.admin.versions import VERSION_GONE_MESSAGE
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent(client, monkeypatch):
+    """Return an agent that another team gets just before it is locked."""
+    client.force_login(member(Role.PUBLISHER, "support", is_staff=True))
+    agent = AgentFactory(owner_id="support")
+    agent.edit({"name": "Porter"})
+    get_locked = AgentQuerySet.get_locked
+
+    def move_and_lock(agents, agent_id):
+        Agent.objects.filter(pk=agent_id).update(owner_id="legal")
+        return get_locked(agents, agent_id)
+
+    monkeypatch.setattr(AgentQuerySet, "get_locked", move_and_lock)
+    return agent
+
+
+def is_unchanged(agent):
+    row = Agent.objects.get(pk=agent.pk)
+    described = agent.versions.exclude(name="") | agent.versions.filter(pinned=True)
+    return (row.active_version.version_number, row.last_version_number, described.exists()) == (2, 2, False)
+
+
+@pytest.mark.parametrize("action", ["publish", "restore", "pin"])
+def test_no_action_changes_a_version_of_another_team(client, agent, action):
+    answer = act(client, agent.versions.get(version_number=1), action)
+
+    texts = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert texts == ["Pinned 0 of 1 versions." if action == "pin" else VERSION_GONE_MESSAGE]
+    assert is_unchanged(agent)
+
+
+def test_no_form_changes_a_version_of_another_team(client, agent):
+    answer = client.post(change_url(agent.versions.get(version_number=1)), {"name": "First", "pinned": "on"})
+
+    assert answer.status_code == 404
+    assert is_unchanged(agent)
