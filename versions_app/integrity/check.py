@@ -45,6 +45,7 @@ CHECK_BATCH_SIZE = 500
 MAX_LISTED_FAULTS = 1000
 RESULT_KEYS = ("versions", "repaired", "counts", "faults")
 CATCH_UP_MESSAGE = "Caught up with changes made outside the application"
+UNREADABLE = (ValueError, TypeError, KeyError)  # what a version raises whose snapshot is no configuration
 
 
 @dataclass(frozen=True)
@@ -124,11 +125,17 @@ def check_agent(agent: CheckedAgent, repair: bool) -> list[Fault]:
         return []
     # The batch was read without locks, so that a save meanwhile may look like a fault.
     with transaction.atomic():
-        row = agents_to_check().select_for_update(of=("self",)).filter(pk=agent.pk).first()
+        # In a statement of its own: one that waited for the lock would read the versions as they were before.
+        Agent.objects.filter(pk=agent.pk).lock_ids()
+        row = agents_to_check().filter(pk=agent.pk).first()
         faults = list(find_agent_faults(row)) if row else []
         if row is None or not faults or not repair:
             return faults
-        repair_row(row)
+        try:
+            with transaction.atomic():
+                repair_row(row)
+        except UNREADABLE:
+            return faults
         remaining = {fault.kind for fault in find_agent_faults(agents_to_check().get(pk=row.pk))}
         return [replace(fault, repaired=fault.kind not in remaining) for fault in faults]
 
@@ -164,7 +171,7 @@ def is_indexed(agent: Agent) -> bool:
         return True
     try:
         return search_index.index_is_current(agent)
-    except (ValueError, TypeError, KeyError):
+    except UNREADABLE:
         return True
 
 

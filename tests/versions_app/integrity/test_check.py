@@ -173,6 +173,19 @@ def test_a_snapshot_with_a_wrong_hash_is_reported_and_unchanged(agent):
     assert other.versions.get().snapshot_text.endswith(" ")
 
 
+def test_a_version_that_cannot_be_read_keeps_back_no_other_repair(agent):
+    broken = AgentFactory(id="broken")
+    write("versions_app_agentversion", broken, snapshot="{")
+    write("agents_app_agent", broken, name="Written by hand")
+    write("agents_app_agent", agent, last_version_number=1)
+
+    result = check(repair=True)
+
+    assert (result["counts"], result["repaired"]) == ({"row": 1, "hash": 1, "counter": 1}, 1)
+    agent.refresh_from_db()
+    assert agent.last_version_number == 2
+
+
 def test_a_version_based_on_a_later_one_is_reported(agent):
     write("versions_app_agentversion", agent, based_on=7)
 
