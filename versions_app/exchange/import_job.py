@@ -76,8 +76,11 @@ def start_checked_import(user: Caller, checked: Job, options: JSONObject) -> Job
 def delete_checked_files(user: Caller) -> None:
     """Delete the files of the user's dry runs and failed imports, which a new check replaces."""
     finished = (Job.State.DONE, Job.State.FAILED)
-    for file in JobFile.objects.filter(job__requested_by=user.pk, job__kind=IMPORT, job__state__in=finished):
-        file.delete()
+    with transaction.atomic():
+        # Before the files are looked for: an import that starts at this moment takes one of them.
+        limits.lock_jobs_of(user)
+        for file in JobFile.objects.filter(job__requested_by=user.pk, job__kind=IMPORT, job__state__in=finished):
+            file.delete()
 
 
 # --- Running
