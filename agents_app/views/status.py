@@ -69,7 +69,7 @@ def build_draft(head: AgentVersion, steps: dict[int, DraftStep], published_at: d
     number, count, started_at = head.version_number, 0, head.created_at
     while number in steps and not steps[number].was_live:
         count += 1
-        below, started_at, _ = steps[number]
+        below, started_at, _ = steps.pop(number)  # each once: a fixture may have a version that is based on itself
         if below is None:
             break
         number = below

@@ -36,9 +36,10 @@ def find_draft_versions(agent: Agent) -> list[DraftVersion]:
     by_number = {version.version_number: version for version in versions}
     number: int | None = get_head_version(agent).version_number
     draft: list[DraftVersion] = []
-    # By the base, not by the number: a version of live may lie between two of the draft.
+    # By the base, not by the number: a version of live may lie between two of the draft. Each once: a fixture may have
+    # a version that is based on itself.
     while number in by_number:
-        version = by_number[number]
+        version = by_number.pop(number)
         message = version.custom_message
         draft.append(
             DraftVersion(number, version.name, version.author_id, version.author_name, message, version.changed_fields)

@@ -47,7 +47,7 @@ class EarlierState:
         if number not in since:
             return self.find_live() if self.activations else None
         while number in since:
-            number = since[number].based_on
+            number = since.pop(number).based_on
         return self._find(version_number=number)
 
     def _find(self, **key: object) -> AgentVersion | None:
