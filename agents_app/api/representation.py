@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring as quoted
@@ -38,6 +38,7 @@ from versions_app.models.version import get_head_version, get_live_version
 # Staff may have added or removed the provider, a scorer, an MCP server, a knowledge base or an ACP agent.
 CHANGING_FIELDS = ("model", MEMORY_MODELS, "scorers", *OWNED_FIELDS)
 CHANGING_NAMES = (*(f'"field":"{field}"' for field in CHANGING_FIELDS), f'"key":"{ACP_PREFIX}')
+MAX_CACHED_REFERENCES = 4000  # characters
 STORED_NAMES = tuple(f'"{field}"' for field in ("agents", "scorers", *OWNED_FIELDS))
 
 
@@ -198,7 +199,7 @@ def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
 
 def warnings_json(references: str, fingerprint: str, known: StoredAgents) -> str:
     """Return the warnings of a version as JSON; `fingerprint` is the registry's, `known` are stored sub-agents."""
-    text = _unregistered_json(references, fingerprint, known)
+    text: str = _uncached_if_long(_unregistered_json, references)(references, fingerprint, known)
     if text != "[]" and any(part in text for part in CHANGING_NAMES):
         return _to_json(find_missing_references(json.loads(references), known))
     return text
@@ -219,7 +220,7 @@ def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, StoredAgen
     named = {
         agent.id: (agent.owner_id, json.loads(agent.references).get("agents", ()))
         for agent in agents
-        if _has_stored_names(agent.references)
+        if _uncached_if_long(_has_stored_names, agent.references)(agent.references)
     }
     return Agent.objects.stored_among(named) if named else {}
 
@@ -227,3 +228,9 @@ def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, StoredAgen
 @lru_cache(maxsize=4096)
 def _has_stored_names(references: str) -> bool:
     return any(part in references for part in STORED_NAMES)
+
+
+def _uncached_if_long(function: Any, references: str) -> Callable[..., Any]:
+    """Return a cached function, or without its cache for a long text: caches are limited by the number of entries."""
+    cached: Callable[..., Any] = function if len(references) <= MAX_CACHED_REFERENCES else function.__wrapped__
+    return cached

@@ -2,9 +2,12 @@
 
 import pytest
 
+from agents_app.api import representation
 from tests.api_client import AGENTS, agent_path
 
 pytestmark = pytest.mark.django_db
+
+CACHES = [representation._unregistered_json, representation._has_stored_names]
 
 
 def listed(caller, query=""):
@@ -51,6 +54,17 @@ def test_changes_of_other_agents_update_warnings_at_once(api):
     api.create("b")
 
     assert [len(before), listed(api)["a"]["warnings"]] == [1, []]
+
+
+def test_warnings_about_very_many_references_are_not_kept_in_memory(api):
+    for cache in CACHES:
+        cache.cache_clear()
+
+    warnings = api.create("a", tools=[f"gone-{number:>50}" for number in range(1000)]).body["warnings"]
+
+    assert listed(api)["a"]["warnings"] == warnings
+    assert len(warnings) == 1000
+    assert [cache.cache_info().currsize for cache in CACHES] == [0, 0]
 
 
 def test_cached_agents_are_not_visible_to_other_owners(api, stranger):
