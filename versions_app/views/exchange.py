@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.files.uploadedfile import UploadedFile
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -150,11 +151,12 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 def start_check(request: HttpRequest, file: UploadedFile) -> Job:
     """Start the dry run of a file and delete earlier files that were never imported."""
-    # First: a file that cannot be checked now must not cost the user the one that was checked before.
     require_free_job(request.user)
-    delete_checked_files(request.user)
     with StoredUpload(file, file.size or 0) as upload:
-        job = start_import(request.user, {"name": file.name, "dryRun": True, "keep": True}, upload)
+        # Together: a file that cannot be checked now must not cost the user the one that was checked before.
+        with transaction.atomic():
+            delete_checked_files(request.user)
+            job = start_import(request.user, {"name": file.name, "dryRun": True, "keep": True}, upload)
         upload.is_taken = True
     return job
 

@@ -55,6 +55,17 @@ def test_a_file_over_the_quota_is_refused_on_the_page(publisher, settings):
     assert not Job.objects.exists()
 
 
+def test_a_file_over_the_quota_keeps_the_one_that_was_checked_before(publisher, settings):
+    job = checked(publisher, record("a"))
+    quota, settings.JOB_FILES_PER_USER = settings.JOB_FILES_PER_USER, 1000
+
+    refused = publisher.post(IMPORT, {"file": file(record("b", instructions="x" * 2000))})
+    settings.JOB_FILES_PER_USER = quota
+
+    assert refused.status_code == 429
+    assert run_job(publisher.post(address("confirm", job))).result["create"] == 1
+
+
 def test_an_unchanged_export_opens_the_last_one(viewer, agent):
     job = run_job(viewer.post(EXPORT))
 
