@@ -28,7 +28,8 @@ LINE_ENDS_MESSAGE = "The line ends cannot be read. Save the file with line ends 
 NOT_A_LIST_MESSAGE = 'The file must be a JSON array of items, such as [{"input": "…"}].'
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_find_end = json.JSONDecoder().raw_decode
+# It converts no numbers, of which Python refuses those of thousands of digits: `parse` names them.
+_find_end = json.JSONDecoder(parse_int=str).raw_decode
 
 
 class UnreadableFile(Exception):
