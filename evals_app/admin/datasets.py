@@ -14,12 +14,23 @@ from django.utils.html import format_html
 from access_app.admin_access import ReadOnlyAdmin, list_text
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
+from agentcms.errors import ApiError
 from evals_app.datasets.settings import change_settings
 from evals_app.models import Dataset
 from evals_app.views.item_rows import item_row
 
 ITEMS_SHOWN = 200
 OPENED_MESSAGE = "Opened the items of this dataset."
+
+
+def archive_if_there(dataset: Dataset, archived: bool) -> bool:
+    """Archive or unarchive a dataset. Return False if it was deleted meanwhile."""
+    try:
+        # Not `update()`: a dataset that is archived already keeps its date.
+        change_settings(dataset.pk, {"archived": archived})
+    except ApiError:
+        return False
+    return True
 
 
 @admin.register(Dataset)
@@ -70,10 +81,11 @@ class DatasetAdmin(ReadOnlyAdmin):
         self._set_archived(request, datasets, archived=False)
 
     def _set_archived(self, request: HttpRequest, datasets: QuerySet[Dataset], *, archived: bool) -> None:
-        rows = [row for row in datasets if has_role(request.user, Role.EDITOR, row.owner_id)]
-        for row in rows:
-            # Not `update()`: a dataset that is archived already keeps its date.
-            change_settings(row.pk, {"archived": archived})
+        rows = [
+            row
+            for row in datasets
+            if has_role(request.user, Role.EDITOR, row.owner_id) and archive_if_there(row, archived)
+        ]
         if rows:
             verb = "Archived." if archived else "Unarchived."
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, verb)

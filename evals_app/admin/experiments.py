@@ -15,6 +15,7 @@ from django.utils.html import format_html
 from access_app.admin_access import ReadOnlyAdmin
 from access_app.permissions import has_role
 from access_app.role import Role
+from agentcms.errors import ApiError
 from agentcms.plural import pluralize
 from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.summary import count_results
@@ -27,6 +28,15 @@ BUDGET_TEXTS: dict[str, Callable[[Any], str]] = {
     "maxFailures": lambda count: pluralize(count, "failure"),
     "maxConsecutiveFailures": lambda count: f"{pluralize(count, 'failure')} in a row",
 }
+
+
+def cancel_if_there(experiment: Experiment) -> bool:
+    """Cancel an experiment. Return False if it was deleted meanwhile."""
+    try:
+        request_cancel(experiment)
+    except ApiError:
+        return False
+    return True
 
 
 @admin.register(Experiment)
@@ -56,10 +66,8 @@ class ExperimentAdmin(ReadOnlyAdmin):
         rows = [
             row
             for row in experiments.filter(status__in=Experiment.UNFINISHED).select_related("dataset")
-            if has_role(request.user, Role.EDITOR, row.dataset.owner_id)
+            if has_role(request.user, Role.EDITOR, row.dataset.owner_id) and cancel_if_there(row)
         ]
-        for row in rows:
-            request_cancel(row)
         if rows:
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, "Cancelled.")
         messages.success(request, f"{len(rows)} of {len(experiments)} experiments were cancelled. Results stay.")

@@ -5,6 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from evals_app.admin import datasets, experiments
 from evals_app.datasets.changes import add_items
 from evals_app.models import Dataset, Experiment, ExperimentResult
 from tests.evals_app.experiment_runs import make_dataset
@@ -70,6 +71,36 @@ def test_an_experiment_is_cancelled_and_logged(client, staff, experiment):
 
     assert Experiment.objects.get().cancel_requested_at is not None
     assert LogEntry.objects.get().change_message == "Cancelled."
+
+
+def test_an_experiment_that_is_deleted_meanwhile_keeps_back_no_other(client, staff, experiment, monkeypatch):
+    lost = Experiment.objects.create(dataset=experiment.dataset, dataset_version=1)
+    cancel = experiments.request_cancel
+
+    def lose_first(row):
+        Experiment.objects.filter(pk=lost.pk).delete()
+        cancel(row)
+
+    monkeypatch.setattr(experiments, "request_cancel", lose_first)
+    client.post(EXPERIMENTS, {"action": "cancel", "_selected_action": [str(lost.pk), str(experiment.pk)]})
+
+    assert Experiment.objects.get().cancel_requested_at is not None
+    assert LogEntry.objects.get().object_id == str(experiment.pk)
+
+
+def test_a_dataset_that_is_deleted_meanwhile_keeps_back_no_other(client, staff, experiment, monkeypatch):
+    make_dataset(pk="a-first", owner_id="support")
+    change = datasets.change_settings
+
+    def lose_first(dataset_id, columns):
+        Dataset.objects.filter(pk="a-first").delete()
+        return change(dataset_id, columns)
+
+    monkeypatch.setattr(datasets, "change_settings", lose_first)
+    client.post(DATASETS, {"action": "archive", "_selected_action": ["a-first", "support"]})
+
+    assert Dataset.objects.get().archived_at is not None
+    assert LogEntry.objects.get().object_id == "support"
 
 
 def test_a_dataset_is_read_only_and_archived_by_an_action(client, staff, experiment):
