@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHECK_HISTORY = "check_history"
-CHECK_BATCH_SIZE = 500
+# Agents and versions that are read at a time; each may have several megabytes.
+CHECK_BATCH_SIZE = 20
 MAX_LISTED_FAULTS = 1000
 RESULT_KEYS = ("versions", "repaired", "counts", "faults")
 CATCH_UP_MESSAGE = "Caught up with changes made outside the application"
@@ -66,11 +67,15 @@ def run_check(job: Job) -> JSONObject:
         record_faults(state, [*check_trigger(repair), *check_search_triggers(repair)])
         job.report_progress(done=0, total=Agent.objects.count(), cursor=state)
     while batch := list(agents_to_check().filter(pk__gt=state["after"]).order_by("pk")[:CHECK_BATCH_SIZE]):
+        ids = [agent.pk for agent in batch]
         for agent in batch:
             record_faults(state, check_agent(agent, repair))
-        state["versions"] += check_versions(batch, state)
-        state["after"] = batch[-1].pk
-        job.report_progress(done=job.done + len(batch), cursor=state)
+            # Its rows of the index refer to the agent, so that it would stay in memory until the garbage collection.
+            vars(agent).pop("_prefetched_objects_cache", None)
+        del agent, batch
+        state["versions"] += check_versions(ids, state)
+        state["after"] = ids[-1]
+        job.report_progress(done=job.done + len(ids), cursor=state)
     fault_count = sum(state["counts"].values())
     if unrepaired := fault_count - state["repaired"]:
         log.error("The history check found %d unrepaired faults. See job %s.", unrepaired, job.pk)
@@ -214,12 +219,12 @@ def owns_version(row: Agent, version: AgentVersion | None) -> bool:
     return version is not None and version.agent_id == row.pk
 
 
-def check_versions(agents: Sequence[Agent], state: JSONObject) -> int:
+def check_versions(agent_ids: Sequence[str], state: JSONObject) -> int:
     """Record the faults of the versions of these agents. Return the number of versions."""
-    versions = AgentVersion.objects.filter(agent__in=[agent.pk for agent in agents]).order_by()
+    versions = AgentVersion.objects.filter(agent__in=agent_ids).order_by()
     fields = ("agent_id", "version_number", "based_on", "snapshot_text", "snapshot_hash")
     count = 0
-    for agent_id, number, based_on, text, stored_hash in versions.values_list(*fields).iterator(chunk_size=2000):
+    for agent_id, number, based_on, text, stored_hash in versions.values_list(*fields).iterator(CHECK_BATCH_SIZE):
         count += 1
         if sha256_hex(text) != stored_hash:
             record_faults(state, [Fault("hash", agent_id, f"Version {number} does not match its hash.")])

@@ -1,5 +1,6 @@
 """Checking and repairing the history."""
 
+import tracemalloc
 from io import StringIO
 
 import pytest
@@ -58,6 +59,18 @@ def test_a_consistent_history_has_no_faults(agent):
     result = check()
 
     assert (result["found"], result["agents"], result["versions"]) == (0, 1, 2)
+
+
+def test_few_configurations_are_in_memory_at_a_time():
+    for _ in range(40):
+        AgentFactory(instructions="word " * 40_000)
+
+    tracemalloc.start()
+    assert check()["agents"] == 40
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 30 << 20
 
 
 def test_a_row_changed_by_sql_gets_a_version_and_keeps_the_old_one(agent):
