@@ -166,9 +166,11 @@ def report_fault(job: Job, line: int, reason: str) -> None:
 def store_items(job: Job, dataset: Dataset, items: ItemFile, rows: int) -> JSONObject:
     """Store the checked items as one version, with the result of the job.
 
-    Raise Conflict for too many items, and RowFault for one that is too large with what it keeps.
+    Raise Conflict for too many items, RowFault for one that is too large with what it keeps, and RoleRequired.
     """
     changes = ItemsChange(dataset)
+    # Again, under the lock: the check of the rows takes its time, in which the dataset may move to another team.
+    require_role(requesting_user(job), Role.EDITOR, changes.dataset.owner_id)
     job.report_progress(done=rows)  # locks the job, so that no other worker takes it over
     if not json_equal(schemas_of(changes.dataset), schemas_of(dataset)):
         raise Conflict("The schemas of the dataset were changed meanwhile. Import the file again.")

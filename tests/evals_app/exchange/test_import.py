@@ -223,6 +223,20 @@ def test_a_lost_role_and_changed_schemas_refuse_the_import(editor, support, pers
     assert not ItemVersion.objects.exists()
 
 
+def test_a_dataset_that_moves_to_another_team_during_the_check_is_not_changed(editor, support, monkeypatch):
+    job_id = send_items(editor, "support", '{"input": 1}\n', "jsonl").body["id"]
+    check_rows = import_job.check_rows
+
+    def move(*arguments):
+        Dataset.objects.update(owner_id="elsewhere")
+        return check_rows(*arguments)
+
+    monkeypatch.setattr(import_job, "check_rows", move)
+
+    assert run_claimed(job_id).state == "failed"
+    assert not ItemVersion.objects.exists()
+
+
 def test_a_form_and_an_idempotency_key_start_one_job(editor, support):
     file = SimpleUploadedFile("questions.csv", b"Q\nOne\n", "text/csv")
     answer = editor.client.post("/api/datasets/support/import", {"file": file, "columns": '{"Q": "input"}'})
