@@ -9,6 +9,9 @@ from evals_app.scorers.kinds.pipelines import pipeline_step, pipeline_steps
 from evals_app.scorers.results import Answer, ToolUse
 from tests.evals_app.scorers.judge_model import MODEL, score
 
+# Functions run in threads of a pool, whose connections of earlier tests are looked at.
+pytestmark = pytest.mark.django_db
+
 FULL = Answer(
     "The question",
     "The answer",
@@ -16,6 +19,7 @@ FULL = Answer(
     calls=(ToolUse("lookup", {"order": "A1"}, "The result"),),
     instructions="The instructions",
 )
+
 PROMPTS = {name: {"prompt": f"Do {name}."} for name in ("preprocess", "analyze", "generateScore", "generateReason")}
 
 
