@@ -11,10 +11,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
 from django.db.models import F
 
 from agentcms.db.column_values import ColumnValues
+from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.ids import uuid7
 from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONMapping, JSONObject
@@ -75,7 +75,7 @@ def send_scoring_job(job_id: UUID) -> None:
     """Send the job of an answer to a worker, unless no scorer was sampled. Beat sends it if that fails."""
     try:
         exists = Job.objects.filter(pk=job_id).exists()
-    except (OperationalError, InterfaceError) as error:
+    except OUTAGE_ERRORS as error:
         log.warning("The database is not available, so beat sends job %s later: %s", job_id, error)
     else:
         if exists:

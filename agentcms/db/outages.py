@@ -12,6 +12,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections
 
 log = logging.getLogger(__name__)
 
+OUTAGE_ERRORS = (OperationalError, InterfaceError)
 OUTAGE_PATIENCE = 10.0  # seconds; proxies close connections on which nothing comes for longer
 RETRY_INTERVAL = 0.25  # seconds
 
@@ -38,7 +39,7 @@ def read_through_outage(
     while True:
         try:
             return read(*args, **kwargs)
-        except (OperationalError, InterfaceError) as error:
+        except OUTAGE_ERRORS as error:
             if stopping.is_set() or time.monotonic() >= deadline:
                 raise
             log.warning("The database is not available. A reader tries again: %s", error)

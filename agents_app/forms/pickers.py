@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import Q
 
 from access_app.caller import Caller
@@ -16,6 +14,7 @@ from agents_app.configuration.acp_agents import ACP_KINDS
 from agents_app.configuration.references import find_entry
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
+from agents_app.search.text_conditions import contains_text
 
 MAX_PICKER_OPTIONS = 20  # of one search; more words find the others
 MAX_SEARCH_WORDS = 10
@@ -154,10 +153,7 @@ def option_matches(option: PickerOption, words: Iterable[str]) -> bool:
 
 def word_query(word: str) -> Q:
     """Return the condition for agents with a word in their name, ID or description, in upper or lower case."""
-    # LIKE of SQLite ignores the case of the letters A to Z only.
-    is_ignored = word.isascii() or connection.vendor == "postgresql"
-    lookup, value = ("icontains", word) if is_ignored else ("iregex", re.escape(word))
-    return Q(**{f"name__{lookup}": value}) | Q(**{f"id__{lookup}": value}) | Q(**{f"description__{lookup}": value})
+    return contains_text("name", word) | contains_text("id", word) | contains_text("description", word)
 
 
 def describe_entry(entry: Entry) -> str:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError
 from django.db.models import F
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.process.stall_watchdog import watch_loop
 from runs_app.engine import leases, run_ends
 from runs_app.engine.thread_pools import run_blocking, run_db
@@ -241,7 +242,7 @@ class Engine:
 
         A durable run that met an outage of the database goes on later.
         """
-        if run_id in self.durable_ids and isinstance(error, (OperationalError, InterfaceError)):
+        if run_id in self.durable_ids and isinstance(error, OUTAGE_ERRORS):
             self.writer.hand_over(run_id, 0, attempts=F("attempts") + 1)
         else:
             self._close_failed(run_id, BROKEN_MESSAGE)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 
 from django.core.exceptions import ValidationError
-from django.db import InterfaceError, OperationalError
 from pydantic_ai import exceptions as ai
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from runs_app.exceptions import JournalError, find_run_error
 from runs_app.providers.table import without_secrets
 
@@ -66,7 +66,7 @@ def is_expected(error: BaseException) -> bool:
 def is_database_outage(error: BaseException) -> bool:
     """Return whether the database was unavailable. A durable run continues from its last step when it is back."""
     cause: BaseException | None = None if is_expected(error) else error
-    while cause is not None and not isinstance(cause, (OperationalError, InterfaceError)):
+    while cause is not None and not isinstance(cause, OUTAGE_ERRORS):
         cause = cause.__cause__
     return cause is not None
 

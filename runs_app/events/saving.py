@@ -6,8 +6,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from runs_app.approvals import suspending
 from runs_app.engine import run_ends
 from runs_app.events.pending_runs import RunEnd, WriteSnapshot
@@ -123,7 +124,7 @@ def save_scoring_jobs(ends: Iterable[RunEnd | None]) -> None:
     try:
         with transaction.atomic():
             create_scoring_jobs(answers)
-    except (OperationalError, InterfaceError):
+    except OUTAGE_ERRORS:
         raise
     except Exception:
         log.exception("Answers will not be scored.")

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import connection, transaction
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from runs_app.engine import leases, run_ends
 from runs_app.events.notifications import notifier
 from runs_app.events.pending_runs import PendingRun, WriteSnapshot, remove_written_steps
@@ -59,7 +60,7 @@ class EventWriter(PendingWrites):
             try:
                 self.run_once()
                 continue
-            except (OperationalError, InterfaceError) as error:
+            except OUTAGE_ERRORS as error:
                 log.warning("The database is not available. Events of runs are retried: %s", error)
                 self.is_unsure = True
                 connection.close()
@@ -117,7 +118,7 @@ class EventWriter(PendingWrites):
         try:
             with transaction.atomic():
                 owned = save_snapshots(snapshots, self.holder, may_be_saved=self.is_unsure)
-        except (OperationalError, InterfaceError):
+        except OUTAGE_ERRORS:
             raise
         except Exception:
             log.exception("The events of %d runs could not be stored.", len(snapshots))
@@ -165,7 +166,7 @@ class EventWriter(PendingWrites):
                 run = own.select_for_update(of=("self",)).first()
                 if run is not None:
                     run_ends.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
-        except (OperationalError, InterfaceError):
+        except OUTAGE_ERRORS:
             raise
         except Exception:
             log.exception("The end of run %s could not be stored.", run_id)
