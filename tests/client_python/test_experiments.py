@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 import yaml
-from agentcms_client import AsyncClient, BarMissed, Call, Client, ExperimentFailed, ItemsFailed, Outcome
+from agentcms_client import AsyncClient, BarMissed, Call, Client, ExperimentFailed, ItemsFailed, Outcome, pytest_plugin
 from agentcms_client.command import build_parser, exit_code
 from agentcms_client.experiments import Request, run_steps
 from django.core.management.base import BaseCommand
@@ -170,6 +170,18 @@ def test_the_plugin_says_what_a_mark_lacks(served, tmp_path):
     assert "Write @pytest.mark.agent_eval(agent=" in done.stdout + done.stderr
 
 
+def test_the_plugin_reads_the_environment_like_the_command(monkeypatch):
+    monkeypatch.setenv("AGENTCMS_URL", "http://cms\n")
+    monkeypatch.setenv("AGENTCMS_API_KEY", "key\n")
+
+    with pytest_plugin.connect() as cms:
+        assert (str(cms.http.base_url), cms.http.headers["Authorization"]) == ("http://cms", "Bearer key")
+
+    monkeypatch.setenv("AGENTCMS_API_KEY", "kéy")
+    with pytest.raises(pytest.UsageError, match="Copy the key again"):
+        pytest_plugin.connect()
+
+
 def test_the_example_for_github_actions_uses_what_exists():
     example = yaml.safe_load((BASE_DIR / "docs/examples/github-actions.yml").read_text())
     steps = [step for job in example["jobs"].values() for step in job["steps"]]
@@ -184,7 +196,7 @@ def test_the_example_for_github_actions_uses_what_exists():
     assert (options.dataset, options.fail_under, options.max_cost) == ("support-questions", ["exact=0.8"], 1.0)
     assert (same.dataset, same.fail_under, same.max_cost) == ("support-questions", [("exact", 0.8)], 1.0)
     assert of_client[:2] == ["python", "-m"]
-    assert variables == set(re.findall(r'"(AGENTCMS_\w+)"', (CLIENT / "agentcms_client/pytest_plugin.py").read_text()))
+    assert variables == set(re.findall(r'"(AGENTCMS_\w+)"', (CLIENT / "agentcms_client/command.py").read_text()))
     assert 'pip install "agentcms-client[pytest]"' in commands
     assert "pytest" in extras
 

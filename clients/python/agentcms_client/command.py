@@ -45,8 +45,7 @@ class ExitCode(IntEnum):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = build_parser().parse_args(arguments)
-    # Secrets of CI often end with a line end.
-    url, key = (os.environ.get(name, "").strip() for name in ("AGENTCMS_URL", "AGENTCMS_API_KEY"))
+    url, key = read_environment()
     if fault := environment_fault(url, key):
         return fail(fault, ExitCode.WRONG_USE)
     try:
@@ -71,6 +70,12 @@ def fail_with(error: ApiError) -> int:
     advice = [BUSY_MESSAGE.format(status=error.status)] if is_busy else []
     code = ExitCode.WRONG_USE if error.status < 500 and not is_busy else ExitCode.ITEMS_FAILED
     return fail("\n".join([str(error), *issues, *advice]), code)
+
+
+def read_environment() -> tuple[str, str]:
+    """Return the address and the key of the environment variables, blank if they are not set."""
+    # Secrets of CI often end with a line end.
+    return os.environ.get("AGENTCMS_URL", "").strip(), os.environ.get("AGENTCMS_API_KEY", "").strip()
 
 
 def environment_fault(url: str, key: str) -> str:

@@ -9,11 +9,10 @@ The environment variables AGENTCMS_URL and AGENTCMS_API_KEY name the server and 
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from agentcms_client.client import Client
+from agentcms_client.command import environment_fault, read_environment
 from agentcms_client.experiments import PAGE_SIZE, dataset_path
 from agentcms_client.json_types import JSONObject
 from agentcms_client.outcomes import BarMissed, ExperimentFailed, Outcome
@@ -33,11 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def connect() -> Client:
-    """Return a client. Raise UsageError without the environment variables."""
-    url, key = os.environ.get("AGENTCMS_URL"), os.environ.get("AGENTCMS_API_KEY")
-    if not url or not key:
-        raise pytest.UsageError("Set AGENTCMS_URL and AGENTCMS_API_KEY to run tests with agent_eval.")
-    return Client(url, key)
+    """Return a client. Raise UsageError without valid environment variables."""
+    url, key = read_environment()
+    if fault := environment_fault(url, key):
+        raise pytest.UsageError(f"{fault} Tests with agent_eval need both.")
+    return Client(url, key, timeout=60)
 
 
 def read_mark(mark: pytest.Mark) -> JSONObject:
