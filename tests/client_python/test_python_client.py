@@ -2,13 +2,16 @@
 
 import asyncio
 import inspect
+import pickle
 import re
 import time
+from email.utils import formatdate
 from pathlib import Path
 
 import httpx
 import pytest
-from agentcms_client import CALLS, ApiError, AsyncClient, Client, Stale
+from agentcms_client import CALLS, ApiError, AsyncClient, Call, Client, Stale
+from agentcms_client.responses import WaitPauses
 
 from tests.served import Served
 
@@ -201,3 +204,219 @@ def test_a_taken_id_is_not_retried(client):
         cms.create_agent("a")
 
     assert len(script.requests) == 1
+
+
+def test_an_edit_whose_response_was_lost_is_not_made_twice(client):
+    saved = {"id": "a", "tools": ["calculator", "word-count"], "name": "A"}
+    cms, script = client(
+        answer(200, {**saved, "tools": ["calculator"]}, ETag='"1"'),
+        httpx.ReadError("lost"),
+        answer(412),
+        answer(200, saved),
+    )
+
+    agent = cms.edit_agent("a", lambda agent: {"tools": [*agent["tools"], "word-count"]}, changeMessage="Count words")
+
+    assert agent == saved
+    assert [request.method for request in script.requests] == ["GET", "PATCH", "PATCH", "GET"]
+
+
+def test_an_edit_that_saves_a_draft_begins_with_the_draft(client):
+    cms, script = client(answer(200, {"tools": ["calculator"]}, ETag='"1"'), answer(200, {"id": "a"}))
+
+    cms.edit_agent("a", lambda agent: {"tools": [*agent["tools"], "word-count"]}, autoPublish=False)
+
+    assert script.requests[0].url.params["status"] == "draft"
+
+
+@pytest.mark.parametrize(("before", "may_be_own"), [([], False), ([httpx.ReadError("lost")], True)])
+def test_a_stale_update_says_whether_the_change_may_be_its_own(client, before, may_be_own):
+    cms, _ = client(*before, answer(412, {"error": "You saved version 2."}))
+
+    with pytest.raises(Stale) as stale:
+        cms.update_agent("a", '"1"', name="x")
+
+    assert stale.value.may_be_own is may_be_own
+
+
+UNKEYED_PATHS = [
+    "/api/mcp/shop/tools/reserve/execute",
+    "/api/stored/agents/a/gates",
+    "/api/memory/threads",
+    "/api/memory/threads/trip/clone",
+    "/api/memory/save-messages",
+    "/api/memory/network/save-messages",
+    "/api/agents/a/send-message",
+]
+
+
+@pytest.mark.parametrize("path", UNKEYED_PATHS)
+def test_a_post_that_would_act_again_is_not_repeated_if_it_may_have_been_executed(client, path):
+    cms, script = client(httpx.ReadError("lost"), answer(502), answer(504))
+
+    with pytest.raises(httpx.ReadError):
+        cms.send(Call("POST", path))
+    for _ in range(2):
+        with pytest.raises(ApiError):
+            cms.send(Call("POST", path))
+
+    assert len(script.requests) == 3
+
+
+def test_a_post_that_would_act_again_is_repeated_if_it_was_not_executed(client):
+    cms, script = client(httpx.ConnectError("refused"), answer(503), answer(429), answer(200, {"result": 1}))
+
+    assert cms.send(Call("POST", UNKEYED_PATHS[0])) == {"result": 1}
+    assert len(script.requests) == 4
+
+
+def test_messages_and_threads_get_an_id_by_which_a_repeat_is_recognized(client):
+    stored = {"threadId": "trip", "role": "user", "content": "Hi", "id": "m1"}
+    calls = [
+        CALLS.send_message("a", [{"type": "text", "text": "Hi"}], threadId="trip"),
+        CALLS.queue_message("a", {"contents": "Hi", "id": "m2"}, threadId="trip"),
+        CALLS.send_signal("a", {"type": "ping", "contents": ""}, threadId="trip"),
+        CALLS.save_messages([stored, {**stored, "id": None}]),
+        CALLS.create_thread("a", resourceId="ann"),
+        CALLS.network.create_thread("a", threadId="trip"),
+    ]
+    cms, script = client(*(reply for _ in calls for reply in (httpx.ReadError("lost"), answer(200, {}))))
+
+    for call in calls:
+        cms.send(call)
+
+    bodies = [request.content for request in script.requests]
+    assert bodies[::2] == bodies[1::2]
+    assert calls[0].body["message"]["contents"] == [{"type": "text", "text": "Hi"}]
+    assert calls[1].body["message"] == {"contents": "Hi", "id": "m2"}
+    ids = [calls[0].body["message"]["id"], calls[2].body["signal"]["id"], calls[4].body["threadId"]]
+    first, second = calls[3].body["messages"]
+    assert first == stored
+    assert len({*ids, second["id"]}) == 4
+    assert calls[5].body["threadId"] == "trip"
+
+
+def test_a_404_is_no_success_of_a_delete_that_was_only_refused_before(client):
+    cms, _ = client(answer(429, Retry_After="0"), answer(404, {"error": "Stored agent with id a not found"}))
+
+    with pytest.raises(ApiError, match="not found"):
+        cms.send(CALLS.delete_agent("a"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b'"Bad"', '"Bad"'), (b"[]", "[]"), (b"null", "null"), (b"<html>", "<html>"), (b"", "HTTP 431")],
+)
+def test_an_error_that_the_api_did_not_write_is_an_api_error(client, content, message):
+    cms, _ = client(httpx.Response(431, content=content))
+
+    with pytest.raises(ApiError) as error:
+        cms.get_agent("a")
+
+    assert (error.value.status, error.value.code, error.value.issues) == (431, "", [])
+    assert str(error.value) == message
+
+
+def test_a_redirect_is_an_error_that_names_the_right_address(client):
+    cms, _ = client(httpx.Response(301, headers={"Location": "https://cms.example.org/api/stored/agents/a"}))
+
+    with pytest.raises(ApiError, match="redirects to https://cms"):
+        cms.get_agent("a")
+
+
+def test_an_error_has_all_members_of_the_response_and_can_be_pickled(client):
+    body = {"error": "The run waits for several calls.", "code": "several_calls", "toolCallIds": ["c1", "c2"]}
+    cms, _ = client(answer(409, body), answer(412, {"error": "Ann saved version 2.", "touching": ["name"]}))
+
+    with pytest.raises(ApiError) as several:
+        cms.send(Call("POST", "/api/agents/a/approve-tool-call", body={"runId": "r"}))
+    with pytest.raises(Stale) as stale:
+        cms.update_agent("a", '"1"', name="x")
+
+    assert several.value.body == body
+    copy = pickle.loads(pickle.dumps(stale.value))
+    assert (type(copy), str(copy), copy.body["touching"]) == (Stale, "Ann saved version 2.", ["name"])
+
+
+def test_retry_after_may_be_a_time(client, pauses):
+    cms, _ = client(
+        answer(503, Retry_After=formatdate(time.time() + 10, usegmt=True)), answer(503, Retry_After="soon"), answer()
+    )
+
+    cms.get_agent("a")
+
+    assert 8 < pauses[0] <= 10
+    assert pauses[1] < 1
+
+
+def test_an_invalid_address_is_not_tried_again(client):
+    cms, script = client(httpx.UnsupportedProtocol("Request URL is missing a protocol."))
+
+    with pytest.raises(httpx.UnsupportedProtocol):
+        cms.get_agent("a")
+
+    assert len(script.requests) == 1
+
+
+def test_a_client_waits_longer_for_a_response_than_for_a_connection():
+    with Client("http://cms", "key") as cms, Client("http://cms", "key", timeout=2) as impatient:
+        default, own = cms.http.timeout, impatient.http.timeout
+    run = CALLS.generate("a", "Hello").request_kwargs()["timeout"]
+
+    assert (default.connect, default.read, own.read) == (10, 30, 2)
+    assert (run.connect, run.read) == (10, 600)
+
+
+def test_the_last_pause_ends_with_the_time_limit():
+    waiting = WaitPauses(0.5)
+    waiting.pause = 5
+
+    assert waiting.next() <= 0.5
+
+
+def test_ids_cannot_lead_to_another_route():
+    hostile = "../x?y#z"
+    calls = [
+        CALLS.get_run,
+        CALLS.cancel_run,
+        CALLS.get_approval,
+        CALLS.get_job,
+        CALLS.delete_job,
+        CALLS.purge_deleted_agent,
+    ]
+
+    assert ["..%2Fx%3Fy%23z" in call(hostile).path for call in calls] == [True] * len(calls)
+
+
+def test_a_version_that_is_new_meanwhile_repeats_no_other(client):
+    pages = ([5, 4], True), ([4, 3], True), ([2], False)
+    cms, _ = client(
+        *(answer(200, {"versions": [{"versionNumber": n} for n in page], "hasMore": more}) for page, more in pages)
+    )
+
+    assert [version["versionNumber"] for version in cms.versions("a")] == [5, 4, 3, 2]
+
+
+def test_calls_that_are_decided_meanwhile_hide_no_others():
+    waiting = []
+
+    def list_page(request):
+        page, size = (int(request.url.params[name]) for name in ("page", "perPage"))
+        end = (page + 1) * size
+        return answer(
+            200, {"approvals": [{"id": key} for key in waiting[end - size : end]], "hasMore": end < len(waiting)}
+        )
+
+    async def decide_all():
+        async with AsyncClient("http://cms", "key", transport=httpx.MockTransport(list_page)) as cms:
+            async for approval in cms.approvals(perPage=2):
+                waiting.remove(approval["id"])
+
+    waiting += "abcde"
+    with Client("http://cms", "key", transport=httpx.MockTransport(list_page)) as cms:
+        for approval in cms.approvals(perPage=2):
+            waiting.remove(approval["id"])
+    assert waiting == []
+    waiting += "abcde"
+    asyncio.run(decide_all())
+    assert waiting == []

@@ -1,11 +1,14 @@
 """Streams of the Python client: callbacks, lost connections, and other processes."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from contextlib import aclosing
 
 import httpx
 import pytest
+from agentcms_client import AsyncClient
 from agentcms_client.calls import CALLS
 
 from tests.client_python.test_python_client import (  # noqa: F401  two are fixtures
@@ -216,6 +219,15 @@ def test_an_exception_of_a_callback_is_raised_and_the_run_can_be_read_on(client)
     assert len(script.requests) == 2
 
 
+class Closing(Broken):
+    """A response body that notes that its connection was closed."""
+
+    is_closed = False
+
+    async def aclose(self):
+        self.is_closed = True
+
+
 def test_coroutine_functions_are_awaited():
     cms = BlockingClient("http://cms", "key", transport=httpx.MockTransport(ScriptedTransport(stream(CHUNKS))))
     numbers = []
@@ -286,6 +298,30 @@ def test_the_events_of_a_thread_are_read_with_the_signals_between(client):  # no
     assert json.loads(script.requests[0].content) == {"threadId": "trip", "resourceId": "alice"}
 
 
+def test_a_stream_of_a_thread_is_requested_again_until_it_is_open(client, pauses):  # noqa: F811
+    cms, script = client(answer(503, Retry_After="2"), httpx.ConnectError("refused"), stream(CHUNKS, lost=True))
+
+    with pytest.raises(httpx.ReadError):
+        list(cms.follow_thread("concierge", "trip"))
+
+    assert len(script.requests) == 3
+    assert pauses[0] == 2
+
+
+def test_a_reader_of_a_thread_that_leaves_closes_the_connection():
+    body = Closing(blocks(CHUNKS))
+
+    async def read_one():
+        transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=body))
+        cms = AsyncClient("http://cms", "key", transport=transport)
+        async with aclosing(cms.follow_thread("concierge", "trip")) as chunks:
+            async for _ in chunks:
+                break
+        return body.is_closed
+
+    assert asyncio.run(read_one())
+
+
 def test_messages_and_signals_are_sent_to_a_thread(client):  # noqa: F811
     cms, script = client(*[answer(200, {"accepted": True})] * 4)
 
@@ -299,4 +335,5 @@ def test_messages_and_signals_are_sent_to_a_thread(client):  # noqa: F811
 
     paths = [request.url.path.removeprefix("/api/agents/concierge/") for request in script.requests]
     assert paths == ["send-message", "queue-message", "signals", "threads/abort"]
-    assert json.loads(script.requests[0].content) == {"message": "Hello", "threadId": "trip"}
+    body = json.loads(script.requests[0].content)
+    assert body == {"message": {"contents": "Hello", "id": body["message"]["id"]}, "threadId": "trip"}

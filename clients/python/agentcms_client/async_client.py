@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncGenerator, AsyncIterator
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from agentcms_client.calls import CALLS
-from agentcms_client.client import MAX_EDIT_ATTEMPTS, UNFINISHED, UNFINISHED_JOBS, Changes
+from agentcms_client.client import MAX_EDIT_ATTEMPTS, UNFINISHED, UNFINISHED_JOBS, Changes, edited_state, has_fields
 from agentcms_client.experiments import AsyncExperiments
 from agentcms_client.json_types import JSONObject, JSONValue
-from agentcms_client.requests import Call
-from agentcms_client.responses import Stale, WaitPauses, parse_response, retry_delay
+from agentcms_client.requests import DEFAULT_TIMEOUT, Call
+from agentcms_client.responses import Attempts, Stale, WaitPauses
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
 from agentcms_client.streaming import Callback, Callbacks, Chunk, StreamedRun, read_run_async, read_thread_async
 
@@ -27,6 +28,7 @@ class AsyncClient:
     """
 
     def __init__(self, base_url: str, key: str, **options: JSONValue) -> None:
+        options = {"timeout": DEFAULT_TIMEOUT, **options}
         self.http = httpx.AsyncClient(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options)
         self.experiments = AsyncExperiments(self)
 
@@ -44,19 +46,17 @@ class AsyncClient:
 
     async def send_with_etag(self, call: Call) -> tuple[Any, str]:
         """Send a call like `send`. Return the body and the ETag of the response."""
-        attempt = 0
+        attempts = Attempts(call)
         while True:
             try:
                 response = await self.http.request(**call.request_kwargs())
-            except httpx.TransportError:
-                if (seconds := retry_delay(None, attempt)) is None:
+            except httpx.TransportError as error:
+                if (seconds := attempts.pause_after_error(error)) is None:
                     raise
             else:
-                if (seconds := retry_delay(response, attempt)) is None:
-                    body = parse_response(response, attempt, is_file=call.is_file)
-                    return body, response.headers.get("ETag", "")
+                if (seconds := attempts.pause_after_response(response)) is None:
+                    return attempts.result(response), response.headers.get("ETag", "")
             await asyncio.sleep(seconds)
-            attempt += 1
 
     async def agents(self, **query: JSONValue) -> AsyncIterator[Agent]:
         """Yield all agents that match the filters, page by page."""
@@ -68,12 +68,14 @@ class AsyncClient:
             cursor = page["nextCursor"]
 
     async def versions(self, agent_id: str, per_page: int = 100) -> AsyncIterator[Version]:
-        """Yield all versions of an agent, newest first, page by page."""
-        number, has_more = 0, True
+        """Yield all versions of an agent, newest first, page by page. Versions that are new meanwhile are left out."""
+        number, has_more, last = 0, True, math.inf
         while has_more:
             page = await self.send(CALLS.list_versions(agent_id, page=number, perPage=per_page))
             for version in page["versions"]:
-                yield version
+                if version["versionNumber"] < last:
+                    last = version["versionNumber"]
+                    yield version
             number, has_more = number + 1, page["hasMore"]
 
     async def edit_agent(self, agent_id: str, changes: Changes, **options: JSONValue) -> Agent:
@@ -81,14 +83,19 @@ class AsyncClient:
 
         `changes` takes the agent and returns the fields to save. Raise Stale after ten attempts.
         """
-        for _ in range(MAX_EDIT_ATTEMPTS - 1):
-            agent, etag = await self.send_with_etag(CALLS.get_agent(agent_id))
+        state = edited_state(options)
+        for attempt in range(MAX_EDIT_ATTEMPTS):
+            agent: Agent
+            agent, etag = await self.send_with_etag(CALLS.get_agent(agent_id, **state))
+            fields = {**changes(agent), **options}
             try:
-                return await self.update_agent(agent_id, etag, **changes(agent), **options)
-            except Stale:
-                continue
-        agent, etag = await self.send_with_etag(CALLS.get_agent(agent_id))
-        return await self.update_agent(agent_id, etag, **changes(agent), **options)
+                return await self.update_agent(agent_id, etag, **fields)
+            except Stale as stale:
+                if stale.may_be_own and has_fields(agent := await self.get_agent(agent_id, **state), fields):
+                    return agent
+                if attempt + 1 == MAX_EDIT_ATTEMPTS:
+                    raise
+        raise AssertionError("The last attempt returns or raises.")
 
     async def get_agent(self, agent_id: str, **query: JSONValue) -> Agent:
         agent: Agent = await self.send(CALLS.get_agent(agent_id, **query))
@@ -148,19 +155,26 @@ class AsyncClient:
         callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
         return await read_run_async(self.http, CALLS.follow_run(run_id, after), StreamedRun(run_id, after), callbacks)
 
-    async def follow_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> AsyncIterator[Chunk]:
-        """Yield the events of the active run of a thread and of all later ones, and the signals between them."""
-        async for chunk in read_thread_async(self.http, CALLS.follow_thread(agent_id, thread_id, **body)):
-            yield chunk
+    def follow_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> AsyncGenerator[Chunk, None]:
+        """Yield the events of the active run of a thread and of all later ones, and the signals between them.
+
+        Close it, for example with `contextlib.aclosing`, if you leave the loop before its end.
+        """
+        return read_thread_async(self.http, CALLS.follow_thread(agent_id, thread_id, **body))
 
     async def approvals(self, **query: JSONValue) -> AsyncIterator[Approval]:
-        """Yield the tool calls that wait for people, page by page. `state="decided"` yields those that do not."""
+        """Yield the tool calls that wait for people. `state="decided"` yields those that do not.
+
+        All pages are read first: a call that is decided meanwhile leaves the list, and later ones move up.
+        """
+        approval_by_id: dict[str, Approval] = {}
         number, has_more = 0, True
         while has_more:
             page = await self.send(CALLS.list_approvals(**{"perPage": 100, **query, "page": number}))
-            for approval in page["approvals"]:
-                yield approval
+            approval_by_id |= {approval["id"]: approval for approval in page["approvals"]}
             number, has_more = number + 1, page["hasMore"]
+        for approval in approval_by_id.values():
+            yield approval
 
     async def approve(
         self, approval_id: str, arguments: JSONObject | None = None, *, reason: str = "", mark: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -12,8 +13,8 @@ import httpx
 from agentcms_client.calls import CALLS
 from agentcms_client.experiments import Experiments
 from agentcms_client.json_types import JSONObject, JSONValue
-from agentcms_client.requests import Call
-from agentcms_client.responses import Stale, WaitPauses, parse_response, retry_delay
+from agentcms_client.requests import DEFAULT_TIMEOUT, Call
+from agentcms_client.responses import Attempts, Stale, WaitPauses
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
 from agentcms_client.streaming import Callback, Callbacks, Chunk, StreamedRun, read_run, read_thread
 
@@ -22,6 +23,16 @@ Changes = Callable[[Agent], JSONObject]
 MAX_EDIT_ATTEMPTS = 10
 UNFINISHED = ("queued", "running", "suspended")  # statuses of runs
 UNFINISHED_JOBS = ("queued", "running")  # states of jobs
+
+
+def edited_state(options: JSONObject) -> JSONObject:
+    """Return the query for the state with which an edit begins: that of the draft if it saves one."""
+    return {"status": "draft"} if options.get("autoPublish") is False else {}
+
+
+def has_fields(agent: Agent, fields: JSONObject) -> bool:
+    """Return True if an agent has these values. Members of a change that an agent has not do not count."""
+    return all(agent.get(name, value) == value for name, value in fields.items())
 
 
 class Client:
@@ -34,6 +45,7 @@ class Client:
     """
 
     def __init__(self, base_url: str, key: str, **options: JSONValue) -> None:
+        options = {"timeout": DEFAULT_TIMEOUT, **options}
         self.http = httpx.Client(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options)
         self.experiments = Experiments(self)
 
@@ -51,19 +63,17 @@ class Client:
 
     def send_with_etag(self, call: Call) -> tuple[Any, str]:
         """Send a call like `send`. Return the body and the ETag of the response."""
-        attempt = 0
+        attempts = Attempts(call)
         while True:
             try:
                 response = self.http.request(**call.request_kwargs())
-            except httpx.TransportError:
-                if (seconds := retry_delay(None, attempt)) is None:
+            except httpx.TransportError as error:
+                if (seconds := attempts.pause_after_error(error)) is None:
                     raise
             else:
-                if (seconds := retry_delay(response, attempt)) is None:
-                    body = parse_response(response, attempt, is_file=call.is_file)
-                    return body, response.headers.get("ETag", "")
+                if (seconds := attempts.pause_after_response(response)) is None:
+                    return attempts.result(response), response.headers.get("ETag", "")
             time.sleep(seconds)
-            attempt += 1
 
     def agents(self, **query: JSONValue) -> Iterator[Agent]:
         """Yield all agents that match the filters, page by page."""
@@ -74,11 +84,14 @@ class Client:
             cursor = page["nextCursor"]
 
     def versions(self, agent_id: str, per_page: int = 100) -> Iterator[Version]:
-        """Yield all versions of an agent, newest first, page by page."""
-        number, has_more = 0, True
+        """Yield all versions of an agent, newest first, page by page. Versions that are new meanwhile are left out."""
+        number, has_more, last = 0, True, math.inf
         while has_more:
             page = self.send(CALLS.list_versions(agent_id, page=number, perPage=per_page))
-            yield from page["versions"]
+            for version in page["versions"]:
+                if version["versionNumber"] < last:
+                    last = version["versionNumber"]
+                    yield version
             number, has_more = number + 1, page["hasMore"]
 
     def edit_agent(self, agent_id: str, changes: Changes, **options: JSONValue) -> Agent:
@@ -86,14 +99,19 @@ class Client:
 
         `changes` takes the agent and returns the fields to save. Raise Stale after ten attempts.
         """
-        for _ in range(MAX_EDIT_ATTEMPTS - 1):
-            agent, etag = self.send_with_etag(CALLS.get_agent(agent_id))
+        state = edited_state(options)
+        for attempt in range(MAX_EDIT_ATTEMPTS):
+            agent: Agent
+            agent, etag = self.send_with_etag(CALLS.get_agent(agent_id, **state))
+            fields = {**changes(agent), **options}
             try:
-                return self.update_agent(agent_id, etag, **changes(agent), **options)
-            except Stale:
-                continue
-        agent, etag = self.send_with_etag(CALLS.get_agent(agent_id))
-        return self.update_agent(agent_id, etag, **changes(agent), **options)
+                return self.update_agent(agent_id, etag, **fields)
+            except Stale as stale:
+                if stale.may_be_own and has_fields(agent := self.get_agent(agent_id, **state), fields):
+                    return agent
+                if attempt + 1 == MAX_EDIT_ATTEMPTS:
+                    raise
+        raise AssertionError("The last attempt returns or raises.")
 
     def get_agent(self, agent_id: str, **query: JSONValue) -> Agent:
         agent: Agent = self.send(CALLS.get_agent(agent_id, **query))
@@ -158,12 +176,17 @@ class Client:
         return read_thread(self.http, CALLS.follow_thread(agent_id, thread_id, **body))
 
     def approvals(self, **query: JSONValue) -> Iterator[Approval]:
-        """Yield the tool calls that wait for people, page by page. `state="decided"` yields those that do not."""
+        """Yield the tool calls that wait for people. `state="decided"` yields those that do not.
+
+        All pages are read first: a call that is decided meanwhile leaves the list, and later ones move up.
+        """
+        approval_by_id: dict[str, Approval] = {}
         number, has_more = 0, True
         while has_more:
             page = self.send(CALLS.list_approvals(**{"perPage": 100, **query, "page": number}))
-            yield from page["approvals"]
+            approval_by_id |= {approval["id"]: approval for approval in page["approvals"]}
             number, has_more = number + 1, page["hasMore"]
+        yield from approval_by_id.values()
 
     def approve(
         self, approval_id: str, arguments: JSONObject | None = None, *, reason: str = "", mark: str = ""

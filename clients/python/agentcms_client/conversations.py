@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+import uuid
 
 from agentcms_client.json_types import JSONObject, JSONValue
-from agentcms_client.requests import Call
+from agentcms_client.requests import Call, joined_path
 
 OBSERVATION_TIMEOUT = 45.0  # seconds, longer than the server waits
 
 
-def joined_path(*parts: str) -> str:
-    return "/".join(quote(part, safe="") for part in parts)
+def with_id(message: JSONObject) -> JSONObject:
+    """Return a message or a signal with an ID, by which the server recognizes it when it is sent again."""
+    return {**message, "id": message.get("id") or str(uuid.uuid4())}
 
 
 class ThreadCalls:
@@ -29,7 +30,9 @@ class ThreadCalls:
 
     def create_thread(self, agent_id: str = "", **body: JSONValue) -> Call:
         """Create a thread: `create_thread("concierge", resourceId="alice", threadId="trip", title="Trip")`."""
-        return Call("POST", f"{self.root}/threads", {self.agent_name: agent_id or None}, body)
+        body.setdefault("threadId", str(uuid.uuid4()))  # a repeat returns the same thread
+        query = {self.agent_name: agent_id or None}
+        return Call("POST", f"{self.root}/threads", query, body, is_repeatable=True)
 
     def get_thread(self, thread_id: str, **query: JSONValue) -> Call:
         return Call("GET", self._thread(thread_id), query)
@@ -47,7 +50,8 @@ class ThreadCalls:
 
     def save_messages(self, messages: list[JSONObject]) -> Call:
         """Store messages. Each names its thread: `{"threadId": "trip", "role": "user", "content": "Hi"}`."""
-        return Call("POST", f"{self.root}/save-messages", body={"messages": messages})
+        body = {"messages": [with_id(message) for message in messages]}
+        return Call("POST", f"{self.root}/save-messages", body=body, is_repeatable=True)
 
     def delete_messages(self, message_ids: JSONValue, **query: JSONValue) -> Call:
         """Delete messages by their IDs, all or none."""

@@ -11,13 +11,12 @@ import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import httpx
 
 from agentcms_client.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms_client.outcomes import ExperimentFailed, Outcome, worse_scorers
-from agentcms_client.requests import Call
+from agentcms_client.requests import Call, joined_path
 from agentcms_client.responses import ApiError
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ OPTIONS = {option.name for option in fields(Request)} - {"dataset_id", "agent_id
 
 
 def dataset_path(dataset_id: str, *rest: str) -> str:
-    return "/".join(["/api/datasets", quote(dataset_id, safe=""), *(quote(part, safe="") for part in rest)])
+    return f"/api/datasets/{joined_path(dataset_id, *rest)}"
 
 
 def experiment_path(started: JSONMapping, *rest: str) -> str:
@@ -90,7 +89,7 @@ def experiment_path(started: JSONMapping, *rest: str) -> str:
 
 
 def cancel_call(experiment_id: str) -> Call:
-    return Call("POST", f"/api/experiments/{quote(experiment_id, safe='')}/cancel", body={})
+    return Call("POST", f"/api/experiments/{joined_path(experiment_id)}/cancel", body={})
 
 
 def compare_call(baseline: JSONMapping, candidate: JSONMapping) -> Call:

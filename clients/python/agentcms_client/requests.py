@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
+
+import httpx
 
 from agentcms_client.json_types import JSONObject, JSONValue
+
+CONNECT_TIMEOUT = 10.0  # seconds, also of calls whose response may take long
+# Longer than the server waits for a lock, and for an earlier request with the same idempotency key.
+DEFAULT_TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_TIMEOUT)
+# The server ignores the idempotency key of a POST to these paths, and executes each.
+WITHOUT_KEY = re.compile(
+    r"/api/(mcp/[^/]+/tools/[^/]+/execute|stored/agents/[^/]+/gates|memory/threads/[^/]+/clone"
+    r"|memory/(network/)?(threads|save-messages)|agents/[^/]+/(signals|send-message|queue-message))"
+)
+
+
+def joined_path(*parts: str) -> str:
+    """Return the parts of a path, percent-encoded, with slashes between them."""
+    return "/".join(quote(part, safe="") for part in parts)
 
 
 @dataclass
 class Call:
-    """One request."""
+    """One request.
+
+    One that is not repeatable is not sent again if the server may have executed it. By default, those are POSTs to
+    the paths for which the server has no idempotency key.
+    """
 
     method: str
     path: str
@@ -21,12 +43,15 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     timeout: float | None = None  # seconds, instead of the client's
     is_file: bool = False  # the response is a file, and not JSON
+    is_repeatable: bool | None = None
 
     def __post_init__(self) -> None:
         self.query = {name: _query_value(value) for name, value in self.query.items() if value is not None}
         # The server executes a POST once per key, so that a retry after a lost response has no second effect.
         if self.method == "POST":
             self.headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
+        if self.is_repeatable is None:
+            self.is_repeatable = self.method != "POST" or WITHOUT_KEY.fullmatch(self.path) is None
 
     def request_kwargs(self) -> JSONObject:
         """Return the arguments for `httpx.Client.request`."""
@@ -37,7 +62,7 @@ class Call:
             "headers": self.headers,
         }
         if self.timeout is not None:
-            kwargs["timeout"] = self.timeout
+            kwargs["timeout"] = httpx.Timeout(self.timeout, connect=CONNECT_TIMEOUT)
         if isinstance(self.body, bytes):
             kwargs["content"] = self.body
         elif self.body is not None:

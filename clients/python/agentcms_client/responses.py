@@ -4,50 +4,116 @@ from __future__ import annotations
 
 import random
 import time
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
 
 from agentcms_client.json_types import JSONObject
+from agentcms_client.requests import Call
 
 MAX_ATTEMPTS = 5
 MAX_RETRY_DELAY = 30.0  # seconds
 FIRST_WAIT_PAUSE = 0.2  # seconds
 MAX_WAIT_PAUSE = 5.0  # seconds
 TRANSIENT_STATUSES = {429, 502, 503, 504}
+UNCERTAIN_STATUSES = {502, 504}  # of a proxy, behind which the server may have executed the request
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+USELESS_TO_REPEAT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)  # an address or a header is invalid
 
 
 class ApiError(Exception):
     """A response with an error status.
 
-    `code` is the stable code of the API, `issues` the list of problems by field.
+    `code` is the stable code of the API, `issues` the list of problems by field, and `body` the whole response.
     """
 
     def __init__(self, status: int, body: JSONObject) -> None:
-        super().__init__(body.get("error", f"HTTP {status}"))
+        super().__init__(body.get("error") or f"HTTP {status}")
         self.status = status
+        self.body = body
         self.code: str = body.get("code", "")
         self.issues: list[dict[str, str]] = body.get("issues", [])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Support pickle, with which exceptions of another process arrive."""
+        return type(self), (self.status, self.body), vars(self)
+
 
 class Stale(ApiError):
-    """A 412: somebody changed the agent since it was read."""
+    """A 412: somebody changed the agent since it was read.
 
-
-def parse_response(response: httpx.Response, attempt: int, *, is_file: bool = False) -> Any:
-    """Return the body of a successful response, of a file as bytes. Raise ApiError for any other.
-
-    `attempt` counts from 0. A 404 for a repeated delete is a success: an earlier attempt deleted the object.
+    `may_be_own` is True if the response of an earlier attempt was lost: the change may be that of this call.
     """
+
+    may_be_own = False
+
+
+class Attempts:
+    """The attempts of a call: the pauses between them, and whether the server may have executed one already."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.failed = 0
+        self.may_have_acted = False
+
+    def pause_after_error(self, error: httpx.TransportError) -> float | None:
+        """Return the seconds to wait after a lost connection, or None if there should be no other attempt."""
+        is_sent = not isinstance(error, NOT_SENT)
+        if isinstance(error, USELESS_TO_REPEAT) or (is_sent and not self.call.is_repeatable):
+            return None
+        return self._note(retry_delay(None, self.failed), may_have_acted=is_sent)
+
+    def pause_after_response(self, response: httpx.Response) -> float | None:
+        """Return the seconds to wait after a response, or None if there should be no other attempt."""
+        if response.status_code in UNCERTAIN_STATUSES and not self.call.is_repeatable:
+            return None
+        may_have_acted = response.status_code in UNCERTAIN_STATUSES | {503}  # a commit whose answer was lost
+        return self._note(retry_delay(response, self.failed), may_have_acted=may_have_acted)
+
+    def _note(self, seconds: float | None, *, may_have_acted: bool) -> float | None:
+        if seconds is not None:
+            self.failed += 1
+            self.may_have_acted |= may_have_acted
+        return seconds
+
+    def result(self, response: httpx.Response) -> Any:
+        """Return the body of the last response. Raise ApiError.
+
+        A 404 for a delete is a success if an earlier attempt may have deleted the object.
+        """
+        if response.status_code == 404 and self.call.method == "DELETE" and self.may_have_acted:
+            return {"success": True, "message": "An earlier attempt deleted it."}
+        try:
+            return parse_response(response, is_file=self.call.is_file)
+        except Stale as stale:
+            stale.may_be_own = self.may_have_acted
+            raise
+
+
+def parse_response(response: httpx.Response, *, is_file: bool = False) -> Any:
+    """Return the body of a successful response, of a file as bytes. Raise ApiError for any other."""
     if response.is_success:
         return response.content if is_file else response.json()
-    if response.status_code == 404 and response.request.method == "DELETE" and attempt:
-        return {"success": True, "message": "An earlier attempt deleted it."}
+    raise response_error(response)
+
+
+def response_error(response: httpx.Response) -> ApiError:
+    """Return the exception for a response with an error status."""
+    return (Stale if response.status_code == 412 else ApiError)(response.status_code, error_body(response))
+
+
+def error_body(response: httpx.Response) -> JSONObject:
+    """Return the body of an error, also of one that a proxy sends: as text, or not at all."""
     try:
         body = response.json()
     except ValueError:
-        body = {"error": response.text[:200]}
-    raise (Stale if response.status_code == 412 else ApiError)(response.status_code, body)
+        body = None
+    if isinstance(body, dict):
+        return body
+    if response.has_redirect_location:
+        return {"error": f"The server redirects to {response.headers['Location']}. Use that address."}
+    return {"error": response.text[:200]}
 
 
 def retry_delay(response: httpx.Response | None, attempt: int) -> float | None:
@@ -59,11 +125,21 @@ def retry_delay(response: httpx.Response | None, attempt: int) -> float | None:
         return None
     if response is not None and response.status_code not in TRANSIENT_STATUSES and not _is_in_progress(response):
         return None
-    retry_after = response.headers.get("Retry-After", "") if response is not None else ""
-    if retry_after.isdigit():
-        return min(float(retry_after), MAX_RETRY_DELAY)
+    requested = _requested_delay(response.headers.get("Retry-After", "")) if response is not None else None
+    if requested is not None:
+        return min(requested, MAX_RETRY_DELAY)
     delay: float = min(0.1 * 2**attempt, MAX_RETRY_DELAY)
     return delay * random.uniform(0.5, 1)  # noqa: S311  not a secret
+
+
+def _requested_delay(retry_after: str) -> float | None:
+    """Return the seconds of a `Retry-After`, which is a number or a time, or None without a valid one."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after)
+    try:
+        return max(parsedate_to_datetime(retry_after).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return None
 
 
 class WaitPauses:
@@ -76,9 +152,10 @@ class WaitPauses:
 
     def next(self) -> float:
         """Return the seconds to wait. Raise TimeoutError after the limit."""
-        if self.deadline is not None and time.monotonic() >= self.deadline:
+        left = MAX_WAIT_PAUSE if self.deadline is None else self.deadline - time.monotonic()
+        if left <= 0:
             raise TimeoutError(f"The {self.waits_for} is not finished yet.")
-        pause, self.pause = self.pause, min(self.pause * 1.5, MAX_WAIT_PAUSE)
+        pause, self.pause = min(self.pause, left), min(self.pause * 1.5, MAX_WAIT_PAUSE)
         return pause
 
 

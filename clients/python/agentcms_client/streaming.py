@@ -16,7 +16,7 @@ import httpx
 from agentcms_client.calls import CALLS
 from agentcms_client.json_types import JSONObject
 from agentcms_client.requests import Call
-from agentcms_client.responses import parse_response, retry_delay
+from agentcms_client.responses import Attempts, parse_response, response_error, retry_delay
 
 Chunk = JSONObject  # an event as the server sends it, with its `number`
 Callback = Callable[[Any], Any]  # of the asynchronous client: a function or a coroutine function
@@ -164,7 +164,7 @@ def read_events(http: httpx.Client, call: Call, reader: StreamReader) -> Iterato
             return
         if (seconds := reader.delay(response)) is None:
             if response is not None:
-                parse_response(response, 0)  # raises
+                parse_response(response)  # raises
             raise error
         time.sleep(seconds)
         call = reader.next_call(call)
@@ -191,7 +191,7 @@ async def read_events_async(http: httpx.AsyncClient, call: Call, reader: StreamR
             return
         if (seconds := reader.delay(response)) is None:
             if response is not None:
-                parse_response(response, 0)  # raises
+                parse_response(response)  # raises
             raise error
         await asyncio.sleep(seconds)
         call = reader.next_call(call)
@@ -225,22 +225,44 @@ def parse_thread_line(line: str) -> Chunk | None:
 
 
 def read_thread(http: httpx.Client, call: Call) -> Iterator[Chunk]:
-    """Yield the events of a thread until the server closes the stream. Raise ApiError or httpx.TransportError."""
-    with http.stream(**call.request_kwargs()) as response:
-        if not response.is_success:
-            response.read()
-            parse_response(response, 0)  # raises
-        for line in response.iter_lines():
-            if (chunk := parse_thread_line(line)) is not None:
-                yield chunk
+    """Yield the events of a thread until the server closes the stream. Raise ApiError or httpx.TransportError.
+
+    The request is repeated like others until the stream is open. A stream that is lost later raises an error, because
+    the events in between would be missing.
+    """
+    attempts, is_open = Attempts(call), False
+    while True:
+        try:
+            with http.stream(**call.request_kwargs()) as response:
+                if is_open := response.is_success:
+                    yield from filter(None, map(parse_thread_line, response.iter_lines()))
+                    return
+                response.read()
+        except httpx.TransportError as error:
+            if is_open or (seconds := attempts.pause_after_error(error)) is None:
+                raise
+        else:
+            if (seconds := attempts.pause_after_response(response)) is None:
+                raise response_error(response)
+        time.sleep(seconds)
 
 
 async def read_thread_async(http: httpx.AsyncClient, call: Call) -> AsyncGenerator[Chunk, None]:
     """Yield the events of a thread like `read_thread`."""
-    async with http.stream(**call.request_kwargs()) as response:
-        if not response.is_success:
-            await response.aread()
-            parse_response(response, 0)  # raises
-        async for line in response.aiter_lines():
-            if (chunk := parse_thread_line(line)) is not None:
-                yield chunk
+    attempts, is_open = Attempts(call), False
+    while True:
+        try:
+            async with http.stream(**call.request_kwargs()) as response:
+                if is_open := response.is_success:
+                    async for line in response.aiter_lines():
+                        if (chunk := parse_thread_line(line)) is not None:
+                            yield chunk
+                    return
+                await response.aread()
+        except httpx.TransportError as error:
+            if is_open or (seconds := attempts.pause_after_error(error)) is None:
+                raise
+        else:
+            if (seconds := attempts.pause_after_response(response)) is None:
+                raise response_error(response)
+        await asyncio.sleep(seconds)
