@@ -42,6 +42,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "agentcms.middleware.method_not_allowed.MethodNotAllowedPageMiddleware",
+    "agentcms.middleware.signed_out.SignedOutPageMiddleware",
 ]
 
 ROOT_URLCONF = "agentcms.urls"

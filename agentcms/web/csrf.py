@@ -52,6 +52,12 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     return render(request, "403_csrf.html", context, status=403)
 
 
+def signed_out_page(request: HttpRequest) -> HttpResponse:
+    """Say that the user is signed out, and show what was typed."""
+    context = {"texts": typed_texts(request), "back": form_page(request)}
+    return render(request, "403_csrf.html", context, status=403)
+
+
 def form_page(request: HttpRequest) -> str:
     """Return the path of the page with the form, or the first page."""
     try:

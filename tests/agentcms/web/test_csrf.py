@@ -48,6 +48,24 @@ def test_a_form_after_the_end_of_the_session_leads_to_the_sign_in(browser, db):
     assert "Answer briefly." in page
 
 
+def test_a_valid_form_after_the_end_of_the_session_shows_what_was_typed(client, db):
+    response = client.post(reverse("evals:new_scorer"), {"name": "Refunds", "key": "hidden value"})
+
+    page = response.content.decode()
+    assert response.status_code == 403
+    assert "You have been signed out" in page
+    assert "Refunds" in page
+    assert "hidden value" not in page
+
+
+@pytest.mark.parametrize(("fields", "headers"), [({"role": "1"}, {}), (TYPED, {"HX-Request": "true"})])
+def test_without_typed_text_or_with_htmx_the_sign_in_page_follows(client, db, fields, headers):
+    response = client.post(reverse("agents:create"), fields, headers=headers)
+
+    assert response.status_code == 302
+    assert response["Location"].startswith(reverse("login"))
+
+
 @pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
 def test_an_invalid_referrer_is_no_page(browser, db, headers):
     response = post(browser, Referer="http://[::1/new-agent", **headers)

@@ -1,0 +1,40 @@
+"""The page for a form whose user has been signed out since it was opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import resolve_url
+from django.urls import reverse
+
+from agentcms.web.csrf import signed_out_page, typed_texts
+from agentcms.web.dialogs import is_htmx
+
+
+class SignedOutPageMiddleware:
+    """Middleware that shows what was typed in place of the redirect to the sign-in page, which would lose it.
+
+    Without typed text the redirect stays, and for htmx, whose form stays in the page.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if request.method != "POST" or is_htmx(request) or not is_sign_in_redirect(response):
+            return response
+        if request.user.is_authenticated or not typed_texts(request):
+            return response
+        return signed_out_page(request)
+
+
+def is_sign_in_redirect(response: HttpResponse) -> bool:
+    """Return whether a response sends the browser to the sign-in page."""
+    if response.status_code != 302:
+        return False
+    path = urlsplit(response.headers["Location"]).path
+    return path in (resolve_url(settings.LOGIN_URL), reverse("admin:login"))
