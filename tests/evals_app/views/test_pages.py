@@ -70,7 +70,7 @@ def test_an_experiment_is_started_and_cancelled(client, editor):
     page = text(client.get(started.url))
     client.post(f"{started.url}/cancel")
 
-    assert "0 of 1 items" in page
+    assert "0 of 1 item" in page
     assert Experiment.objects.get().cancel_requested_at is not None
 
 
