@@ -1,7 +1,7 @@
 // Unsaved text of the editor in localStorage, by user, agent and the version that the text is based on.
 //
-// A text is {at, base, head, values}: the time, the number and the id of that version, and the values of the form as
-// [name, value, checked] or [name, value].
+// A text is {at, page, base, head, values}: the time, the page that stored it, the number and the id of that version, and
+// the values of the form as [name, value, checked] or [name, value].
 
 (() => {
   "use strict";
@@ -9,6 +9,7 @@
   const { find, findAll, listen } = agentcms;
   const PREFIX = "agentcms:unsaved:";
   const SUBMITTED_KEY = `${PREFIX}sent`;
+  const PAGE = performance.timeOrigin; // of this page alone
   const user = () => document.body.dataset.user || "";
 
   // Any access can throw: in private windows, on a full disk, or where storage is blocked. Text is then not recovered.
@@ -21,6 +22,7 @@
   }
 
   const keyOf = (form) => `${PREFIX}${user()}:${form.dataset.agent || ""}:${form.dataset.base || ""}`;
+  const keyOfEarlier = (key, page) => `${key}:${page}`;
   const writeText = (key, text) => attempt(() => localStorage.setItem(key, JSON.stringify(text)));
   const removeText = (key) => attempt(() => localStorage.removeItem(key));
 
@@ -67,5 +69,6 @@
     keysWithPrefix(`${PREFIX}${user()}:`).forEach(removeText);
   });
 
-  Object.assign(agentcms, { keyOf, keysOfAgent, readText, writeText, removeText, findNewestText, encodeValues, markSubmitted });
+  Object.assign(agentcms, { PAGE, keyOf, keyOfEarlier, keysOfAgent, readText, writeText, removeText });
+  Object.assign(agentcms, { findNewestText, encodeValues, markSubmitted });
 })();

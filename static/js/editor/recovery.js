@@ -5,19 +5,28 @@
 
   const { find, findAll, listen, onAdded } = agentcms;
   const { serialize, readValues, isTracked, isChanged, markLeft, isLeft, showChanged } = agentcms;
-  const { keyOf, keysOfAgent, readText, writeText, removeText, markSubmitted } = agentcms;
+  const { PAGE, keyOf, keyOfEarlier, keysOfAgent, readText, writeText, removeText, markSubmitted } = agentcms;
   const STORE_DELAY = 400;
+  const NOT_RESTORED_MESSAGE =
+    "Not everything was restored: the server cannot be reached, or you have been signed out. Your text stays stored.";
   const DISCARD_QUESTION = "Discard your unsaved changes? They cannot be restored.";
 
   // --- storing
 
+  const written = new WeakSet(); // forms whose text this page has stored: another tab may use the same key
+
   function store(form) {
     if (!isTracked(form)) return;
-    const { base } = form.dataset;
-    const head = form.elements.namedItem("head")?.value;
-    if (isChanged(form)) writeText(keyOf(form), { at: new Date().toISOString(), base, head, values: readValues(form) });
-    else if (!isLeft(form)) removeText(keyOf(form));
+    if (isChanged(form)) {
+      writeText(keyOf(form), describeText(form));
+      written.add(form);
+    } else if (!isLeft(form) && written.delete(form)) removeText(keyOf(form));
     showChanged(form);
+  }
+
+  function describeText(form) {
+    const head = form.elements.namedItem("head")?.value;
+    return { at: new Date().toISOString(), page: PAGE, base: form.dataset.base, head, values: readValues(form) };
   }
 
   const storeAll = () => findAll("form[data-recover]").forEach(store);
@@ -67,12 +76,14 @@
     return null;
   }
 
-  // Text under the key of the form would be overwritten by what is typed before the user decides.
+  // Text under the key of the form would be overwritten by what is typed before the user decides. That of each page has
+  // a place of its own, so that text which waits for a decision is not overwritten either.
   function moveAside(key, text, form) {
     if (key !== keyOf(form)) return key;
+    const place = keyOfEarlier(key, text.page);
     removeText(key);
-    writeText(`${key}:earlier`, text);
-    return `${key}:earlier`;
+    writeText(place, text);
+    return place;
   }
 
   function describe({ form, banner, text }) {
@@ -98,7 +109,7 @@
       if (form.dataset.fieldsUrl) await agentcms.renderRows(form, text.values);
     } catch {
       banner.hidden = false;
-      agentcms.showToast({ message: "Not everything was restored: the server cannot be reached. Try again.", kind: "fault" });
+      agentcms.showToast({ message: NOT_RESTORED_MESSAGE, kind: "fault" });
       return;
     }
     store(form);

@@ -24,14 +24,15 @@
 
   // --- restored text
 
-  // Replace the fields with rows by those of stored values. Throws if the server cannot be reached.
+  // Replace the fields with rows by those of stored values. Throws if the server does not render them.
   async function renderRows(form, values) {
     const response = await fetch(form.dataset.fieldsUrl, {
       method: "POST",
       headers: { "X-CSRFToken": csrfToken() },
       body: encodeForm(form, values),
     });
-    if (!response.ok) throw new Error(`The server responded with ${response.status}.`);
+    // A redirect leads to the sign-in page.
+    if (!response.ok || response.redirected) throw new Error(`The server responded with ${response.status}.`);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     findAll("noscript", page).forEach((fallback) => fallback.remove()); // the parser runs no scripts, and shows it
     findAll(RENDERED, form).forEach((field) => {

@@ -10,10 +10,13 @@ from tests.served import PASSWORD
 
 def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
     visitor = visit()
+    unchanged = visitor.goto(f"/agents/{fresh}")
+    visitor.page = visitor.open()
     page = visitor.goto(f"/agents/{fresh}")
     append_text(page, " Not saved yet.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
     page.close()
+    unchanged.evaluate("dispatchEvent(new Event('pagehide'))")
 
     visitor.page = visitor.open()
     page = visitor.goto(f"/agents/{fresh}")
@@ -21,9 +24,17 @@ def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
     expect(banner).to_have_text(re.compile(r"Unsaved changes from \d\d:\d\d( [AP]M)?\."))
     page.evaluate("scrollTo(0, document.body.scrollHeight)")  # as after a reload of a page that was scrolled
     expect(banner).to_be_in_viewport()
-    page.get_by_role("button", name="Restore").click()
+    append_text(page, " Later.")  # without a decision about the earlier text
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    page.close()
 
+    visitor.page = visitor.open()
+    page = visitor.goto(f"/agents/{fresh}")
+    page.get_by_role("button", name="Discard").click()
+    page = visitor.goto(f"/agents/{fresh}")
+    page.get_by_role("button", name="Restore").click()
     expect(instructions(page)).to_contain_text("Not saved yet.")
+    expect(instructions(page)).not_to_contain_text("Later.")
 
 
 def test_unsaved_text_outlives_an_expired_session(visit, fresh, api):
@@ -64,11 +75,16 @@ def test_rows_of_unsaved_changes_are_restored(visit, fresh, api):
 
     visitor.page = visitor.open()
     page = visitor.goto(f"/agents/{fresh}")
+    cookies = visitor.context.cookies()
+    visitor.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Restore").click()
+    expect(page.locator(".toast-fault")).to_contain_text("you have been signed out")
+    visitor.context.add_cookies(cookies)
     page.get_by_role("button", name="Restore").click()
     expect(page.locator("#input_processors-picker [data-row]")).to_have_count(1)
     expect(page.locator("[name=metadata-row-name]")).to_have_value("floor")
     page.keyboard.press("Control+s")
 
-    expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
+    expect(page.locator(".toast", has_text="Draft v2 saved")).to_be_visible()
     assert stored(api, fresh)["metadata"] == {"floor": 4}
     assert stored(api, fresh)["inputProcessors"] == [{"key": "mask-email"}]
