@@ -13,9 +13,17 @@
       await navigator.clipboard.writeText(source.value ?? source.textContent);
       showToast({ message: "Copied." });
     } catch {
-      getSelection().selectAllChildren(source);
+      selectText(source);
       const message = "The browser did not allow copying. The text is selected: copy it with the keyboard.";
       showToast({ message, kind: "fault" });
     }
   });
+
+  // Browsers allow copying only over HTTPS.
+  function selectText(source) {
+    source.closest("details")?.setAttribute("open", "");
+    if (!source.matches("textarea, input")) return getSelection().selectAllChildren(source);
+    source.focus();
+    source.select();
+  }
 })();

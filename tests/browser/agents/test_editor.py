@@ -94,6 +94,10 @@ def test_concurrent_editors_lose_no_text(visit, fresh, api):
     expect(conflict.locator("#conflict-sides")).to_contain_text("Mine.")
     expect(instructions(page)).to_contain_text("Mine.")
     assert stored(api, fresh)["headVersionNumber"] == 2
+    page.evaluate("navigator.clipboard.writeText = undefined")  # as over HTTP
+    conflict.get_by_role("button", name="Copy my text").click()
+    expect(conflict.get_by_label("My changes as text")).to_be_focused()
+    assert "Mine." in page.evaluate("getSelection().toString()")
 
     conflict.get_by_role("button", name="Save my changes on top of v2").click()
     expect(page.locator("#agent-title")).to_contain_text("Draft ahead by 2")
