@@ -117,7 +117,10 @@
     const error = find(`[data-error-of="${CSS.escape(id)}"]`);
     const group = document.getElementById(id)?.closest("fieldset");
     const label =
-      find(`label[for="${CSS.escape(id)}"]`) || (group && find("legend", group)) || find("h2", error.closest("section, .section"));
+      find(`label[for="${CSS.escape(id)}"]`) ||
+      document.getElementById(id)?.closest("label") ||
+      (group && find("legend", group)) ||
+      find("h2", error.closest("section, .section, dialog") ?? document);
     const texts = [...(label?.childNodes ?? [])].filter((node) => node.nodeType === Node.TEXT_NODE);
     return texts.map((node) => node.data.trim()).join(" ").trim() || label?.textContent.trim() || "This form";
   }
