@@ -116,7 +116,7 @@
     const elements = [];
     for (let element = section; element !== document.body; element = element.parentElement) {
       const siblings = [...element.parentElement.children].filter((other) => other !== element);
-      elements.push(...siblings.filter((other) => !other.inert && !other.matches(".toasts, #dialogs, script")));
+      elements.push(...siblings.filter((other) => !other.inert && !other.matches(".toasts, #dialogs, dialog, script")));
     }
     return elements;
   }

@@ -24,6 +24,9 @@ def test_instructions_are_previewed_with_values_and_expanded(visit, fresh, api):
     page.get_by_role("button", name="Expand").press("Enter")
     box = page.locator("#instructions").bounding_box()
     assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 1280, 900)
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Go to")).to_be_focused()
+    page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Expand")).to_be_focused()
     assert page.locator("[inert]").count() == 0
