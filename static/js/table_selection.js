@@ -31,6 +31,9 @@
     updateCount(table);
   });
 
+  // After going back, the browser selects the rows again, without an event.
+  addEventListener("pageshow", () => findAll(`${ROW_BOX}:checked`).forEach((box) => updateCount(box.closest("table"))));
+
   function updateCount(table) {
     const boxes = findAll(ROW_BOX, table);
     const selected = boxes.filter((box) => box.checked).length;

@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { findAll, listen, onAdded } = agentcms;
+  const { find, findAll, listen, onAdded } = agentcms;
   const IGNORED_TYPES = ["hidden", "password", "file", "submit", "button", "reset"];
   const SIGN_OUT_QUESTION = "You have unsaved changes. Signing out discards them.";
 
@@ -37,7 +37,10 @@
     findAll(`[data-dirty-of="${CSS.escape(form.getAttribute("id"))}"]`).forEach((note) => (note.hidden = !changed));
   }
 
-  onAdded("form[data-guard], form[data-recover]", (form) => markSaved(form));
+  // What a page shows again beside its errors was not saved. Of a form with recovery, the stored text says so.
+  const isRefused = (form) => !form.matches("[data-recover]") && find(".field-error:not([hidden]), .banner-danger", form);
+
+  onAdded("form[data-guard], form[data-recover]", (form) => markSaved(form, isRefused(form) ? "" : serialize(form)));
 
   // --- leaving
 
@@ -45,9 +48,10 @@
     if (findAll("form[data-guard]").some(isChanged)) event.preventDefault();
   });
 
-  // The browser may show this page again from its cache.
+  // After going back, the browser may show this page again from its cache, or fill in what was typed, without an event.
   addEventListener("pageshow", (event) => {
     if (event.persisted) findAll("form[data-guard]").forEach((form) => left.delete(form));
+    findAll("form[data-guard]").forEach(showChanged);
   });
 
   // While capturing, so that unsaved_text.js sees the answer.

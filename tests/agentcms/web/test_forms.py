@@ -17,3 +17,11 @@ def test_a_form_leaves_its_validation_to_the_server(template: Path):
     forms = [tag for tag in FORM.findall(template.read_text()) if 'method="dialog"' not in tag]
 
     assert [tag for tag in forms if "novalidate" not in tag] == []
+
+
+WITH_SAVE_KEY = [path for path in TEMPLATES if re.search(r"\bsave=True\b|\bdata-save-default\b", path.read_text())]
+
+
+@pytest.mark.parametrize("template", WITH_SAVE_KEY, ids=lambda path: str(path.relative_to(BASE_DIR)))
+def test_a_form_with_a_button_for_mod_s_is_saved_by_it(template: Path):
+    assert [tag for tag in FORM.findall(template.read_text()) if re.search(r"\bdata-save\b(?!-)", tag)] != []
