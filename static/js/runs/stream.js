@@ -152,6 +152,12 @@
     if (stop) setTimeout(() => (stop.disabled = true));
   });
 
+  // A request that did not reach the run can be repeated.
+  listen("htmx:finally:request", ({ detail: { ctx } }) => {
+    const stop = ctx.response?.status !== 204 && find("[data-stop]", ctx.sourceElement);
+    if (stop && ctx.sourceElement.matches("form")) stop.disabled = false;
+  });
+
   onAdded("[data-stream]", openStream);
   addEventListener("htmx:after:swap", updateStopAll);
   updateStopAll();

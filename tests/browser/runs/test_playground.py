@@ -52,6 +52,10 @@ def test_an_answer_is_streamed_and_can_be_stopped(visit, slow, ask):
 def test_all_columns_are_stopped_together(visit, slow, ask):
     page = ask(visit(), slow, columns="live,v1,v2")
     expect(page.locator("[aria-busy]")).to_have_count(3)
+    page.route("**/stop", lambda route: route.abort(), times=3)
+    page.get_by_role("button", name="Stop all").click()
+    expect(page.locator(".toast-fault")).to_contain_text("cannot be reached")
+    expect(page.locator("[data-stop]:enabled")).to_have_count(3)
 
     page.get_by_role("button", name="Stop all").click()
 
