@@ -3,7 +3,15 @@
 (() => {
   "use strict";
 
-  const { find, findAll, onAdded } = window.agentcms;
+  const { find, findAll, onAdded, csrfToken } = window.agentcms;
+  const RESPONSES = {
+    0: "The server cannot be reached. Upload the file again.",
+    403: "You may not add documents any more. Reload the page.",
+    404: "The knowledge base no longer exists.",
+    413: "The file is too large.",
+    429: "Too many requests. Wait a moment and upload the file again.",
+  };
+  const SIGNED_OUT = "You have been signed out. Sign in in another tab and upload the file again.";
 
   onAdded("form[data-upload]", (form) => {
     const input = find("input[type=file]", form);
@@ -51,6 +59,7 @@
       const data = new FormData(form);
       data.delete("files");
       data.append("files", next.file, next.file.name);
+      if (csrfToken()) data.set("csrfmiddlewaretoken", csrfToken()); // new after signing in again in another tab
       const request = new XMLHttpRequest();
       request.open("POST", form.action);
       request.setRequestHeader("Accept", "application/json");
@@ -76,10 +85,14 @@
       try {
         return JSON.parse(request.responseText).results[0].error;
       } catch {
-        if (request.status === 413) return "The file is too large.";
-        return request.status ? `The upload failed (${request.status}). Reload the page.` : "There is no connection.";
+        const { loginUrl } = document.body.dataset;
+        if (request.responseURL && new URL(request.responseURL).pathname === loginUrl) return SIGNED_OUT;
+        return RESPONSES[request.status] ?? "The server reported an error. Upload the file again.";
       }
     }
+
+    // Files that wait are nowhere but in this page.
+    addEventListener("beforeunload", (event) => isSending && event.preventDefault());
 
     // The table requests itself while documents wait; this is the first time after the upload.
     function refresh() {

@@ -13,6 +13,10 @@ DROP = """([zone, files]) => {
     for (const type of ["dragenter", "dragover", "drop"])
         zone.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: data }));
 }"""
+IS_LEAVING_ASKED = """() => {
+    const event = new Event("beforeunload", { cancelable: true });
+    return !dispatchEvent(event);
+}"""
 FILES = [
     ["Ports.md", "# Ports\n\nThe router has the port eighty." + "\n- one more port" * 40],
     ["empty.txt", ""],
@@ -36,6 +40,7 @@ def test_dropped_files_are_uploaded_with_progress_and_each_error_is_at_its_file(
     rows = page.locator("[data-upload-list] li")
     expect(rows).to_have_count(3)
     expect(page.get_by_role("progressbar", name="Upload of Ports.md")).to_be_visible()
+    assert page.evaluate(IS_LEAVING_ASKED)
     sent[0].continue_()
     expect(rows.nth(0)).to_have_text("Ports.md Uploaded")
     expect(rows.nth(1)).to_contain_text("empty.txt The file is empty")
@@ -45,6 +50,10 @@ def test_dropped_files_are_uploaded_with_progress_and_each_error_is_at_its_file(
     assert [document["name"] for document in api.get(f"/api/knowledge/{base}/documents").json()["documents"]] == [
         "Ports.md"
     ]
+    assert not page.evaluate(IS_LEAVING_ASKED)
+    page.route("**/upload", lambda route: route.fulfill(status=429, body="Too many requests"))
+    page.evaluate(DROP, [page.locator("[data-drop]").element_handle(), FILES[:1]])
+    expect(rows.nth(3)).to_contain_text("Ports.md Too many requests.")
     assert find_violations(page, axe) == []
     page.set_viewport_size({"width": 390, "height": 844})
     page.get_by_label("Question").fill("Which port does the router have?")
