@@ -7,6 +7,7 @@
 
   const SHOW_DELAY = 300; // milliseconds
   const GIVE_UP_DELAY = 60_000; // a page that did not change by then stays, as after a download or a cancelled request
+  const STAY_DELAY = 500; // the timer runs once the question of the browser is answered
   const CONTROLS = "button, input[type=submit], a, summary";
   const PRESSES = ["click", "submit"];
   const DEFAULT_LABEL = "Working…";
@@ -59,6 +60,9 @@
   function begin(control, form) {
     if (form) busy.set(form, { control });
     if (!control || busy.has(control)) return;
+    // What is outside of a modal dialog is not read aloud.
+    const place = control.closest("dialog[open]") ?? document.body;
+    if (region.parentElement !== place) place.append(region);
     labels.set(control, busyLabel(control));
     const state = { restore: null };
     state.timer = setTimeout(() => (state.restore = show(control)), SHOW_DELAY);
@@ -157,7 +161,13 @@
     if (event.defaultPrevented || method?.toLowerCase() !== "post" || form.getAttribute("target") === "_blank") return;
     begin(control, form);
     setTimeout(() => end(control, form), GIVE_UP_DELAY);
+    addEventListener("beforeunload", (leaving) => endIfStayed(leaving, control, form), { once: true });
   });
+
+  // Another form has unsaved text, and its user stays on the page.
+  function endIfStayed(leaving, control, form) {
+    setTimeout(() => leaving.defaultPrevented && end(control, form), STAY_DELAY);
+  }
 
   // The browser may show this page again from its cache.
   addEventListener("pageshow", (event) => {

@@ -4,14 +4,15 @@
   "use strict";
 
   const { find, findAll, listen, onAdded } = agentcms;
+  const region = find("#toasts");
   const DISPLAY_SECONDS = 8;
   const DISPLAY_SECONDS_WITH_UNDO = 20;
 
   // undo: the URL to which the Undo button posts. kind: "fault" for an error. Return the toast.
   function showToast({ message, undo = "", kind = "" }) {
-    const region = find("#toasts");
     const template = find(kind === "fault" ? "#toast-fault-template" : "#toast-template");
     if (!region || !template || !message) return null;
+    moveRegion();
     const toast = template.content.firstElementChild.cloneNode(true);
     find("p", toast).textContent = message;
     setUndo(find("form", toast), undo);
@@ -20,7 +21,6 @@
     region.append(toast);
     window.htmx?.process(toast);
     startNewTimers();
-    raiseAboveDialogs(region);
     return toast;
   }
 
@@ -34,13 +34,15 @@
     }
   }
 
-  // A modal dialog covers the region, unless the region is put into the top layer after it.
-  function raiseAboveDialogs(region) {
-    if (!region.showPopover || !find("dialog[open]")) return;
-    region.popover = "manual";
-    if (region.matches(":popover-open")) region.hidePopover();
-    region.showPopover();
+  // Everything outside of a modal dialog is inert: not read aloud, and a press of a button there closes the dialog.
+  function moveRegion() {
+    const place = findAll("dialog[open]").at(-1) ?? document.body;
+    if (region.parentElement !== place) place.append(region);
   }
+
+  // A dialog that is closed or replaced leaves the region in the page.
+  listen("close", (event) => event.target.contains(region) && document.body.append(region), { capture: true });
+  listen("htmx:after:swap", () => region.isConnected || document.body.append(region));
 
   const isError = (toast) => toast.matches(".toast-fault");
 

@@ -47,6 +47,8 @@ def test_a_lost_line_is_reported_and_the_text_is_saved_later(visit, fresh, api):
     dialog.get_by_role("button", name="Save draft").click()
 
     expect(page.locator(".toast-fault")).to_contain_text("The server cannot be reached.")
+    page.get_by_role("button", name="Dismiss").click()
+    expect(page.locator(".toast-fault")).to_have_count(0)
     save = dialog.get_by_role("button", name="Save draft")
     expect(save).not_to_have_attribute("aria-busy", "true")
     expect(dialog.get_by_label("Message")).to_have_value("Friendlier")
