@@ -70,20 +70,30 @@
     if (!loginUrl || !raw.redirected || new URL(raw.url).pathname !== loginUrl) return;
     event.preventDefault();
     document.dispatchEvent(new Event("session-expired"));
-    showSignInLink(loginUrl);
+    showSignInLink(event.detail.ctx, loginUrl);
   });
 
-  // What a later response refutes.
+  // What a later response refutes. A part of the page that requests itself again and again reports it once.
   let connectionToast = null;
+  let isReported = false;
+  const isPoll = (ctx) => ctx.sourceEvent?.type === "every";
 
   listen("htmx:after:request", ({ detail: { ctx } }) => {
-    if (ctx.response.status < 400) connectionToast?.remove();
+    if (ctx.response.status >= 400) return;
+    connectionToast?.remove();
+    isReported = false;
   });
 
-  function showSignInLink(url) {
-    const toast = showToast({ message: `You have been signed out. ${whereTextIs()}`, kind: "fault" });
+  function showConnectionToast(ctx, message) {
+    if (isPoll(ctx) && isReported) return null;
+    isReported = true;
+    connectionToast = showToast({ message, kind: "fault" });
+    return connectionToast;
+  }
+
+  function showSignInLink(ctx, url) {
+    const toast = showConnectionToast(ctx, `You have been signed out. ${whereTextIs()}`);
     if (!toast) return;
-    connectionToast = toast;
     const link = document.createElement("a");
     link.className = "button button-small undo";
     link.textContent = "Sign in in a new tab";
@@ -105,16 +115,19 @@
   };
   const SERVER_ERROR_MESSAGE = "The server reported an error. Nothing was changed. Try again.";
   const UNREACHABLE_MESSAGE = "The server cannot be reached.";
+  const NOT_UPDATED_MESSAGE = "The server is busy or reported an error. This page is updated as soon as it answers again.";
 
   listen("htmx:response:error", (event) => {
     if (messagesOf(event.detail.ctx).length) return; // the response says what is wrong
-    const { status } = event.detail.ctx.response;
+    const { ctx } = event.detail;
+    const { status } = ctx.response;
+    if (isPoll(ctx) && (status === 429 || status >= 500)) return showConnectionToast(ctx, NOT_UPDATED_MESSAGE);
     const message = ERROR_MESSAGES[status] || (status >= 500 && SERVER_ERROR_MESSAGE);
     if (message) showToast({ message: status === 401 ? `${message} ${whereTextIs()}` : message, kind: "fault" });
   });
   listen("htmx:error", (event) => {
-    if (!event.detail.ctx) return;
-    connectionToast = showToast({ message: `${UNREACHABLE_MESSAGE} ${whereTextIs()}`, kind: "fault" });
+    const { ctx } = event.detail;
+    if (ctx) showConnectionToast(ctx, `${UNREACHABLE_MESSAGE} ${whereTextIs()}`);
   });
 
   Object.assign(agentcms, { csrfToken, parseTrigger });
