@@ -39,8 +39,8 @@
     return event.clientX >= left && event.clientX <= right && event.clientY >= top && event.clientY <= bottom;
   }
 
-  function hasTypedText(dialog) {
-    return findAll("input, textarea", dialog).some((field) => field.type !== "hidden" && field.value !== field.defaultValue);
+  function hasTypedText(element) {
+    return findAll("input, textarea", element).some((field) => field.type !== "hidden" && field.value !== field.defaultValue);
   }
 
   // "close" does not bubble.
@@ -86,5 +86,5 @@
     find("summary", menu).focus();
   });
 
-  Object.assign(agentcms, { openDialog, openerOf });
+  Object.assign(agentcms, { openDialog, openerOf, hasTypedText });
 })();

@@ -52,9 +52,11 @@
     if (!button?.disabled) form.requestSubmit(button);
   }
 
+  // In another form, such as that of a decision, the keys would run something that nobody looks at.
   function run(event) {
     const button = find("[data-run]");
-    if (!button || button.disabled) return;
+    const form = document.activeElement?.closest("form, dialog");
+    if (!button || button.disabled || (form && form !== button.form)) return;
     event.preventDefault();
     button.click();
   }

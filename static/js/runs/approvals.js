@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, isPlainShortcut } = agentcms;
+  const { find, findAll, listen, isPlainShortcut, hasTypedText } = agentcms;
   const OPEN = '[data-approval="open"]';
   const FIELD = "textarea:not([hidden]), select, input:not([type=hidden])";
 
@@ -39,6 +39,14 @@
     const link = find("[data-approval-cancel]", event.target.closest?.("[data-approval]") ?? document.createElement("i"));
     link?.click();
   }
+
+  // A decision fetches the answers that wait again. One in whose form somebody types stays until its call is decided.
+  listen("htmx:before:request", (event) => {
+    const { sourceElement, sourceEvent } = event.detail.ctx;
+    if (sourceEvent?.type !== "approval-decided") return;
+    const forms = findAll("[data-approval] form", sourceElement);
+    if (forms.some((form) => find("[data-approval-cancel]", form) || hasTypedText(form))) event.preventDefault();
+  });
 
   listen("click", (event) => {
     const control = event.target.closest("[data-key=e], [data-key=d]");

@@ -89,19 +89,25 @@ def test_of_two_people_the_second_reads_who_was_faster(visit: Any, api: Any, des
 
 def test_the_playground_streams_on_after_the_decision(visit: Any, desk: str, ask: Any, axe: str):
     visitor = visit()
-    page = ask(visitor, desk, REFUND % "P-1")
-    approve = page.locator("#tried").get_by_role("button", name="Approve")
+    page = ask(visitor, desk, REFUND % "P-1", columns="live,v1")
+    first, second = page.locator(".trial").all()
+    approve = first.get_by_role("button", name="Approve")
     expect(approve).to_be_visible()
+    second.get_by_role("link", name="Decline").click()
+    second.get_by_label("Reason").fill("No receipt.")
+    page.keyboard.press("Control+Enter")  # runs nothing from another form
     expect(page.locator("#approval-link")).to_be_visible()
     violations = find_violations(page, axe)
 
     approve.click()
 
-    expect(page.locator("[data-answer] .answer-text")).to_contain_text(
+    expect(first.locator("[data-answer] .answer-text")).to_contain_text(
         "issue-refund says Refunded 180.00 for order P-1"
     )
-    expect(page.locator(".answer-foot")).to_contain_text(re.compile(r"\d+ tokens"))
-    page.get_by_role("link", name="Open the run").click()
+    expect(first.locator(".answer-foot")).to_contain_text(re.compile(r"\d+ tokens"))
+    expect(second.get_by_label("Reason")).to_have_value("No receipt.")
+    expect(page.locator(".sent-message")).to_have_count(2)
+    first.get_by_role("link", name="Open the run").click()
     expect(page.locator(".span-person")).to_contain_text("Approved by publisher")
     violations += find_violations(page, axe)
     assert violations == []
