@@ -4,8 +4,9 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen } = agentcms;
+  const { find, findAll, listen, showToast } = agentcms;
   const POLL_INTERVAL = 2000;
+  const GONE = "This conversation no longer exists, or you have been signed out. Reload the page.";
 
   const page = find("#thread-messages[data-live]");
   if (!page) return;
@@ -25,7 +26,7 @@
       const separator = page.dataset.live.includes("?") ? "&" : "?";
       const url = `${page.dataset.live}${separator}state=${encodeURIComponent(page.dataset.state)}`;
       const response = await fetch(url, { redirect: "manual" });
-      if (response.type === "opaqueredirect" || response.status === 404) return; // deleted, or signed out
+      if (response.type === "opaqueredirect" || response.status === 404) return showToast({ message: GONE, kind: "fault" });
       if (response.status === 200) merge(await response.text());
       schedule();
     } catch {
@@ -44,10 +45,10 @@
     const pages = find(".pagination", page);
     if (!pages.contains(document.activeElement)) pages.replaceWith(find(".pagination", fresh));
     const added = [...mergeChildren("[data-entries]", fresh, false), ...mergeChildren("[data-active]", fresh, true)];
+    added.forEach((element) => htmx.process(element));
+    dispatchEvent(new CustomEvent("htmx:after:swap", { detail: {} })); // sets up times, and the streams of new answers
     if (!added.length) return;
     findAll(".empty", page).forEach((element) => element.remove());
-    added.forEach((element) => htmx.process(element));
-    dispatchEvent(new CustomEvent("htmx:after:swap", { detail: {} })); // sets up the streams of new answers
     find("#run-announcement").textContent = `New: ${find("h2", added.at(-1)).textContent}.`;
   }
 
