@@ -11,8 +11,9 @@
   let dialog = null; // the dialog that contained it
   let replacementId = ""; // the id of the element that takes the place of the focused link or button
 
-  listen("htmx:before:swap", () => {
+  listen("htmx:before:swap", (event) => {
     const element = document.activeElement;
+    rememberPlaces(event.detail.ctx, element);
     replacementId = element?.dataset.opens;
     dialog = element?.closest("#dialogs > dialog");
     // A dialog that replaces another one returns the focus to the opener of the first.
@@ -22,6 +23,7 @@
 
   listen("htmx:after:swap", (event) => {
     focusIfLost(replacementId && document.getElementById(replacementId));
+    restorePlaces();
     const newDialogs = findAll("#dialogs > dialog:not([open])");
     newDialogs.forEach((newDialog) => openDialog(newDialog, previous?.element));
     if (newDialogs.length) return;
@@ -52,6 +54,35 @@
       find("[data-focus]", root) ||
       (root instanceof Element && root !== page ? root : find("#main"))
     );
+  }
+
+  // --- a part of the page that requests itself again while work goes on: what is open stays open, and the focus stays
+
+  const FOCUSABLE = "a[href], button, summary, input:not([type=hidden]), select, textarea";
+  let opened = []; // the places of open details
+  let focused = null; // the place of the focus
+
+  function rememberPlaces(ctx, element) {
+    const isPoll = ctx?.sourceEvent?.type === "every" && ctx.target;
+    opened = isPoll ? findAll("details[open]", ctx.target).map((details) => placeOf(details, "details")) : [];
+    focused = isPoll && ctx.target.contains(element) && element.matches(FOCUSABLE) ? placeOf(element, FOCUSABLE) : null;
+  }
+
+  function restorePlaces() {
+    opened.map(elementAt).forEach((details) => details && (details.open = true));
+    focusIfLost(focused && elementAt(focused));
+    [opened, focused] = [[], null];
+  }
+
+  // A place is a position among the elements of a kind in the nearest element with an id, such as a row.
+  function placeOf(element, selector) {
+    const root = element.parentElement.closest("[id]");
+    return { id: root.id, selector, position: findAll(selector, root).indexOf(element) };
+  }
+
+  function elementAt({ id, selector, position }) {
+    const root = document.getElementById(id);
+    return root && findAll(selector, root)[position];
   }
 
   // --- an action after which the server loads the same page again

@@ -19,6 +19,15 @@ from tests.conftest import DRILL
 from tests.served import Served
 
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1440, 390)]
+# The part of the page requests itself again, as it does while an experiment runs.
+POLL_ONCE = """selector => {
+    const part = document.querySelector(selector);
+    part.dataset.old = "";
+    part.setAttribute("hx-get", location.pathname);
+    part.setAttribute("hx-select", selector);
+    part.setAttribute("hx-trigger", "every 100ms");
+    htmx.process(part, true);
+}"""
 ROWS = 'input,groundTruth\n"When do you open?",At nine.\n,Nothing\n'
 
 
@@ -131,6 +140,9 @@ def test_forms_that_open_or_answer_in_place_break_no_rule(visit: Any, rows: Eval
     page = visitor.goto(f"/experiments/{rows.experiment}")
     page.locator("summary", has_text="Review").click()
     violations["a review"] = violations_of(page, axe, "a review")
+    page.evaluate(POLL_ONCE, "#experiment")
+    expect(page.locator("#experiment[data-old]")).to_have_count(0)
+    expect(page.locator("details[open] > summary", has_text="Review")).to_be_focused()
 
     page = visitor.goto(f"/runs/{rows.run}")
     page.evaluate("document.querySelectorAll('main details').forEach((details) => { details.open = true })")
