@@ -38,11 +38,13 @@ def test_long_names_do_not_push_phone_pages_sideways(visit: Any, long_named: str
 
 def test_long_names_do_not_push_columns_out_of_their_table(visit: Any, long_named: str, api: Any):
     api.post(f"/api/agents/{long_named}/generate", json={"messages": "Hello"}).raise_for_status()
-    api.post("/api/datasets", json={"name": "Questions" * 20}).raise_for_status()
+    dataset = api.post("/api/datasets", json={"name": "Questions" * 20}).json()["id"]
     for path in ("/runs", "/datasets"):
         table = visit().goto(path).locator("main table")
         expect(table.get_by_text("now", exact=False).last).to_be_in_viewport()
         assert table.evaluate("(table) => table.clientWidth <= table.parentElement.clientWidth"), path
+    page = visit().goto(f"/datasets/{dataset}")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 @pytest.mark.parametrize("path", ["/try", "/quality"])
