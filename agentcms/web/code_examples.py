@@ -61,14 +61,16 @@ def python_code(request: ExampleRequest) -> str:
     if request.sends_file:
         headers["Content-Type"] = "application/x-ndjson"
     streams = request.response == "events"
-    arguments = [json.dumps(request.method)] if streams else []
+    # `httpx.delete` takes no body.
+    names_method = streams or (request.method == "DELETE" and request.body is not None)
+    arguments = [json.dumps(request.method)] if names_method else []
     arguments += [json.dumps(request.url), f"headers={python_value(headers)}"]
     if request.sends_file:
         arguments.append(f'content=open("{FILE_NAME}", "rb")')
     elif request.body is not None:
         arguments.append(f"json={python_value(request.body)}")
     arguments.append("timeout=300")
-    function = "httpx.stream" if streams else f"httpx.{request.method.lower()}"
+    function = "httpx.stream" if streams else f"httpx.{'request' if names_method else request.method.lower()}"
     call = f"{function}(\n{''.join(f'    {argument},{chr(10)}' for argument in arguments)})"
     call = call.replace('"Bearer KEY"', "f\"Bearer {os.environ['KEY']}\"")
     if streams:

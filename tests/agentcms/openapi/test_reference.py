@@ -1,9 +1,12 @@
 """The API reference at /api/docs: what it says about each route."""
 
+import ast
 import html
+import inspect
 import re
 from unittest.mock import Mock
 
+import httpx
 import pytest
 from django.db import connection
 from django.test import Client
@@ -102,6 +105,17 @@ def test_every_route_has_an_example_in_three_languages(route):
     for example in route.examples:
         assert "https://cms.example.org/api/" in example.code
         assert "{" not in example.code.partition("cms.example.org")[2].partition("\n")[0].rstrip(" {\\")
+
+
+def test_httpx_takes_the_arguments_of_every_python_example():
+    for route in routes():
+        (code,) = [example.code for example in route.examples if example.language == "python"]
+        calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+        (call,) = [call for call in calls if "timeout" in [keyword.arg for keyword in call.keywords]]
+
+        inspect.signature(getattr(httpx, call.func.attr)).bind(
+            *call.args, **{word.arg: word for word in call.keywords}
+        )
 
 
 @pytest.mark.django_db
