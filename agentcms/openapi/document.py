@@ -82,16 +82,22 @@ def operation_object(section: ApiSection, operation: Operation) -> JSONObject:
     }
     if operation.id in ("getAcpAgent", "getAgent", "getMcpClient"):
         result["responses"]["304"] = {"description": "Not modified, according to If-None-Match."}
-    if operation.id == "exportAgents":  # nothing changed since the last export
+    if operation.id in ("addParticipant", "exportAgents"):  # who takes part already, or the last export if it is equal
         result["responses"]["200"] = success_response_object(operation)
     if operation.body:
         media_type = MEDIA_TYPES.get(operation.body, JSON_ALONE)[0]
-        is_required = any(operation.body in section.required_bodies for section in SECTIONS)
         content: JSONObject = {"schema": ref(operation.body)}
         if example := section.examples.get(operation.id):
             content["example"] = example
-        result["requestBody"] = {"required": is_required, "content": {media_type: content}}
+        result["requestBody"] = {"required": is_required(operation.body), "content": {media_type: content}}
     return result
+
+
+def is_required(body: str) -> bool:
+    """Return whether a request must have a body: if it has required fields, or is no JSON."""
+    schema = component_schemas()[body]
+    parts = [schema, *schema.get("allOf", ())]
+    return body in MEDIA_TYPES or any(part.get("required") for part in parts)
 
 
 def subject(section: ApiSection, operation: Operation) -> str:
@@ -131,9 +137,10 @@ def own_description(section: ApiSection, operation: Operation, name: str) -> JSO
 
 def error_statuses(operation: Operation) -> set[int]:
     """Return the error statuses of an operation: the common ones, those of the method and its own."""
-    idempotency = (409, 422) if operation.method == "post" else ()
+    conflict = () if operation.method == "get" else (409,)  # such as the deletion of something that a write uses
+    idempotency = (422,) if operation.method == "post" else ()
     size = (413,) if operation.body else ()
-    return {400, 401, 403, 404, 406, 415, 429, 503, *operation.errors, *idempotency, *size}
+    return {400, 401, 403, 404, 406, 415, 429, 503, *operation.errors, *conflict, *idempotency, *size}
 
 
 def success_response_object(operation: Operation) -> JSONObject:
@@ -146,6 +153,7 @@ def error_response(status: int) -> JSONObject:
     return {"description": ERROR_DESCRIPTIONS[status], "content": {"application/json": {"schema": ref("Error")}}}
 
 
+@cache
 def component_schemas() -> dict[str, JSONObject]:
     """Return the schemas of request and response bodies by name."""
     schemas: dict[str, JSONObject] = {}

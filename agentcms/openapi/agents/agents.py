@@ -259,7 +259,6 @@ AGENT_SECTION = ApiSection(
         "RestoreOptions": RestoreOptions,
         "Configuration": AgentConfig,
     },
-    required_bodies=frozenset({"AgentCreate", "Duplicate"}),
     descriptions=AGENT_DESCRIPTIONS,
     own_parameters=AGENT_PARAMETERS,
     examples=AGENT_EXAMPLES,

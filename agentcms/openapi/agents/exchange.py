@@ -20,7 +20,15 @@ from agentcms.wire.json_types import JSONObject
 from versions_app.exchange.records import ACTIONS
 
 EXCHANGE_OPERATIONS = (
-    Operation("post", "/api/stored/agent-export", "exportAgents", "Export agents as JSON Lines", "Job", status=202),
+    Operation(
+        "post",
+        "/api/stored/agent-export",
+        "exportAgents",
+        "Export agents as JSON Lines",
+        "Job",
+        status=202,
+        query=("strict",),
+    ),
     Operation(
         "post",
         "/api/stored/agent-import",
@@ -120,7 +128,6 @@ EXCHANGE_SECTION = ApiSection(
     EXCHANGE_OPERATIONS,
     {"": "Export and import"},
     exchange_schemas,
-    required_bodies=frozenset({"Lines"}),
     descriptions=EXCHANGE_DESCRIPTIONS,
     page_sizes={"listJobs": 50},
     examples={"importAgents": LINES_EXAMPLE},

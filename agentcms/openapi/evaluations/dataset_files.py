@@ -16,7 +16,7 @@ FILE_OPERATIONS = (
         "exportDatasetItems",
         "Download the items of a dataset",
         "ItemLines",
-        query=("fileFormat", "datasetVersion"),
+        query=("fileFormat", "datasetVersion", "strict"),
     ),
     Operation(
         "post",
@@ -25,7 +25,7 @@ FILE_OPERATIONS = (
         "Import a file of items",
         "Job",
         "ItemLines",
-        ("fileFormat", "fileName", "columns"),
+        ("fileFormat", "fileName", "columns", "strict"),
         202,
         (413,),
     ),
@@ -37,6 +37,7 @@ FILE_OPERATIONS = (
         "DatasetItem",
         "RunItemCreate",
         status=201,
+        query=("strict",),
     ),
     Operation(
         "post",
@@ -89,7 +90,6 @@ DATASET_FILE_SECTION = ApiSection(
     {"": "Evaluations"},
     file_schemas,
     bodies={"RunItemCreate": RunItemBody},
-    required_bodies=frozenset({"ItemLines", "RunItemCreate"}),
     descriptions=FILE_DESCRIPTIONS,
     parameters=FILE_PARAMETERS,
     query={

@@ -36,11 +36,13 @@ DATASET_OPERATIONS = (
         "listDatasets",
         "List datasets",
         "DatasetPage",
-        query=(*PAGING, "datasetOrder", "targetType", "targetIds", "ownerId", "archived"),
+        query=(*PAGING, "datasetOrder", "targetType", "targetIds", "ownerId", "archived", "strict"),
     ),
-    Operation("post", "/api/datasets", "createDataset", "Create a dataset", "Dataset", "DatasetCreate", (), 201),
+    Operation(
+        "post", "/api/datasets", "createDataset", "Create a dataset", "Dataset", "DatasetCreate", ("strict",), 201
+    ),
     Operation("get", DATASET, "getDataset", "Get a dataset", "Dataset"),
-    Operation("patch", DATASET, "updateDataset", "Change a dataset", "Dataset", "DatasetChange"),
+    Operation("patch", DATASET, "updateDataset", "Change a dataset", "Dataset", "DatasetChange", query=("strict",)),
     Operation("delete", DATASET, "deleteDataset", "Delete a dataset with its items", "Done"),
     Operation(
         "get",
@@ -48,7 +50,7 @@ DATASET_OPERATIONS = (
         "listDatasetVersions",
         "List the versions of a dataset",
         "DatasetVersionPage",
-        query=PAGING,
+        query=(*PAGING, "strict"),
     ),
     Operation(
         "get",
@@ -56,10 +58,17 @@ DATASET_OPERATIONS = (
         "listDatasetItems",
         "List the items of a dataset",
         "DatasetItemPage",
-        query=(*PAGING, "datasetVersion", "search", "itemOrder"),
+        query=(*PAGING, "datasetVersion", "search", "itemOrder", "strict"),
     ),
     Operation(
-        "post", f"{DATASET}/items", "addDatasetItem", "Add an item", "DatasetItem", "DatasetItemCreate", (), 201
+        "post",
+        f"{DATASET}/items",
+        "addDatasetItem",
+        "Add an item",
+        "DatasetItem",
+        "DatasetItemCreate",
+        ("strict",),
+        201,
     ),
     Operation(
         "post",
@@ -69,6 +78,7 @@ DATASET_OPERATIONS = (
         "DatasetItems",
         "DatasetItemsCreate",
         status=201,
+        query=("strict",),
     ),
     Operation(
         "delete",
@@ -79,7 +89,16 @@ DATASET_OPERATIONS = (
         "DatasetItemIds",
     ),
     Operation("get", ITEM, "getDatasetItem", "Get an item", "DatasetItem"),
-    Operation("patch", ITEM, "updateDatasetItem", "Change an item", "DatasetItem", "DatasetItemChange", errors=(409,)),
+    Operation(
+        "patch",
+        ITEM,
+        "updateDatasetItem",
+        "Change an item",
+        "DatasetItem",
+        "DatasetItemChange",
+        errors=(409,),
+        query=("strict",),
+    ),
     Operation("delete", ITEM, "deleteDatasetItem", "Delete an item", "Done"),
     Operation(
         "get",
@@ -87,7 +106,7 @@ DATASET_OPERATIONS = (
         "getDatasetItemHistory",
         "List the versions of an item",
         "DatasetItemHistory",
-        query=PAGING,
+        query=(*PAGING, "strict"),
     ),
     Operation(
         "get", f"{ITEM}/versions/{{number}}", "getDatasetItemVersion", "Get an item at a version", "DatasetItem"
@@ -259,7 +278,6 @@ DATASET_SECTION = ApiSection(
         "DatasetItemCreate": ItemBody,
         "DatasetItemChange": ItemChange,
     },
-    required_bodies=frozenset({"DatasetCreate", "DatasetItemCreate", "DatasetItemIds", "DatasetItemsCreate"}),
     descriptions=DATASET_DESCRIPTIONS,
     parameters=DATASET_PARAMETERS,
     page_sizes={"listDatasetVersions": 20},

@@ -19,6 +19,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from agentcms.wire.json_types import JSONObject
+from evals_app.models import Comparison
 
 SCORE: JSONObject = {"type": "number"}
 
@@ -38,7 +39,7 @@ def experiment_schemas() -> dict[str, JSONObject]:
         "ItemRan": object_of(result=ref("ExperimentResult"), scores=array_of(score_schema())),
         "ExperimentComparison": object_of(
             baselineId=UUID_STRING,
-            state=STRING,
+            state={"enum": Comparison.State.values},
             statistics=nullable(OBJECT),
             items=array_of(object_of(itemId=UUID_STRING, input=ANY, groundTruth=ANY, results=OBJECT)),
             pagination=PAGINATION,

@@ -33,7 +33,7 @@ EXPERIMENT_OPERATIONS = (
         "listDatasetExperiments",
         "List the experiments over a dataset",
         "ExperimentPage",
-        query=(*PAGING, *EXPERIMENT_FILTERS),
+        query=(*PAGING, *EXPERIMENT_FILTERS, "strict"),
     ),
     Operation(
         "post",
@@ -43,9 +43,18 @@ EXPERIMENT_OPERATIONS = (
         "ExperimentCreated",
         "ExperimentCreate",
         status=201,
+        query=("strict",),
     ),
     Operation("get", EXPERIMENT, "getExperiment", "Get an experiment", "Experiment"),
-    Operation("patch", EXPERIMENT, "updateExperiment", "Rename an experiment", "Experiment", "ExperimentChange"),
+    Operation(
+        "patch",
+        EXPERIMENT,
+        "updateExperiment",
+        "Rename an experiment",
+        "Experiment",
+        "ExperimentChange",
+        query=("strict",),
+    ),
     Operation("delete", EXPERIMENT, "deleteExperiment", "Delete an experiment with its results", "Done"),
     Operation(
         "get",
@@ -53,7 +62,7 @@ EXPERIMENT_OPERATIONS = (
         "listExperimentResults",
         "List the results of an experiment",
         "ExperimentResultPage",
-        query=(*PAGING, "tags", "resultOrder"),
+        query=(*PAGING, "tags", "resultOrder", "strict"),
     ),
     Operation(
         "post",
@@ -63,6 +72,7 @@ EXPERIMENT_OPERATIONS = (
         "ExperimentResult",
         "SubmittedResult",
         status=201,
+        query=("strict",),
     ),
     Operation(
         "patch",
@@ -71,16 +81,27 @@ EXPERIMENT_OPERATIONS = (
         "Review a result",
         "ExperimentResult",
         "ResultChange",
+        query=("strict",),
     ),
-    Operation("post", f"{EXPERIMENT}/items/{{itemId}}/run", "runExperimentItem", "Run one item", "ItemRan", "ItemRun"),
-    Operation("post", f"{EXPERIMENT}/finalize", "finalizeExperiment", "End an experiment", "Experiment"),
+    Operation(
+        "post",
+        f"{EXPERIMENT}/items/{{itemId}}/run",
+        "runExperimentItem",
+        "Run one item",
+        "ItemRan",
+        "ItemRun",
+        query=("strict",),
+    ),
+    Operation(
+        "post", f"{EXPERIMENT}/finalize", "finalizeExperiment", "End an experiment", "Experiment", query=("strict",)
+    ),
     Operation(
         "get",
         "/api/experiments",
         "listExperiments",
         "List experiments",
         "ExperimentPage",
-        query=(*PAGING, *EXPERIMENT_FILTERS),
+        query=(*PAGING, *EXPERIMENT_FILTERS, "strict"),
     ),
     Operation(
         "post",
@@ -92,15 +113,22 @@ EXPERIMENT_OPERATIONS = (
         query=(*PAGING, "strict"),
     ),
     Operation("get", GATES, "listGates", "List the release gates of an agent", "Gates"),
-    Operation("post", GATES, "createGate", "Add a release gate", "Gate", "GateCreate", status=201),
-    Operation("patch", f"{GATES}/{{gateId}}", "updateGate", "Change a release gate", "Gate", "GateChange"),
+    Operation("post", GATES, "createGate", "Add a release gate", "Gate", "GateCreate", status=201, query=("strict",)),
+    Operation(
+        "patch", f"{GATES}/{{gateId}}", "updateGate", "Change a release gate", "Gate", "GateChange", query=("strict",)
+    ),
     Operation("delete", f"{GATES}/{{gateId}}", "deleteGate", "Delete a release gate", "Done"),
     Operation("get", "/api/experiments/review-summary", "getReviewSummary", "Count the reviews", "ReviewSummary"),
     Operation(
         "delete", "/api/experiments/{experimentId}", "deleteAnyExperiment", "Delete an experiment by its ID", "Done"
     ),
     Operation(
-        "post", "/api/experiments/{experimentId}/cancel", "cancelExperiment", "Cancel an experiment", "Experiment"
+        "post",
+        "/api/experiments/{experimentId}/cancel",
+        "cancelExperiment",
+        "Cancel an experiment",
+        "Experiment",
+        query=("strict",),
     ),
     Operation(
         "get",
@@ -225,7 +253,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "grouping": "Your own dimensions of repeated experiments.",
     "versions": "Accepted for the published client.",
     "ExperimentCreate.version": "The version of the dataset. By default the current one.",
-    "ExperimentCreate.id": "Your own UUID of an experiment that you drive. Repeating it returns the same experiment.",
+    "ExperimentCreate.id": "Your own UUID of the experiment. Repeating it returns the same experiment.",
     "ExperimentCreate.memory": "The thread and the resource of the runs. The thread per-item means one for each.",
     "Experiment.memory": "The thread and the resource of the runs.",
     "state": "Whether the item still runs.",
@@ -248,7 +276,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "experimentIdB": "The experiment that may be better.",
     "again": "True computes a comparison again that failed.",
     "baselineId": "The experiment to compare with.",
-    "ExperimentComparison.state": "pending until a job has computed the statistics, then done.",
+    "ExperimentComparison.state": "pending until a job has computed the statistics, then done; failed if it cannot.",
     "statistics": "For each scorer: means, the difference with its interval, tests, counts and a sentence.",
     "ExperimentComparison.items": "Each item with both answers. What got worse is first.",
     "ExperimentComparison.results": "By ID of the experiment: the answer, its scores, and whether it was submitted.",
@@ -269,7 +297,6 @@ EXPERIMENT_SECTION = ApiSection(
         "GateCreate": GateBody,
         "GateChange": as_partial(GateBody),
     },
-    required_bodies=frozenset({"CompareExperiments", "GateCreate", "SubmittedResult"}),
     descriptions=EXPERIMENT_DESCRIPTIONS,
     parameters=EXPERIMENT_PARAMETERS,
     query=EXPERIMENT_QUERY,

@@ -21,11 +21,16 @@ SCORE_FILTERS = (*PAGING, "entityId", "entityType", "scoreSource")
 
 SCORER_OPERATIONS = (
     Operation(
-        "get", SCORERS, "listScorers", "List stored scorers", "ScorerPage", query=(*PAGING, "scorerOrder", "authorId")
+        "get",
+        SCORERS,
+        "listScorers",
+        "List stored scorers",
+        "ScorerPage",
+        query=(*PAGING, "scorerOrder", "authorId", "strict"),
     ),
-    Operation("post", SCORERS, "createScorer", "Create a scorer", "Scorer", "ScorerCreate", (), 201),
-    Operation("get", SCORER, "getScorer", "Get a stored scorer", "Scorer", query=("scorerStatus",)),
-    Operation("patch", SCORER, "updateScorer", "Change a scorer", "Scorer", "ScorerChange"),
+    Operation("post", SCORERS, "createScorer", "Create a scorer", "Scorer", "ScorerCreate", ("strict",), 201),
+    Operation("get", SCORER, "getScorer", "Get a stored scorer", "Scorer", query=("scorerStatus", "strict")),
+    Operation("patch", SCORER, "updateScorer", "Change a scorer", "Scorer", "ScorerChange", query=("strict",)),
     Operation("delete", SCORER, "deleteScorer", "Delete a scorer", "Done"),
     Operation(
         "get",
@@ -33,7 +38,7 @@ SCORER_OPERATIONS = (
         "listScorerVersions",
         "List the versions of a scorer",
         "ScorerVersionPage",
-        query=(*PAGING, "versionOrder"),
+        query=(*PAGING, "versionOrder", "strict"),
     ),
     Operation(
         "post",
@@ -43,6 +48,7 @@ SCORER_OPERATIONS = (
         "ScorerVersion",
         "ScorerVersionMessage",
         status=201,
+        query=("strict",),
     ),
     Operation(
         "get",
@@ -50,12 +56,16 @@ SCORER_OPERATIONS = (
         "compareScorerVersions",
         "Compare two versions of a scorer",
         "ScorerComparison",
-        query=("from", "to"),
+        query=("from", "to", "strict"),
     ),
     Operation("get", SCORER_VERSION, "getScorerVersion", "Get a version of a scorer", "ScorerVersion"),
     Operation("delete", SCORER_VERSION, "deleteScorerVersion", "Delete a version of a scorer", "Done", errors=(409,)),
     Operation(
-        "post", f"{SCORER_VERSION}/activate", "activateScorerVersion", "Publish a version of a scorer", "ScorerLive"
+        "post",
+        f"{SCORER_VERSION}/activate",
+        "activateScorerVersion",
+        "Publish a version of a scorer",
+        "ScorerLive",
     ),
     Operation(
         "post",
@@ -65,13 +75,20 @@ SCORER_OPERATIONS = (
         "ScorerVersion",
         status=201,
     ),
-    Operation("post", "/api/scores", "createScore", "Score an answer", "ScoreCreated", "ScoreCreate", (), 201),
+    Operation(
+        "post", "/api/scores", "createScore", "Score an answer", "ScoreCreated", "ScoreCreate", ("strict",), 201
+    ),
     Operation("get", "/api/scores/scorers", "listUsableScorers", "List scorers that agents can use", "UsableScorers"),
     Operation(
         "get", "/api/scores/scorers/{scorerId}", "getUsableScorer", "Get a scorer that agents can use", "UsableScorer"
     ),
     Operation(
-        "get", "/api/scores/run/{runId}", "listRunScores", "List the scores of a run", "ScorePage", query=PAGING
+        "get",
+        "/api/scores/run/{runId}",
+        "listRunScores",
+        "List the scores of a run",
+        "ScorePage",
+        query=(*PAGING, "strict"),
     ),
     Operation(
         "get",
@@ -79,7 +96,7 @@ SCORER_OPERATIONS = (
         "listScorerScores",
         "List the scores by a scorer",
         "ScorePage",
-        query=SCORE_FILTERS,
+        query=(*SCORE_FILTERS, "strict"),
     ),
     Operation(
         "get",
@@ -87,14 +104,24 @@ SCORER_OPERATIONS = (
         "listEntityScores",
         "List the scores of an agent",
         "ScorePage",
-        query=(*PAGING, "scoreSource"),
+        query=(*PAGING, "scoreSource", "strict"),
     ),
-    Operation("get", TRACES, "listTraces", "List traces", "SpanPage", query=(*PAGING, "entityId")),
+    Operation("get", TRACES, "listTraces", "List traces", "SpanPage", query=(*PAGING, "entityId", "strict")),
     Operation(
-        "get", f"{TRACES}/light", "listLightTraces", "List traces in short", "SpanPage", query=(*PAGING, "entityId")
+        "get",
+        f"{TRACES}/light",
+        "listLightTraces",
+        "List traces in short",
+        "SpanPage",
+        query=(*PAGING, "entityId", "strict"),
     ),
     Operation(
-        "get", "/api/observability/scores", "listObservedScores", "List all scores", "ScorePage", query=SCORE_FILTERS
+        "get",
+        "/api/observability/scores",
+        "listObservedScores",
+        "List all scores",
+        "ScorePage",
+        query=(*SCORE_FILTERS, "strict"),
     ),
     Operation(
         "post",
@@ -103,7 +130,7 @@ SCORER_OPERATIONS = (
         "Score a trace",
         "Done",
         "TraceScoreCreate",
-        (),
+        ("strict",),
         201,
     ),
     Operation("get", TRACE, "getTrace", "Get a trace", "Trace"),
@@ -148,6 +175,7 @@ SCORER_PARAMETERS: dict[str, JSONObject] = {
     "entityId": {"description": "The ID of the agent.", "example": "concierge"},
     "traceId": {"description": "The ID of the run.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
     "spanId": {"description": "The ID of the span.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
+    "authorId": {"description": "Only scorers that the user with this name has created."},
     "source": {"description": "Only scores from this source."},
     "status": {"description": "Which configuration is returned."},
     "from": {"description": "The ID or the number of a version."},
@@ -216,7 +244,6 @@ SCORER_SECTION = ApiSection(
         "ScoreCreate": ScoreBody,
         "TraceScoreCreate": TraceScoreBody,
     },
-    required_bodies=frozenset({"ScoreCreate", "ScorerCreate", "TraceScoreCreate"}),
     descriptions=SCORER_DESCRIPTIONS,
     parameters=SCORER_PARAMETERS,
     page_size=10,

@@ -59,7 +59,7 @@ SIGNAL_FIELDS: dict[str, str] = {
     "SignalBody.ifActive": "behavior: deliver, persist or discard. attributes are added in this situation.",
     "SignalBody.ifIdle": "behavior: wake, persist or discard. streamOptions are the options of the run that wakes.",
     "MessageBody.runId": "A run of the thread, instead of threadId and resourceId.",
-    "MessageBody.message": "A text, a list of text parts, or an object with contents, attributes and metadata.",
+    "MessageBody.message": "A text, a list of text parts, or an object with contents, id, attributes and metadata.",
     "MessageBody.ifActive": "As in signals.",
     "MessageBody.ifIdle": "As in signals.",
     "ThreadAbort.expectedRunId": "Stop this run only.",

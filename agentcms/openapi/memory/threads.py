@@ -16,8 +16,9 @@ OBSERVATIONS = "/api/memory/observational-memory"
 NETWORK = "/api/memory/network"
 PARTICIPANT = f"{THREAD}/participants/{{userId}}"
 LIST_QUERY = (*PAGING, "agentId", "resourceId", "threadMetadata", "threadOrder")
-MESSAGES_QUERY = (*PAGING, "agentId", "resourceId", "messageOrder", "filter", "include", "includeSystemReminders")
 OF_THREAD = ("agentId", "resourceId")
+OF_NETWORK_THREAD = ("networkId", "resourceId")
+OF_MESSAGES = ("messageOrder", "filter", "include", "includeSystemReminders")
 
 MEMORY_OPERATIONS = (
     Operation("get", THREADS_PATH, "listThreads", "List the threads of a resource", "ThreadPage", query=LIST_QUERY),
@@ -28,7 +29,12 @@ MEMORY_OPERATIONS = (
     Operation("patch", THREAD, "updateThread", "Change title or metadata", "Thread", "ThreadChange", OF_THREAD),
     Operation("delete", THREAD, "deleteThread", "Delete a thread with its messages", "ThreadDeleted", query=OF_THREAD),
     Operation(
-        "get", f"{THREAD}/messages", "listMessages", "List the messages of a thread", "MessagePage", "", MESSAGES_QUERY
+        "get",
+        f"{THREAD}/messages",
+        "listMessages",
+        "List the messages of a thread",
+        "MessagePage",
+        query=(*PAGING, *OF_THREAD, *OF_MESSAGES),
     ),
     Operation(
         "post",
@@ -159,7 +165,12 @@ MEMORY_OPERATIONS = (
         ("agentId", "searchQuery", "resourceId", "threadId", "limit", "memoryConfig"),
     ),
     Operation(
-        "get", f"{NETWORK}/threads", "listNetworkThreads", "List threads: older name", "ThreadPage", query=LIST_QUERY
+        "get",
+        f"{NETWORK}/threads",
+        "listNetworkThreads",
+        "List threads: older name",
+        "ThreadPage",
+        query=(*PAGING, *OF_NETWORK_THREAD, "threadMetadata", "threadOrder"),
     ),
     Operation(
         "post",
@@ -178,7 +189,7 @@ MEMORY_OPERATIONS = (
         "getNetworkThread",
         "Get a thread: older name",
         "Thread",
-        query=OF_THREAD,
+        query=OF_NETWORK_THREAD,
     ),
     Operation(
         "patch",
@@ -187,7 +198,7 @@ MEMORY_OPERATIONS = (
         "Change a thread: older name",
         "Thread",
         "ThreadChange",
-        OF_THREAD,
+        OF_NETWORK_THREAD,
     ),
     Operation(
         "delete",
@@ -195,7 +206,7 @@ MEMORY_OPERATIONS = (
         "deleteNetworkThread",
         "Delete a thread: older name",
         "ThreadDeleted",
-        query=OF_THREAD,
+        query=OF_NETWORK_THREAD,
     ),
     Operation(
         "get",
@@ -203,8 +214,7 @@ MEMORY_OPERATIONS = (
         "listNetworkMessages",
         "List messages: older name",
         "MessagePage",
-        "",
-        MESSAGES_QUERY,
+        query=(*PAGING, *OF_NETWORK_THREAD, *OF_MESSAGES),
     ),
     Operation(
         "post",
@@ -224,7 +234,7 @@ MEMORY_OPERATIONS = (
         "Delete messages: older name",
         "Done",
         "MessageIds",
-        ("networkId",),
+        ("networkId", "threadId", "resourceId"),
     ),
 )
 
@@ -235,7 +245,7 @@ THREAD_PARAMETERS: dict[str, JSONObject] = {
         "description": "Whose memory it is. The default depends on the credentials.",
         "example": "alice",
     },
-    "agentId": {"description": "The agent whose memory is used."},
+    "agentId": {"description": "The agent whose memory is used. Routes that use no memory accept it too."},
     "networkId": {"description": "Another name of agentId."},
     "userId": {"description": "The ID of the user.", "example": "7"},
     "metadata": {"description": "Only threads whose metadata has these values."},

@@ -49,7 +49,12 @@ APPROVAL_OPERATIONS = (
     decision(
         "resume-stream", "resumeStream", "Send data to a tool that waits, and stream what follows", body="Resume"
     ),
-    decision("resume-stream-until-idle", "resumeStreamUntilIdle", "The same as resume-stream", body="Resume"),
+    decision(
+        "resume-stream-until-idle",
+        "resumeStreamUntilIdle",
+        "Send data to a tool that waits, and stream what follows and the background tasks",
+        body="Resume",
+    ),
     decision(
         "send-tool-approval",
         "sendToolApproval",
@@ -207,7 +212,6 @@ APPROVAL_SECTION = ApiSection(
     APPROVAL_OPERATIONS,
     {"/api/approvals": "Approvals", "": "Running agents"},
     approval_schemas,
-    required_bodies=frozenset({"ApprovalDecision", "CallDecision", "Resume", "ThreadDecision"}),
     descriptions=APPROVAL_DESCRIPTIONS,
     own_parameters=APPROVAL_PARAMETERS,
     page_sizes={"listApprovals": 50},

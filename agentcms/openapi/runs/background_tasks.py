@@ -39,7 +39,7 @@ TASK_OPERATIONS = (
         "streamBackgroundTasks",
         "Stream the changes of background tasks",
         "Events",
-        query=(*OF_TASKS, "toolName", "toolCallId", "taskId"),
+        query=(*OF_TASKS, "toolName", "toolCallId", "taskId", "strict"),
     ),
     Operation("get", TASK, "getBackgroundTask", "Get a background task", "BackgroundTask"),
     Operation("post", f"{TASK}/cancel", "cancelBackgroundTask", "Cancel a background task", "BackgroundTask"),
@@ -57,9 +57,18 @@ TASK_QUERY: dict[str, JSONObject] = {
     "orderDirection": {"schema": {"enum": ["asc", "desc"], "default": "desc"}, "description": "The sort direction."},
 }
 
+TASK_PARAMETERS: dict[str, JSONObject] = {
+    "agentId": {"description": "Only tasks of runs of this agent."},
+    "runId": {"description": "Only tasks of this run."},
+    "threadId": {"description": "Only tasks of runs of this conversation."},
+    "resourceId": {"description": "Only tasks of runs of this resource."},
+    "fromDate": {"description": "Only tasks since this time."},
+    "toDate": {"description": "Only tasks before this time."},
+}
+
 TASK_DESCRIPTIONS = {
     "listBackgroundTasks": "Background tasks are tool calls that go on while their agent answers.",
-    "streamBackgroundTasks": "Begins with the tasks that run. The stream stays open until the reader closes it.",
+    "streamBackgroundTasks": "Begins with the tasks that run. The stream ends after an hour; then open another one.",
     "getBackgroundTask": "The result is there once the status is `completed`.",
     "cancelBackgroundTask": "A task that has ended stays unchanged.",
 }
@@ -106,6 +115,7 @@ BACKGROUND_TASK_SECTION = ApiSection(
     {"": "Background tasks"},
     task_schemas,
     descriptions=TASK_DESCRIPTIONS,
+    parameters=TASK_PARAMETERS,
     page_size=50,
     query=TASK_QUERY,
     fields=TASK_FIELDS,

@@ -144,7 +144,8 @@ KNOWLEDGE_DESCRIPTIONS = {
     "searchKnowledgeBase": "The passages that fit a question best, with scores and places.",
     "reindexKnowledgeBase": "Starts a job. It fetches documents by URL, and embeds only texts without a vector.",
     "listDocuments": "By name.",
-    "addDocument": "A text with a name, a URL, or files as multipart/form-data. One of the same name is replaced.",
+    "addDocument": "A text with a name, a URL, or files as multipart/form-data. One of the same name is replaced. "
+    "Several files are answered with {documents}.",
     "getDocument": "The text is what was extracted from the content.",
     "deleteDocument": "Deletes its chunks and their vectors at once.",
     "listVectors": "In the form of the published client: the name of a store is the ID of a knowledge base.",
@@ -278,9 +279,6 @@ KNOWLEDGE_SECTION = ApiSection(
         "VectorUpsert": UpsertBody,
         "VectorQuery": VectorQueryBody,
     },
-    required_bodies=frozenset(
-        {"KnowledgeBaseCreate", "KnowledgeSearch", "VectorIndexCreate", "VectorQuery", "VectorUpsert"}
-    ),
     descriptions=KNOWLEDGE_DESCRIPTIONS,
     parameters=KNOWLEDGE_PARAMETERS,
     examples=KNOWLEDGE_EXAMPLES,

@@ -96,6 +96,40 @@ def test_the_schema_of_an_agent_names_its_fields(api):
     assert "defaultOptions" in schema["properties"]
 
 
+def operations():
+    return {
+        operation["operationId"]: operation
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+    }
+
+
+def test_a_body_with_required_fields_is_required():
+    bodies = {name: operation["requestBody"] for name, operation in operations().items() if "requestBody" in operation}
+
+    required = {name for name, body in bodies.items() if body["required"]}
+    assert {"sendMessage", "saveMessages", "createMcpClient", "generate", "importAgents", "addParticipant"} <= required
+    assert required.isdisjoint({"updateAgent", "restoreVersion", "createThread", "addDocument"})
+
+
+def test_a_write_may_conflict_and_who_takes_part_already_is_a_200():
+    assert "409" in operations()["deleteDataset"]["responses"]
+    assert "409" not in operations()["listDatasets"]["responses"]
+    assert {"200", "201"} <= operations()["addParticipant"]["responses"].keys()
+
+
+def test_a_parameter_has_the_meaning_of_its_route():
+    def texts(name):
+        return {parameter["name"]: parameter["description"] for parameter in operations()[name]["parameters"]}
+
+    assert texts("listScorers")["authorId"] == "Only scorers that the user with this name has created."
+    assert texts("listBackgroundTasks")["fromDate"] == "Only tasks since this time."
+    assert {"networkId", "threadId", "resourceId"} <= texts("deleteNetworkMessages").keys()
+    assert "agentId" not in texts("getNetworkThread")
+    for name in ("exportAgents", "createDataset", "listExperiments", "updateGate", "createScore", "listTraces"):
+        assert "strict" in texts(name)
+
+
 @pytest.mark.django_db
 def test_the_reference_page_names_every_operation(client: Client):
     client.force_login(UserFactory())
