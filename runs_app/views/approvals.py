@@ -27,10 +27,12 @@ from runs_app.views.approval_cards import RUN_PLACE, build_card
 from runs_app.views.approval_count import count_decidable
 from runs_app.views.approval_list import ApprovalListState
 
+CONTINUES_MESSAGE = "The run continues."
+# What a decision did, and what follows from it.
 MESSAGES = {
-    PendingCall.State.APPROVED: "{title}: approved. The run continues.",
-    PendingCall.State.DECLINED: "{title}: declined. The agent learns that it was declined.",
-    PendingCall.State.RESUMED: "{title}: answered. The run continues.",
+    PendingCall.State.APPROVED: ("approved", CONTINUES_MESSAGE),
+    PendingCall.State.DECLINED: ("declined", "The agent learns that it was declined."),
+    PendingCall.State.RESUMED: ("answered", CONTINUES_MESSAGE),
 }
 STILL_WAITING_MESSAGE = "The run continues when its other calls are decided."
 
@@ -165,9 +167,10 @@ def decided_notice(call: PendingCall) -> str:
 
 def render_decided_call(request: HttpRequest, call: PendingCall) -> HttpResponse:
     """Show a decided call, with a message. Without htmx, return to the list or to the page of the run."""
-    message = MESSAGES[PendingCall.State(call.state)].format(title=ToolCallPart(call.call_id, call.tool).title)
+    done, follows = MESSAGES[PendingCall.State(call.state)]
     if PendingCall.objects.waiting().filter(run=call.run_id, segment=call.segment).exists():
-        message = f"{message.partition('.')[0]}. {STILL_WAITING_MESSAGE}"
+        follows = STILL_WAITING_MESSAGE
+    message = f"{ToolCallPart(call.call_id, call.tool).title}: {done}. {follows}"
     if is_htmx(request):
         detail = {"target": "body", "message": message}
         return trigger_client_event(render_call(request, call), "approval-decided", detail)

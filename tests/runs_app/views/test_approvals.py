@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from agents_app.registry import Entry, Kind, registry
 from runs_app.models import PendingCall
 from tests.factories import member
 from tests.page_client import browser
@@ -90,6 +91,16 @@ def test_without_scripts_the_page_from_which_it_was_sent_follows(editor, call):
 
     assert (response.status_code, response.headers["Location"]) == (302, "/runs")
     assert "approved. The run continues." in page_text(editor.get("/runs"))
+
+
+def test_the_message_has_the_whole_title_while_other_calls_wait(editor, call):
+    registry.add(Entry(Kind.TOOL, "refund", "Refund, e.g. of a parcel"))
+    RefundCallFactory(run=call.run, call_id="call-2")
+
+    decide(editor, call, "approve", next="/runs")
+
+    expected = "Refund, e.g. of a parcel: approved. The run continues when its other calls are decided."
+    assert expected in page_text(editor.get("/runs"))
 
 
 def test_no_other_site_follows(editor, call):
