@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from access_app.role import Role, RoleRequired
+from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONMapping
 from runs_app.display.answer import input_messages
 from runs_app.display.formats import format_duration
@@ -167,7 +168,8 @@ def describe_arguments(arguments: object, edited: object = None) -> list[Argumen
     names = dict.fromkeys([*arguments, *edited])
     return [
         describe_argument(name, edited.get(name))._replace(
-            previous=None if edited.get(name) == arguments.get(name) else argument_text(arguments.get(name))
+            # Not ==, by which 1 is true.
+            previous=None if json_equal(edited.get(name), arguments.get(name)) else argument_text(arguments.get(name))
         )
         for name in names
     ]

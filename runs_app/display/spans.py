@@ -104,7 +104,7 @@ def decision_note(call: PendingCall) -> str:
     """Return how a call was decided: `Approved by ann with edited arguments`."""
     decision = "Waits for a decision" if call.is_open else call.get_state_display()
     decider = f" by {call.decided_by_name}" if call.decided_by_name else ""
-    return f"{decision}{decider}{' with edited arguments' if call.edited_arguments else ''}"
+    return f"{decision}{decider}{'' if call.edited_arguments is None else ' with edited arguments'}"
 
 
 def process_spans(claims: Iterable[RunClaim]) -> Iterator[Span]:

@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents_app.registry import Entry, Kind, registry
+from runs_app.display.spans import decision_note
 from runs_app.models import PendingCall
 from tests.factories import member
 from tests.page_client import browser
@@ -124,6 +125,27 @@ def test_arguments_are_edited_in_fields(editor, call):
     call.refresh_from_db()
     assert f'name="call-{call.pk}-data-amount" value="120"' in form
     assert call.edited_arguments == {"order": "A-17", "amount": 20.5}
+
+
+def test_a_number_in_place_of_yes_is_shown_as_an_edit(editor, call):
+    PendingCall.objects.update(arguments={"express": True, "copies": 1}, arguments_schema=None)
+
+    decide(editor, call, "approve", HTMX, mode="edit", data='{"express": 1, "copies": 1.0}')
+
+    html = editor.get(f"/approvals/{call.pk}").content.decode()
+    assert '<del class="approval-previous">yes</del> <ins>1</ins>' in html
+    assert html.count("<del") == 1
+
+
+def test_arguments_that_were_all_removed_are_shown_as_an_edit(editor, call):
+    PendingCall.objects.update(arguments_schema=None)
+
+    answer = decide(editor, call, "approve", HTMX, mode="edit", data="{}")
+
+    call.refresh_from_db()
+    assert "The arguments were edited." in page_text(answer)
+    assert decision_note(call) == "Approved by ann with edited arguments"
+    assert "Approved edited" in page_text(editor.get(f"{INBOX}?tab=decided"))
 
 
 def test_unchanged_fields_are_no_edit(editor, call):
