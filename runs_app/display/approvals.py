@@ -186,12 +186,14 @@ def argument_text(value: object) -> str:
     return "(not set)" if value is None else value_as_text(value) or "(empty)"
 
 
-def build_approval_views(calls: Iterable[PendingCall], user: Caller) -> list[PendingCallView]:
-    """Return views of calls for a user, in four queries."""
+def build_approval_views(
+    calls: Iterable[PendingCall], user: Caller, *, with_words: bool = True
+) -> list[PendingCallView]:
+    """Return views of calls for a user, in four queries. `with_words` reads what the agents said before the calls."""
     calls = list(calls)
     runs = load_runs(calls, user)
     decidable = {*PendingCall.objects.decidable_by(user).filter(pk__in=[call.pk for call in calls]).values_list("pk")}
-    words = words_before(calls)
+    words = words_before(calls) if with_words else {}
     return [
         build_approval_view(call, runs, words.get(call.pk, ""), user, may_decide=(call.pk,) in decidable)
         for call in calls
@@ -227,6 +229,7 @@ def words_before(calls: Sequence[PendingCall]) -> dict[UUID, str]:
     """Return the words of the answer right before each call, by the ID of the call."""
     tail = Q(number__gt=F("run__last_event_number") - MAX_EVENTS)
     events = RunEvent.objects.filter(tail, run__in={call.run_id for call in calls}).order_by("run_id", "number")
+    events = events.exclude(type=RunEvent.Type.TOOL_RESULT)  # which may have 200 kB each
     transcripts: dict[UUID, Transcript] = {}
     for event in events:
         transcripts.setdefault(event.run_id, Transcript()).add(event)

@@ -79,7 +79,8 @@ class ApprovalListState(ListState):
 
     @cached_property
     def views(self) -> list[PendingCallView]:
-        return build_approval_views(self.page.object_list, self.user)
+        # The rows of decided calls show no words, and their runs may have very many events.
+        return build_approval_views(self.page.object_list, self.user, with_words=self.tab != "decided")
 
     # --- URLs
 

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -303,6 +305,19 @@ def test_decided_calls_can_be_filtered(editor, call, ann):
     assert "order: A-17" not in declined
     assert "day: Monday" in declined
     assert "day: Monday" not in of_agent
+
+
+def test_the_list_of_decided_calls_reads_no_events(editor, call):
+    def reads_events(query):
+        with CaptureQueriesContext(connection) as queries:
+            text = page_text(editor.get(f"{INBOX}{query}"))
+        assert "A-17" in text
+        return any("runs_app_runevent" in query["sql"] for query in queries)
+
+    before = reads_events("")
+    decide(editor, call, "approve")
+
+    assert (before, reads_events("?tab=decided")) == (True, False)
 
 
 def test_a_decision_outlives_its_run(editor, call, ann):
