@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from runs_app.display.answer import RunView
 from runs_app.display.transcript import AnswerSpan, TextPart
@@ -11,6 +11,7 @@ from runs_app.views.playground.columns import TryColumn
 from versions_app.compare.diff import replaced_blocks
 
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+WORD = re.compile(r"\w")
 
 
 def mark_differences(columns: Sequence[TryColumn]) -> bool:
@@ -28,19 +29,30 @@ def mark_differences(columns: Sequence[TryColumn]) -> bool:
     missing_elsewhere: set[int] = set()
     for column in others:
         blocks = replaced_blocks(tokens, other_tokens := tokens_of(column.answers[-1]))
-        missing_elsewhere.update(index for start, end, *_ in blocks for index in range(start, end))
+        missing = {index for start, end, *_ in blocks for index in range(start, end)}
         marked = {index for *_, start, end in blocks for index in range(start, end)}
+        missing_elsewhere |= missing
         set_spans(column.answers[-1], marked)
-        column.difference = marked_words_text(sum(other_tokens[index].isalnum() for index in marked), first.label)
+        counts = count_words(other_tokens, marked), count_words(tokens, missing)
+        column.difference = difference_text(*counts, first.label)
     set_spans(first.answers[-1], missing_elsewhere)
     return True
 
 
-def marked_words_text(count: int, label: str) -> str:
-    """Return the number of marked words in words, so that the marks are not the only sign."""
-    if not count:
-        return f"Same words as {label}"
-    return f"{count:,} word{' differs' if count == 1 else 's differ'} from {label}"
+def difference_text(marked: int, missing: int, label: str) -> str:
+    """Return the number of marked words in words, so that the marks are not the only sign.
+
+    An answer that has no word of its own may lack some of the first answer, where they are marked.
+    """
+    if marked:
+        return f"{marked:,} word{' differs' if marked == 1 else 's differ'} from {label}"
+    if missing:
+        return f"{missing:,} word{' of' if missing == 1 else 's of'} {label} {'is' if missing == 1 else 'are'} missing"
+    return f"Same words as {label}"
+
+
+def count_words(tokens: Sequence[str], positions: Iterable[int]) -> int:
+    return sum(WORD.match(tokens[position]) is not None for position in positions)
 
 
 def text_parts(answer: RunView) -> list[TextPart]:

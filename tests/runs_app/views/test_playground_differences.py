@@ -41,6 +41,25 @@ def test_the_words_that_differ_are_marked_and_counted(editor, agent, answers):
     assert 'aria-pressed="true"' in answer.content.decode()
 
 
+def test_names_with_underscores_are_words(editor, agent, answers):
+    query = answers("Call open_door now.", "Call close_door now.")
+
+    answer = playground(editor, agent, query, marks="yes")
+
+    assert marked(answer) == ["open_door", "close_door"]
+    assert "1 word differs from live (v2)" in page_text(answer)
+
+
+def test_an_answer_that_only_lacks_words_has_not_the_same_words(editor, agent, answers):
+    query = answers("Yes, at noon today.", "Yes, at noon.", "Yes.")
+
+    text = page_text(playground(editor, agent, query, marks="yes"))
+
+    assert "1 word of live (v2) is missing" in text
+    assert "3 words of live (v2) are missing" in text
+    assert "Same words" not in text
+
+
 def test_words_are_not_marked_before_somebody_asks_for_it(editor, agent, answers):
     answer = playground(editor, agent, answers("Welcome.", "Hello."))
 
