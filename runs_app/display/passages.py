@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from django.urls import NoReverseMatch, reverse
+
 from agentcms.wire.json_parser import parse
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 
 is_boundary = re.compile(r"</?passage-[0-9a-f]+>").fullmatch
 
@@ -16,18 +18,18 @@ class PassageRow(NamedTuple):
 
     base_key: str
     document: str
-    document_id: str
+    url: str  # of the page of the document; blank without one
     place: str
     score: float
     text: str
 
 
-def read_passages(result: str) -> list[PassageRow]:
+def read_passages(result: JSONValue) -> list[PassageRow]:
     """Return the passages in the result of a call, or nothing if it is that of another tool."""
-    if '"knowledgeBase"' not in result:
+    if isinstance(result, str) and '"knowledgeBase"' not in result:
         return []
     try:
-        value = parse(result.encode())
+        value = parse(result.encode()) if isinstance(result, str) else result
         base_key = str(value["knowledgeBase"])
         return [read_passage(base_key, row) for row in value["results"]]
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -36,5 +38,13 @@ def read_passages(result: str) -> list[PassageRow]:
 
 def read_passage(base_key: str, row: JSONObject) -> PassageRow:
     lines = [line for line in str(row["text"]).splitlines() if not is_boundary(line)]
-    texts = (str(row["document"]), str(row.get("documentId", "")), str(row["place"]))
-    return PassageRow(base_key, *texts, float(row["score"]), "\n".join(lines))
+    url = document_url(base_key, str(row.get("documentId", "")))
+    return PassageRow(base_key, str(row["document"]), url, str(row["place"]), float(row["score"]), "\n".join(lines))
+
+
+def document_url(base_key: str, document_id: str) -> str:
+    """Return the URL of the page of a document, or a blank text for IDs that no document can have."""
+    try:
+        return reverse("knowledge:document", args=[base_key, document_id])
+    except NoReverseMatch:
+        return ""

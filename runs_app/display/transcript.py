@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.references import find_entry
 from agents_app.registry import Kind
 from runs_app.display.activities import ACTIVITY_PREFIX, THOUGHT, ActivityPart, read_activity
@@ -52,6 +52,7 @@ class ToolCallPart:
     child: Any = None  # the run of a sub-agent
     is_edited: bool = False  # whether a person has changed the arguments
     kind: str = "call"
+    whole_result: JSONValue = None  # of which `result` may be the beginning
 
     @property
     def prefix(self) -> str:
@@ -75,7 +76,7 @@ class ToolCallPart:
     @property
     def passages(self) -> list[PassageRow]:
         """The passages that a search of a knowledge base returned."""
-        return read_passages(self.result) if self.state == "done" else []
+        return read_passages(self.whole_result) if self.state == "done" else []
 
     @property
     def duration_text(self) -> str:
@@ -152,7 +153,8 @@ class Transcript:
         call = self.calls.get(str(payload.get("toolCallId", "")))
         if call is None:
             return
-        call.result = value_as_text(payload.get("error") if "error" in payload else payload.get("result"))
+        call.whole_result = payload.get("error") if "error" in payload else payload.get("result")
+        call.result = value_as_text(call.whole_result)
         call.state, call.ended_at = "failed" if has_failed else "done", at
         if "args" in payload:  # a person has changed them
             call.arguments, call.is_edited = value_as_text(payload["args"]), True

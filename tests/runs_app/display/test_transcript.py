@@ -76,6 +76,17 @@ def test_a_huge_value_is_truncated_with_its_length():
     assert len(result.calls["a"].arguments) < 20_100
 
 
+def test_passages_are_read_from_the_whole_result():
+    row = {"document": "Install.md", "place": "Ports", "score": 0.5, "text": "a" * 8000}
+    result = transcript(
+        ("tool-call", {"toolCallId": "a", "toolName": "search"}),
+        ("tool-result", {"toolCallId": "a", "result": {"knowledgeBase": "handbook", "results": [row] * 5}}),
+    )
+
+    assert result.calls["a"].result.endswith("characters in total)")
+    assert len(result.calls["a"].passages) == 5
+
+
 def test_time_is_divided_between_queue_model_and_tools():
     happened = events(
         ("start", {}),

@@ -56,6 +56,14 @@ def test_the_answer_is_escaped(editor, ann, agent):
     assert evil not in page(editor, run, "answer").content.decode()
 
 
+def test_a_result_that_looks_like_a_search_needs_no_document(editor, ann, agent):
+    row = {"document": "Install.md", "documentId": "Install.md", "place": "Ports", "score": 1, "text": "Eighty."}
+    result = {**RESULT[1], "result": {"knowledgeBase": "handbook", "results": [row]}}
+    run = RunFactory(agent=agent, requested_by=ann, chunks=[CALL, ("tool-result", result)])
+
+    assert "Found Install.md , Ports : score 1.00 Eighty." in page_text(page(editor, run))
+
+
 def test_calls_are_folded_and_have_time_bars(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, chunks=[("step-start", {}), CALL, RESULT, ("step-finish", {})])
 
