@@ -42,16 +42,22 @@ def submitted_facts(query: QueryDict) -> FactTexts:
     """Return the texts of the facts in a form, or those in the URL of a page."""
     names = [name for name in query if name.startswith(FACT_PREFIX)]
     if names:
-        texts = {unquote(name.removeprefix(FACT_PREFIX)): str(query[name]).strip() for name in names}
+        # Without NUL, which no database stores as JSON.
+        texts = {
+            unquote(name.removeprefix(FACT_PREFIX)).replace("\0", ""): str(query[name]).replace("\0", "").strip()
+            for name in names
+        }
     else:
         texts = parse_facts(query.get("facts", ""))
     return {name: text[:MAX_FACT_LENGTH] for name, text in [*texts.items()][:MAX_TRY_FACTS] if text}
 
 
 def parse_facts(text: str) -> FactTexts:
+    """Return the facts in a URL. Those that are no JSON, or that could not be stored, are ignored."""
     try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
+        # Not json.loads(), which accepts half of a surrogate pair: no page can be encoded with it.
+        value = parse_typed_json(text or "{}")
+    except InvalidJSON:
         return {}
     return (
         {str(name): item for name, item in value.items() if isinstance(item, str)} if isinstance(value, dict) else {}

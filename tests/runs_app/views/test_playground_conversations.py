@@ -94,6 +94,23 @@ def test_publishers_try_the_agent_as_another_caller(editor, concierge):
     assert "storyteller" in run.output
 
 
+@pytest.mark.parametrize("facts", ['{"tier":"\\ud800"}', '{"tier":"\\u0000"}', "[" * 100_000, "[]", '{"tier":1}'])
+def test_facts_of_a_url_that_no_caller_can_have_are_ignored(db, concierge, facts):
+    concierge.edit({"conditional": {"model": [{"value": STORY, "rules": RULES}]}})
+
+    page = browser(member("publisher")).get(address(concierge), {"facts": facts})
+
+    assert [field.text for field in page.context["fact_fields"]] == [""]
+
+
+def test_facts_have_no_nul(db, concierge):
+    concierge.edit({"conditional": {"model": [{"value": STORY, "rules": RULES}]}})
+
+    run = ask(browser(member("publisher")), concierge, "Hello", **{"fact-tier": "enter\0prise"})
+
+    assert (run.facts["tier"], run.input["variants"]) == ("enterprise", {"model": 0})
+
+
 def test_editors_do_not_choose_their_facts(editor, concierge):
     concierge.edit({"conditional": {"model": [{"value": STORY, "rules": RULES}]}})
 
