@@ -20,11 +20,13 @@ from runs_app.providers import table
 MAX_NAMED_AGENTS = 10
 
 
-def agents_of_provider(key: str) -> AgentQuerySet:
-    """Return the agents whose live version or draft uses a model of the provider."""
-    # A search in the text finds it, because snapshots are canonical JSON: no blank spaces.
-    live = Q(active_version__snapshot_text__contains=f'"provider":{canonical(key)}')
-    return Agent.objects.filter(live | Q(model__provider=key))
+def agents_of_provider(row: ModelProvider) -> AgentQuerySet:
+    """Return the agents whose live version or draft uses a model of the provider, by its ID or an alias."""
+    uses = Q(pk=None)
+    for key in (row.key, *row.aliases):
+        # A search in the text finds it, because snapshots are canonical JSON: no blank spaces.
+        uses |= Q(active_version__snapshot_text__contains=f'"provider":{canonical(key)}') | Q(model__provider=key)
+    return Agent.objects.filter(uses)
 
 
 class LinesField(forms.CharField):
@@ -136,7 +138,7 @@ class ModelProviderAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
     ) -> HttpResponse:
         """Delete a provider, after a question that names the agents that use it."""
         row = self.get_object(request, unquote(object_id))
-        users = agents_of_provider(row.key) if row else Agent.objects.none()
+        users = agents_of_provider(row) if row else Agent.objects.none()
         names = [str(agent) for agent in users.order_by("name")[:MAX_NAMED_AGENTS]]
         context = {"used_by": names, "more_users": max(users.count() - len(names), 0)}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})

@@ -154,12 +154,13 @@ def test_the_form_asks_for_one_key(staff, custom_provider):
 def test_deleting_a_provider_names_the_agents_that_use_it(staff, custom_provider):
     AgentFactory(name="Porter", model={"provider": custom_provider.key, "name": "small"})
     AgentFactory(name="Other")
+    AgentFactory(name="By alias", model={"provider": "internal", "name": "small"})
     drafted = AgentFactory(name="Released", model={"provider": custom_provider.key, "name": "small"})
     with change(publish=False):
         drafted.edit({"model": {"provider": "demo", "name": "echo"}})
 
     page = staff.get(reverse("admin:runs_app_modelprovider_delete", args=[custom_provider.pk])).content.decode()
 
-    assert "<strong>Agents use it</strong> and will not answer: Porter, Released" in page
+    assert "<strong>Agents use it</strong> and will not answer: By alias, Porter, Released" in page
     assert "Other" not in page.partition("Agents use it")[2].partition("</p>")[0]
     assert 'value="Delete model provider"' in page
