@@ -81,6 +81,9 @@ class ModelProvider(models.Model):
             errors |= {"allowed_settings": faults} if faults else {}
         if "aliases" not in errors and (taken := self._taken_aliases()):
             errors["aliases"] = f"Another provider already uses {', '.join(taken)}. Choose another alias."
+        if (other := self._provider_with_alias()) is not None:
+            # Its agents would send their messages to this provider.
+            errors["key"] = f"The provider {other} has the alias {self.key}. Choose another ID, or remove the alias."
         if errors:
             raise ValidationError(errors)
 
@@ -89,6 +92,11 @@ class ModelProvider(models.Model):
         taken = {key for other in others for key in (other.key, *other.aliases)}
         taken |= {entry.key for entry in registry.entries(Kind.MODEL_PROVIDER)} | {self.key}
         return sorted({*self.aliases} & taken)
+
+    def _provider_with_alias(self) -> ModelProvider | None:
+        """Return the provider that has the ID of this one as an alias, or None."""
+        others = ModelProvider.objects.exclude(pk=self.pk)
+        return next((other for other in others if self.key in other.aliases), None)
 
     def set_secret(self, text: str) -> None:
         """Set the API key. A blank text removes it."""

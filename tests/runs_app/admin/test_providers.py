@@ -117,6 +117,16 @@ def test_an_invalid_value_is_an_error_at_its_field(staff, fault, field, words):
     assert words in errors(answer)[field][0]
 
 
+def test_no_provider_takes_the_alias_of_another_one(staff, custom_provider):
+    answer = staff.post(ADD, {**FIELDS, "key": "internal", "aliases": ""})
+
+    assert errors(answer) == {
+        "key": ["The provider House has the alias internal. Choose another ID, or remove the alias."]
+    }
+    assert staff.post(address(custom_provider), {**FIELDS, "aliases": "local"}).status_code == 302
+    assert staff.post(ADD, {**FIELDS, "key": "internal", "aliases": ""}).status_code == 302
+
+
 def test_lists_are_written_one_per_line(staff, custom_provider):
     page = staff.get(address(custom_provider)).content.decode()
 
