@@ -41,10 +41,11 @@ def export_resource(job: Job) -> JSONObject:
     if user is None:
         return {}
     size = count = 0
+    max_size = settings.JOB_FILES_PER_USER - limits.used_bytes(user)
     with temporary_file(f"{job.pk}.jsonl") as file:
         for count, text in enumerate(resource_lines(job.parameters["realm"], job.parameters["resource"]), 1):
             size += file.write(f"{text}\n".encode())
-            if size > settings.JOB_FILES_PER_USER - limits.used_bytes(user):
+            if size > max_size:
                 raise limits.FileQuotaExceeded
             if count % LINES_PER_REPORT == 0:
                 job.report_progress(done=count)

@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from jobs_app.runner import run_claimed
 from memory_app.models import Resource, Thread
 from memory_app.working import values
 from runs_app import tasks  # noqa: F401  registers the handlers
+from runs_app.privacy.jobs import start_resource_export
 from tests.api_client import Caller
 from tests.factories import api_key, member
 from tests.memory_app.conftest import add_thread
@@ -40,6 +43,17 @@ def test_an_export_has_a_file_with_all_data(editor, thread):
     assert started.status_code == 202
     assert [line["type"] for line in lines] == ["resource", "workingRevision", "thread", "message"]
     assert (lines[1]["value"], lines[3]["text"]) == ("# Ann", "turquoise")
+
+
+def test_the_number_of_queries_of_an_export_does_not_grow_with_its_lines(editor):
+    def count_queries(key, messages):
+        thread = add_thread(editor, f"t-{key}", key, [("user", "turquoise")] * messages)
+        job = start_resource_export(editor, thread.realm, key)
+        with CaptureQueriesContext(connection) as queries:
+            assert run_claimed(str(job.pk)).result["records"] == messages + 2
+        return len(queries)
+
+    assert count_queries("bob", 1) == count_queries("carol", 30)
 
 
 def test_forgetting_leaves_nothing(editor, thread):
