@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from uuid import UUID, uuid5
 
 from django.contrib.auth import get_user_model
 from pydantic_core import to_jsonable_python
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
@@ -16,6 +18,8 @@ from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunError
+
+log = logging.getLogger(__name__)
 
 RUN_WORKFLOW = "run_workflow"
 WORKFLOW_NAMESPACE = UUID("5b0a0f7e-8f0c-5d3a-9a51-2d6f4f7a1c22")  # of the ids of jobs with an idempotency key
@@ -55,12 +59,18 @@ def start_workflow(parameters: JSONObject, user_id: int | None, idempotency_key:
 
 
 async def wait_for_job(job: Job) -> JSONValue:
-    """Return the result of a job after it is done. It polls the database, because messages may be lost."""
+    """Return the result of a job after it is done. It polls the database, because messages may be lost.
+
+    While the database is unavailable it waits on: the worker finishes the job, and another call would repeat it.
+    """
     interval = MIN_JOB_POLL_INTERVAL
     while job.state not in {Job.State.DONE, Job.State.FAILED}:
         await asyncio.sleep(interval)
         interval = min(interval * 1.5, MAX_JOB_POLL_INTERVAL)
-        await run_db(job.refresh_from_db)
+        try:
+            await run_db(job.refresh_from_db)
+        except OUTAGE_ERRORS as error:
+            log.warning("The database is not available. A run waits on for job %s: %s", job.pk, error)
     if job.state == Job.State.FAILED:
         raise RunError(f"The workflow failed: {failure_reason(job)}", "workflow_failed")
     return job.result

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from celery import shared_task
+from django.db import InterfaceError, OperationalError
 
 from access_app.role import Role
 from agents_app.registry import Kind, registry, workflow
@@ -93,6 +94,24 @@ def test_the_model_gets_the_outcome_of_a_job_in_words(worker, does, words):
     result = asyncio.run(answer(build({"model": DEMO, "workflows": ["odd-job"]}), "Use odd-job"))
 
     assert words in result.output
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_outage_of_the_database_does_not_end_the_wait_for_a_job(monkeypatch):
+    refresh, outages = Job.refresh_from_db, [OperationalError("gone"), InterfaceError("closed")]
+
+    def refresh_after_outages(job):
+        if outages:
+            raise outages.pop()
+        runner.run_claimed(str(job.pk))
+        refresh(job)
+
+    monkeypatch.setattr(runner, "send_job", lambda job_id: None)
+    monkeypatch.setattr(Job, "refresh_from_db", refresh_after_outages)
+    entry = registry.get(Kind.WORKFLOW, "word-frequency")
+
+    assert asyncio.run(run_workflow(entry, {"text": "a b a"}, None)) == COUNTED
+    assert Job.objects.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
