@@ -17,11 +17,12 @@ def order_shirt(colour: str) -> str:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 from uuid import UUID
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
@@ -51,9 +52,9 @@ class ToolCall:
     report: Callable[[JSONObject], None] | None = None  # of a background task: stores its progress
 
     def report_progress(self, done: float | None = None, total: float | None = None, text: str = "") -> None:
-        """Show people how far the tool is. Only background tasks show it."""
+        """Show people how far the tool is. Only background tasks show it, and only finite numbers."""
         if self.report is not None:
-            progress = {"done": done, "total": total, "text": text[:MAX_PROGRESS_TEXT]}
+            progress = {"done": finite_number(done), "total": finite_number(total), "text": text[:MAX_PROGRESS_TEXT]}
             self.report({name: value for name, value in progress.items() if value not in (None, "")})
 
     def suspend(self, payload: object = None, *, resume_schema: JSONMapping | None = None) -> NoReturn:
@@ -63,6 +64,17 @@ class ToolCall:
         tool must let through.
         """
         raise CallSuspended(payload, resume_schema)
+
+
+def finite_number(value: Any) -> float | None:
+    """Return a number as JSON has it, or None for infinity, for NaN and for what is no number."""
+    if isinstance(value, int):
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 _current_call: ContextVar[ToolCall | None] = ContextVar("current_tool_call", default=None)

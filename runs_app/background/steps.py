@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from uuid import UUID
 
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.wire.json_types import JSONObject
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import BackgroundTask
 from runs_app.models.background_task import TaskStatus
+
+log = logging.getLogger(__name__)
 
 
 def claim_task(task_id: UUID) -> BackgroundTask | None:
@@ -38,8 +43,12 @@ def count_retry(task: BackgroundTask) -> bool:
 
 
 def report_progress(task_id: UUID, progress: JSONObject) -> None:
-    """Store what a tool reports of its progress."""
-    BackgroundTask.objects.filter(pk=task_id, status=TaskStatus.RUNNING).update(progress=progress)
+    """Store what a tool reports of its progress. An outage of the database does not stop the tool."""
+    try:
+        running = BackgroundTask.objects.filter(pk=task_id, status=TaskStatus.RUNNING)
+        running.update(progress=to_storable_json(progress))
+    except OUTAGE_ERRORS as error:
+        log.warning("The progress of background task %s could not be stored: %s", task_id, error)
 
 
 def run_with_due_result(task_id: UUID) -> UUID | None:

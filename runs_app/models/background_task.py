@@ -148,7 +148,9 @@ class BackgroundTask(models.Model):
         """The part of the work that is done, if the tool has reported it."""
         progress: JSONObject = self.progress or {}
         done, total = progress.get("done"), progress.get("total")
-        return min(100, int(100 * done / total)) if total and done is not None else None
+        if not (isinstance(done, int | float) and isinstance(total, int | float) and total > 0):
+            return None
+        return int(100 * max(0, min(done, total)) / total)
 
 
 class BackgroundTaskDelivery(models.Model):

@@ -1,6 +1,11 @@
 """The life of a background task: limits, retries, timeouts, cancelling, approval, and delivery as an event."""
 
+import math
+from decimal import Decimal
+from functools import partial
+
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
@@ -8,8 +13,9 @@ from agents_app.registry import Kind, registry, tool
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task, end_task
-from runs_app.background.steps import count_retry
+from runs_app.background.steps import count_retry, report_progress
 from runs_app.background.stream_chunks import end_chunk
+from runs_app.calling import ToolCall
 from runs_app.engine import run_ends
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery, PendingCall
 from tests.factories import AgentFactory
@@ -68,6 +74,43 @@ def test_a_failed_task_is_retried_as_often_as_its_call_says(tasks, flaky, monkey
 
     assert (task.status, task.result, task.retries) == ("completed", "At last.", 2)
     assert (other.status, other.error, other.retries) == ("failed", "Not yet.", 0)
+
+
+@pytest.mark.parametrize(
+    ("reported", "stored", "percent"),
+    [
+        ((3, 4, "Shelf 3"), {"done": 3, "total": 4, "text": "Shelf 3"}, 75),
+        ((3, math.inf), {"done": 3}, None),
+        ((math.nan, 4), {"total": 4}, None),
+        ((Decimal("1.5"), 6), {"done": 1.5, "total": 6}, 25),
+        (("half", 2, "a\0b\ud800"), {"total": 2, "text": "a\ufffdb?"}, None),
+        ((-1, 2), {"done": -1, "total": 2}, 0),
+        ((1, -2), {"done": 1, "total": -2}, None),
+    ],
+    ids=["usual", "infinite", "not a number", "decimal", "no number", "negative", "negative total"],
+)
+def test_progress_that_cannot_be_shown_does_not_stop_the_tool(db, reported, stored, percent):
+    task = task_of(RunFactory(), status="running")
+    call = ToolCall(task.run_id, task.run_id, "c1", 1, "", report=partial(report_progress, task.pk))
+
+    call.report_progress(*reported)
+
+    task.refresh_from_db()
+    assert (task.progress, task.percent) == (stored, percent)
+
+
+def test_an_outage_while_progress_is_stored_does_not_stop_the_tool(db, monkeypatch):
+    task = task_of(RunFactory(), status="running")
+
+    def fail(*args, **columns):
+        raise OperationalError("the database is away")
+
+    monkeypatch.setattr(BackgroundTask.objects.filter().__class__, "update", fail)
+    report_progress(task.pk, {"done": 1})
+    monkeypatch.undo()
+    task.refresh_from_db()
+
+    assert task.progress is None
 
 
 def test_a_worker_that_has_lost_a_task_neither_repeats_nor_ends_it(db):
