@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import EmailMessage
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from runs_app.display.transcript import ToolCallPart
@@ -69,9 +70,9 @@ def mail_user(user: User) -> bool:
 
 def claim_notice(notice: ApprovalNotice) -> bool:
     """Return whether this process may send the next notice. One UPDATE decides between several processes."""
-    now = timezone.now()
-    due = Q(sent_at=None) | Q(sent_at__lte=now - NOTICE_INTERVAL)
-    return bool(ApprovalNotice.objects.filter(due, pk=notice.pk, by_email=True).update(sent_at=now))
+    due = Q(sent_at=None) | Q(sent_at__lte=timezone.now() - NOTICE_INTERVAL)
+    # By the clock of the database, which calls have too: one of a process may be ahead, and hide the next calls.
+    return bool(ApprovalNotice.objects.filter(due, pk=notice.pk, by_email=True).update(sent_at=Now()))
 
 
 def build_message(user: User, waiting: PendingCallQuerySet) -> EmailMessage:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.core import mail
+from django.db.models import F
 from django.urls import reverse
 from django.utils import timezone
 
@@ -76,6 +77,18 @@ def test_the_same_calls_are_not_repeated(call):
     ApprovalNotice.objects.update(sent_at=timezone.now() - timedelta(minutes=80))
 
     assert send_mail_to_approvers() == 0
+
+
+def test_a_process_whose_clock_is_ahead_hides_no_later_calls(call, monkeypatch):
+    ahead = timezone.now() + timedelta(minutes=5)
+    with monkeypatch.context() as patched:
+        patched.setattr("runs_app.notices.mail.timezone.now", lambda: ahead)
+        first = send_mail_to_approvers()
+    RefundCallFactory()
+    ApprovalNotice.objects.update(sent_at=F("sent_at") - timedelta(hours=2))
+    PendingCall.objects.update(created_at=F("created_at") - timedelta(hours=2))
+
+    assert (first, send_mail_to_approvers()) == (1, 1)
 
 
 def test_people_can_switch_it_off(call, maya):
