@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
@@ -61,6 +61,7 @@ def _parse(body: JSONMapping, value: JSONValue, path: str, query_contexts: Seque
         if_idle = _behavior(idle, "ifIdle", IfIdle, IfIdle.WAKE)
     active_attributes = _attributes(active, "ifActive", issues)
     idle_attributes = _attributes(idle, "ifIdle", issues)
+    issues += _size_issues(signal, {"ifActive": active_attributes, "ifIdle": idle_attributes})
     options: JSONObject = {}
     with collecting_issues(issues):
         options = parse_stream_options(idle.get("streamOptions"), query_contexts)
@@ -82,9 +83,9 @@ def parse_signal(value: JSONValue, path: str) -> Signal:
     issues += _name_issues(value, path)
     if not (metadata is None or isinstance(metadata, dict)):
         issues.append(Issue(f"{path}.metadata", NOT_AN_OBJECT_MESSAGE))
-    elif len(json.dumps(metadata).encode()) > MAX_METADATA_KB * 1024:
+    elif len(json.dumps(metadata, ensure_ascii=False).encode()) > MAX_METADATA_KB * 1024:
         issues.append(Issue(f"{path}.metadata", f"This must not exceed {MAX_METADATA_KB} KB."))
-    if len(json.dumps([contents, attributes], ensure_ascii=False).encode()) > MAX_MESSAGE_KB * 1024:
+    if _is_too_long(contents, attributes):
         issues.append(Issue(path, f"A signal must not exceed {MAX_MESSAGE_KB} KB. Send a shorter one."))
     if issues:
         raise ConfigError(issues)
@@ -158,6 +159,18 @@ def _attributes(value: JSONMapping, path: str, issues: list[Issue]) -> JSONObjec
     with collecting_issues(issues):
         validate_signal(Signal("user", "", attributes=attributes), path)
     return attributes
+
+
+def _size_issues(signal: Signal, added: Mapping[str, JSONMapping]) -> Iterator[Issue]:
+    """Yield an issue for each situation whose attributes make the signal too long."""
+    for path, attributes in added.items():
+        if attributes and _is_too_long(signal.contents, {**signal.attributes, **attributes}):
+            message = f"With these, the signal exceeds {MAX_MESSAGE_KB} KB. Send shorter ones."
+            yield Issue(f"{path}.attributes", message)
+
+
+def _is_too_long(contents: str, attributes: JSONMapping) -> bool:
+    return len(json.dumps([contents, attributes], ensure_ascii=False).encode()) > MAX_MESSAGE_KB * 1024
 
 
 def _behavior(value: JSONMapping, path: str, kind: type[Behavior], default: Behavior) -> Behavior:

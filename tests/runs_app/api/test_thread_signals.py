@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from access_app.models import ApiKey
+from memory_app.history.wire_messages import MAX_MESSAGE_KB
 from memory_app.models import Message, Participant, Thread
 from runs_app.events import thread_streams
 from runs_app.events.streams import KEEP_ALIVE
@@ -81,6 +82,26 @@ def test_a_signal_is_listed_with_its_type_and_attributes(caller):
         "a": 1,
         "signal": {"type": "reactive", "tagName": "", "attributes": {"pr": 1}},
     }
+
+
+@pytest.mark.parametrize("situation", ["ifActive", "ifIdle"])
+def test_attributes_of_a_situation_count_towards_the_size_of_a_signal(caller, situation):
+    added = {"behavior": "persist", "attributes": {"note": "x" * MAX_MESSAGE_KB * 1024}}
+
+    refused = caller.post(f"{AT}/signals", {**BODIES["signals"], situation: added})
+
+    assert [issue["field"] for issue in refused.body["issues"]] == [f"{situation}.attributes"]
+
+
+def test_metadata_is_measured_in_utf_8(caller):
+    def send(length):
+        signal = {"type": "reactive", "contents": "Late", "metadata": {"note": "й" * length}}
+        return caller.post(f"{AT}/signals", {"signal": signal, "ifIdle": {"behavior": "persist"}, **TARGET})
+
+    refused = send(8 * 1024)
+
+    assert send(8 * 1024 - 20).status_code == 200
+    assert [issue["field"] for issue in refused.body["issues"]] == ["signal.metadata"]
 
 
 def test_options_and_attributes_of_the_situation_are_used(caller):
