@@ -140,9 +140,10 @@ class RunListState(ListState):
             yield "Status", [(label, self.url(status=key)) for key, label in AgentRun.Status.choices]
         if not self.mine:
             yield "Started by", [("Me", self.url(by="me"))]
-        if self._agent_filter and not self.version and (numbers := self._recent("version_number")):
-            numbers = sorted(filter(None, numbers), reverse=True)
-            yield "Version", [(f"v{number}", self.url(version=str(number))) for number in numbers]
+        # Runs of unsaved text have no number.
+        if self._agent_filter and not self.version and (numbers := [*filter(None, self._recent("version_number"))]):
+            choices = [(f"v{number}", self.url(version=str(number))) for number in sorted(numbers, reverse=True)]
+            yield "Version", choices
         if not self._agent_filter and (agents := self._recent("agent_key")):
             yield "Agent", [(key, self.url(agent=key)) for key in sorted(agents)]
 

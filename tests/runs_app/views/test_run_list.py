@@ -84,6 +84,12 @@ def test_versions_are_offered_after_choosing_an_agent(editor, ann, agent):
     assert "Version" not in dict(editor.get(LIST).context["available_filters"])
 
 
+def test_runs_without_a_version_offer_none(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann, version_number=None, target="unsaved")
+
+    assert "Version" not in dict(editor.get(f"{LIST}?agent={agent.pk}").context["available_filters"])
+
+
 def test_an_empty_list_differs_from_no_match(editor):
     assert "No runs yet" in page_text(editor.get(LIST))
     assert "No matching runs" in page_text(editor.get(f"{LIST}?status=failed"))
