@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
-from django.http import QueryDict
+from django.http import Http404, QueryDict
 
 from access_app.caller import Caller
 from agentcms.ids import parse_uuid, parse_whole_number
@@ -189,10 +189,13 @@ def load_columns(columns: Sequence[TryColumn], agent: Agent, user: Caller, param
 
 
 def build_column(agent: Agent, user: Caller, choice: str, params: TryPageParams) -> TryColumn:
+    """Return a column without its conversation. Raise Http404 if the agent was deleted meanwhile."""
     try:
         resolved = resolve_choice(agent, user, choice, params)
     except AgentArchived as error:
         return TryColumn(choice, unavailable_reason=str(error))
+    except Agent.DoesNotExist:
+        raise Http404 from None
     except AgentVersion.DoesNotExist:
         return TryColumn(choice, unavailable_reason=f"{choice} does not exist or was deleted.")
     except schema.ConfigError as error:

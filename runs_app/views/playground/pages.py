@@ -125,7 +125,9 @@ def start_column(
         if column.has_memory:  # the new run would not know the answer
             column.start_error = RUN_IN_PROGRESS_MESSAGE
             return None
-        run_ends.cancel_run(column.run.pk)  # the new answer replaces it on the page
+        # The new answer replaces it on the page. The URL may be that of a colleague, whose run goes on.
+        if column.run.requested_by_id == request.user.pk:
+            run_ends.cancel_run(column.run.pk)
     try:
         options = run_options(request, column, variables)
         return start_run(column.agent, user=request.user, messages=text, facts=facts, **options)

@@ -11,6 +11,7 @@ from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from memory_app.models import Thread
 from runs_app.models import AgentRun, ModelProvider
+from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
 from tests.history_pages import edit
 from tests.page_client import browser, editor_form
@@ -396,6 +397,25 @@ def test_a_new_run_cancels_the_one_it_replaces(editor, agent):
     stopped = AgentRun.objects.exclude(cancel_requested_at=None)
     assert list(stopped) == [first]
     assert AgentRun.objects.count() == 4
+
+
+def test_a_new_run_does_not_cancel_that_of_a_colleague(editor, publisher, agent):
+    ask(editor, agent)
+    theirs = AgentRun.objects.get()
+
+    ask(publisher, agent, runs=[theirs.pk])
+
+    assert AgentRun.objects.count() == 2
+    assert not AgentRun.objects.exclude(cancel_requested_at=None).exists()
+
+
+def test_an_agent_that_is_deleted_meanwhile_is_not_found(editor, agent, monkeypatch):
+    def find_nothing(*args, **kwargs):
+        raise Agent.DoesNotExist
+
+    monkeypatch.setattr(stored_agents, "get", find_nothing)
+
+    assert editor.get(address(agent)).status_code == 404
 
 
 def test_a_new_conversation_can_be_started(editor, agent_with_memory):
