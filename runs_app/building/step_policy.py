@@ -15,10 +15,12 @@ from pydantic_ai import Agent, ModelResponse, ModelSettings, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.output import OutputContext
 from pydantic_ai.result import FinalResult
 from pydantic_ai.tools import ToolDefinition
 from pydantic_graph import End
 
+from runs_app.building.structured_output import reject_unfit_answer
 from runs_app.building.tool_names import tool_name
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking
@@ -33,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class StepPolicy(AbstractCapability[RunDeps]):
-    """Capability that limits tools and steps by the options of the run and checks that answers are complete.
+    """Capability that limits tools and steps by the options of the run, and checks that answers are complete and fit.
 
     With `requires_finish_reason`, an answer without a finish reason counts as interrupted.
     """
@@ -57,6 +59,12 @@ class StepPolicy(AbstractCapability[RunDeps]):
         if self.requires_finish_reason and not reports_finish_reason(response):
             raise RunError("The answer of the model was cut off. Try again.", "cut_off")
         return response
+
+    async def after_output_validate(
+        self, ctx: RunContext[RunDeps], *, output_context: OutputContext, output: Any
+    ) -> Any:
+        await reject_unfit_answer(ctx, output)
+        return output
 
     async def after_node_run(self, ctx: RunContext[RunDeps], *, node: Any, result: Any) -> Any:
         """End the run in place of its next request if its stop condition is met."""

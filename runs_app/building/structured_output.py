@@ -8,14 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pydantic_ai import StructuredDict, ToolOutput
+from pydantic_ai import ModelRetry, RunContext, StructuredDict, ToolOutput
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests
 
+from agents_app.configuration.json_issues import issues_by_schema
+from runs_app.engine.context import RunDeps
+from runs_app.engine.thread_pools import run_blocking
+from runs_app.events.stream_chunks import to_storable_json
+from runs_app.exceptions import RunError
 from runs_app.requests.options import Options
 from runs_app.requests.structured_output import STRUCTURED_OUTPUT
 
 OUTPUT_TOOL_NAME = "structured_output"  # the model calls it with the answer
+MAX_REPORTED_ISSUES = 20  # of one answer
 
 
 def output_types(options: Options) -> list[Any] | None:
@@ -24,6 +30,24 @@ def output_types(options: Options) -> list[Any] | None:
         return None
     answer = ToolOutput(StructuredDict(options[STRUCTURED_OUTPUT]["schema"]), name=OUTPUT_TOOL_NAME)
     return [answer, DeferredToolRequests]
+
+
+async def reject_unfit_answer(ctx: RunContext[RunDeps], answer: object) -> None:
+    """Ask the model again for an object that does not fit the schema of the run.
+
+    pydantic-ai only checks that it is an object. Raise ModelRetry, or RunError if it is the last attempt.
+    """
+    output = ctx.deps.options.get(STRUCTURED_OUTPUT)
+    if output is None or not isinstance(answer, dict) or ctx.partial_output:
+        return
+    # In a thread: the schema of a caller may take long, and the event loop executes other runs.
+    issues = await run_blocking(issues_by_schema, to_storable_json(answer), output["schema"], "")
+    if not issues:
+        return
+    texts = [f"{field}: {message}" if field else message for field, message in issues[:MAX_REPORTED_ISSUES]]
+    if ctx.last_attempt:
+        raise RunError(f"The answer of the model does not fit the schema. {' '.join(texts)}", "unfit_answer")
+    raise ModelRetry(f"The answer does not fit the schema. {' '.join(texts)}")
 
 
 def calls_tools(calls: Iterable[ToolCallPart]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from agentcms.wire.json_schema import SchemaUnusable, reject_mixed_properties, walk
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue
@@ -51,8 +52,29 @@ def schema_faults(schema: JSONObject) -> list[Issue]:
         return [Issue(SCHEMA_PATH, f"This is not a JSON Schema: {error.message[:300]}.")]
     if not all(reference.startswith("#/") for reference in references(schema)):
         return [Issue(SCHEMA_PATH, 'Only references within the schema are supported, such as "#/$defs/Address".')]
+    if (missing := find_missing_target(schema)) is not None:
+        return [Issue(SCHEMA_PATH, f"The schema refers to {missing[:300]}, which is not part of it.")]
+    try:
+        reject_mixed_properties(schema)
+    except SchemaUnusable as error:
+        return [Issue(SCHEMA_PATH, str(error))]
     reject_large_schema(schema, SCHEMA_PATH)
     return []
+
+
+def find_missing_target(schema: JSONObject) -> str | None:
+    """Return a reference whose target the schema does not have, or None. Those below another `$id` are not checked."""
+    from referencing import Registry  # loads slowly
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
+    for reference in references(schema) if not any("$id" in part for part in walk(schema)) else ():
+        try:
+            resolver.lookup(reference)
+        except Unresolvable:
+            return reference
+    return None
 
 
 def references(value: object) -> list[str]:

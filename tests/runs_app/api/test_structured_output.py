@@ -54,6 +54,32 @@ def test_output_processors_change_the_texts_of_the_object(editor, durable):
     assert "ada@example" not in f"{run.output}{chunks(run)}{[step.result for step in run.steps.all()]}"
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_an_object_that_does_not_fit_is_asked_for_again(editor, durable):
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "city": {"type": "string", "pattern": "refused"}}}
+    body = {"messages": "Lisbon for 3 days", "structuredOutput": {"schema": schema}, "durable": durable}
+
+    answer = editor.post(PATH, body).body
+
+    assert "refused" in answer["object"]["city"]
+    assert len(answer["steps"]) == 2
+    assert len(chunks(AgentRun.objects.get(), "object-result")) == 1
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_run_fails_whose_answer_still_does_not_fit(editor, durable):
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "days": {"type": "integer", "minimum": 100}}}
+    body = {"messages": "Lisbon for 3 days", "structuredOutput": {"schema": schema}, "durable": durable}
+
+    answer = editor.post(PATH, body)
+
+    run = AgentRun.objects.get()
+    expected = "The answer of the model does not fit the schema. days: 3 is less than the minimum of 100."
+    assert (run.status, run.error) == ("failed", expected)
+    assert answer.body["error"] == expected
+    assert not chunks(run, "object-result")
+
+
 def test_tools_are_called_before_the_answer(editor):
     body = {"messages": "Use word-count on this", "structuredOutput": {"schema": SCHEMA}}
     answer = editor.post(PATH, body).body
@@ -79,6 +105,8 @@ def test_a_text_has_no_object(editor):
             {"schema": {"type": "object", "properties": {"a": {"$ref": "http://elsewhere/x"}}}},
             "structuredOutput.schema",
         ),
+        ({"schema": {**SCHEMA, "properties": {"a": {"$ref": "#/$defs/Missing"}}}}, "structuredOutput.schema"),
+        ({"schema": {**SCHEMA, "unevaluatedProperties": False, "patternProperties": {}}}, "structuredOutput.schema"),
         ({"schema": SCHEMA, "model": "gpt"}, "structuredOutput.model"),
     ],
 )
