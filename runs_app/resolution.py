@@ -125,7 +125,7 @@ class ResolvedAgent:
         sub_agents = self._stored_sub_agents()
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
             return self._build(sub_agents)
-        kinds = [FIELD_KINDS[field] for field in OWNED_FIELDS if self.configuration.get(field)]
+        kinds = [FIELD_KINDS[field] for field in (*OWNED_FIELDS, "scorers") if self.configuration.get(field)]
         key = (
             self.version_id,
             self.variants,

@@ -194,6 +194,22 @@ def test_adding_or_removing_a_sub_agent_invalidates_the_cached_agent():
     assert stored_agents.get("boss").build() is alone
 
 
+def test_adding_or_removing_a_scorer_invalidates_the_cached_agent(db, monkeypatch):
+    scorers = {}
+    monkeypatch.setitem(registry.staff_entries, Kind.SCORER, lambda: scorers)
+    monkeypatch.setitem(registry.staff_revisions, Kind.SCORER, lambda: str([*scorers]))
+    AgentFactory(id="judged", scorers={"polite": {}})
+    alone = stored_agents.get("judged").build()
+
+    scorers["polite"] = Entry(Kind.SCORER, "polite", "Polite")
+    scored = stored_agents.get("judged").build()
+    scorers.clear()
+
+    assert [warning.key for warning in alone.warnings] == ["polite"]
+    assert scored.warnings == ()
+    assert stored_agents.get("judged").build() is alone
+
+
 def test_a_cached_agent_takes_no_query(agent):
     stored = stored_agents.get("concierge")
     stored.build()
