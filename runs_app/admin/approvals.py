@@ -15,6 +15,9 @@ from access_app.role import SHARED_LABEL, Role
 from runs_app.admin.json_html import json_html
 from runs_app.models import PendingCall
 
+# The list shows none of them.
+LARGE_COLUMNS = ("arguments", "arguments_schema", "payload", "resume_schema", "edited_arguments", "resume_data")
+
 
 class LeastRoleFilter(admin.SimpleListFilter):
     """A filter by the least role that may decide."""
@@ -90,7 +93,7 @@ class PendingCallAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PendingCall]:
-        return PendingCall.objects.for_user(request.user).order_by(*self.ordering)
+        return PendingCall.objects.for_user(request.user).defer(*LARGE_COLUMNS).order_by(*self.ordering)
 
     @admin.display(description="Page")
     def page(self, call: PendingCall) -> str:

@@ -54,7 +54,8 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BackgroundTask]:
-        return BackgroundTask.objects.for_user(request.user).order_by("-created_at", "-id")
+        tasks = BackgroundTask.objects.for_user(request.user).defer("arguments", "result")  # the list shows neither
+        return tasks.order_by("-created_at", "-id")
 
     @admin.action(description="Cancel the selected tasks")
     def cancel(self, request: HttpRequest, queryset: QuerySet[BackgroundTask]) -> None:

@@ -93,8 +93,8 @@ class RunAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentRun]:
-        # The roles are read by details_visible_to().
-        return AgentRun.objects.for_user(request.user).with_roles(request.user)
+        # The roles are read by details_visible_to(). The list shows no large column.
+        return AgentRun.objects.for_user(request.user).with_roles(request.user).without_large_columns()
 
     def get_fields(self, request: HttpRequest, obj: AgentRun | None = None) -> tuple[str, ...]:
         """Return the fields of the page. Former members see only the question and the answer of their own runs."""

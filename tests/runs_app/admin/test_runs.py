@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -15,6 +17,7 @@ from runs_app.models import AgentRun, RunStep
 from tests.agentcms.observability.test_metrics import read_metric
 from tests.factories import AgentFactory, UserFactory, member
 from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end, wait_for_text
+from tests.runs_app.background.test_api import task_of
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 
@@ -148,6 +151,28 @@ def test_lists_have_short_dates(staff):
     page = staff.get(reverse("admin:runs_app_agentrun_changelist")).content.decode()
 
     assert "5 Nov 2026, 00:00" in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("model", "large_columns"),
+    [
+        ("agentrun", {"input", "output", "conversation", "configuration", "warnings"}),
+        ("pendingcall", {"arguments", "payload", "edited_arguments", "resume_data"}),
+        ("backgroundtask", {"arguments", "result"}),
+    ],
+)
+def test_lists_read_no_large_columns(staff, model, large_columns):
+    call = PendingCallFactory(state="approved")
+    task_of(call.run)
+
+    with CaptureQueriesContext(connection) as queries:
+        page = staff.get(reverse(f"admin:runs_app_{model}_changelist"))
+
+    read = [query["sql"] for query in queries if f'FROM "runs_app_{model}"' in query["sql"]]
+    assert len(page.context["cl"].result_list) == 1
+    assert read
+    assert not [column for column in large_columns for sql in read if f'"runs_app_{model}"."{column}"' in sql]
 
 
 @pytest.mark.django_db
