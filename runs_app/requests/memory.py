@@ -108,7 +108,8 @@ def find_widening(body: JSONMapping) -> list[UnknownName]:
     options = memory.get("options") if isinstance(memory, dict) else None
     if not isinstance(options, dict):
         return []
-    unused = [(name, NARROWING_MESSAGE) for name in MEMORY_PARTS if options.get(name) not in (False, None)]
+    given = {name: options[name] for name in MEMORY_PARTS if options.get(name) is not None}
+    unused = [(name, NARROWING_MESSAGE) for name, value in given.items() if value is not False]  # by ==, 0 is False
     if options.get(HISTORY) is not None:
         unused.append((HISTORY, HISTORY_MESSAGE))
     path = "memory.options"

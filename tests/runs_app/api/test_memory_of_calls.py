@@ -59,13 +59,15 @@ def test_a_call_can_only_narrow(caller):
     ask(caller, "I am Alice.")
 
     forgetful = ask(caller, "Who am I?", options={"lastMessages": 0, "readOnly": True})
-    wide = ask(caller, "Who am I?", options={"lastMessages": 500, "readOnly": False, "semanticRecall": True})
+    widening = {"lastMessages": 500, "readOnly": False, "semanticRecall": True, "workingMemory": 0}
+    wide = ask(caller, "Who am I?", options=widening)
 
     assert "Before that" not in forgetful["text"]
     assert "Before that: I am Alice." in wide["text"]
     assert {warning["field"] for warning in wide["warnings"]} == {
         "memory.options.lastMessages",
         "memory.options.semanticRecall",
+        "memory.options.workingMemory",
     }
     assert "allows 4 messages" in str(wide["warnings"])
     assert Message.objects.count() == 4
