@@ -17,6 +17,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunError
+from runs_app.requests.inlined_schema import inline_references
 from runs_app.requests.options import Options
 from runs_app.requests.structured_output import STRUCTURED_OUTPUT
 
@@ -28,7 +29,8 @@ def output_types(options: Options) -> list[Any] | None:
     """Return the types of the output of a run, or None for those of its agent."""
     if STRUCTURED_OUTPUT not in options:
         return None
-    answer = ToolOutput(StructuredDict(options[STRUCTURED_OUTPUT]["schema"]), name=OUTPUT_TOOL_NAME)
+    schema = inline_references(options[STRUCTURED_OUTPUT]["schema"])
+    answer = ToolOutput(StructuredDict(schema), name=OUTPUT_TOOL_NAME)
     return [answer, DeferredToolRequests]
 
 
@@ -41,7 +43,8 @@ async def reject_unfit_answer(ctx: RunContext[RunDeps], answer: object) -> None:
     if output is None or not isinstance(answer, dict) or ctx.partial_output:
         return
     # In a thread: the schema of a caller may take long, and the event loop executes other runs.
-    issues = await run_blocking(issues_by_schema, to_storable_json(answer), output["schema"], "")
+    schema = inline_references(output["schema"])
+    issues = await run_blocking(issues_by_schema, to_storable_json(answer), schema, "")
     if not issues:
         return
     texts = [f"{field}: {message}" if field else message for field, message in issues[:MAX_REPORTED_ISSUES]]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 
-from agentcms.wire.json_schema import SchemaUnusable, reject_mixed_properties, walk
+from agentcms.wire.json_schema import SchemaUnusable, reject_mixed_properties
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue
-from runs_app.requests.tool_schemas import reject_large_schema
+from runs_app.requests.inlined_schema import SchemaRecursive, inline_references
+from runs_app.requests.tool_schemas import find_target, reject_large_schema
 
 STRUCTURED_OUTPUT = "structuredOutput"
 SCHEMA_PATH = f"{STRUCTURED_OUTPUT}.schema"
 MAX_SCHEMA_KB = 64  # as JSON in UTF-8
 
 NOT_OBJECT_MESSAGE = 'This must be a JSON Schema of an object: {"type": "object", "properties": {…}}.'
+RECURSIVE_MESSAGE = (
+    "The definition {reference} refers to itself, which is not supported. Write out as many levels as you need."
+)
 MODEL_MESSAGES = {
     "model": "The model comes from the version of the agent. Omit this.",
     "instructions": "The instructions come from the version of the agent. Omit this.",
@@ -52,29 +56,18 @@ def schema_faults(schema: JSONObject) -> list[Issue]:
         return [Issue(SCHEMA_PATH, f"This is not a JSON Schema: {error.message[:300]}.")]
     if not all(reference.startswith("#/") for reference in references(schema)):
         return [Issue(SCHEMA_PATH, 'Only references within the schema are supported, such as "#/$defs/Address".')]
-    if (missing := find_missing_target(schema)) is not None:
-        return [Issue(SCHEMA_PATH, f"The schema refers to {missing[:300]}, which is not part of it.")]
+    missing = [reference for reference in references(schema) if find_target(schema, reference) is None]
+    if missing:
+        return [Issue(SCHEMA_PATH, f"The schema refers to {missing[0][:300]}, which is not part of it.")]
+    reject_large_schema(schema, SCHEMA_PATH)
     try:
         reject_mixed_properties(schema)
+        inline_references(schema)
     except SchemaUnusable as error:
         return [Issue(SCHEMA_PATH, str(error))]
-    reject_large_schema(schema, SCHEMA_PATH)
+    except SchemaRecursive as error:
+        return [Issue(SCHEMA_PATH, RECURSIVE_MESSAGE.format(reference=str(error)[:300]))]
     return []
-
-
-def find_missing_target(schema: JSONObject) -> str | None:
-    """Return a reference whose target the schema does not have, or None. Those below another `$id` are not checked."""
-    from referencing import Registry  # loads slowly
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
-
-    resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
-    for reference in references(schema) if not any("$id" in part for part in walk(schema)) else ():
-        try:
-            resolver.lookup(reference)
-        except Unresolvable:
-            return reference
-    return None
 
 
 def references(value: object) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import join_path
@@ -87,30 +88,31 @@ class ExpandedSchema:
     def count_target(self, reference: object, path: tuple[str, ...] | None, depth: int) -> None:
         if path is None or not isinstance(reference, str) or reference in path:
             return
-        target = self.find_target(reference)
+        target = find_target(self.root, reference)
         if target is not None:
             self.count_value(target, (*path, reference), depth + 1)
-
-    def find_target(self, reference: str) -> object:
-        """Return the part of the schema that a reference such as `#/$defs/name` names, or None."""
-        names = [name.replace("~1", "/").replace("~0", "~") for name in reference.split("/")]
-        if names[0] != "#":
-            return None
-        node: Any = self.root
-        for position, name in enumerate(names[1:], 1):
-            if isinstance(node, list) and name.isdecimal() and int(name[:9]) < len(node):
-                node = node[int(name[:9])]
-            elif isinstance(node, dict):
-                # The name of a definition may contain a slash that is not escaped.
-                rest = "/".join(names[position:])
-                if position == 2 and rest in node:
-                    return node[rest]
-                node = node.get(name)
-            else:
-                return None
-        return node
 
     def spend(self, length: int) -> None:
         self.remaining -= length
         if self.remaining < 0:
             raise SchemaTooLarge
+
+
+def find_target(schema: JSONMapping, reference: str) -> object:
+    """Return the part of a schema that a reference such as `#/$defs/name` names, or None."""
+    names = [unquote(name).replace("~1", "/").replace("~0", "~") for name in reference.split("/")]
+    if names[0] != "#":
+        return None
+    node: Any = schema
+    for position, name in enumerate(names[1:], 1):
+        if isinstance(node, list) and name.isdecimal() and int(name[:9]) < len(node):
+            node = node[int(name[:9])]
+        elif isinstance(node, dict):
+            # The name of a definition may contain a slash that is not escaped.
+            rest = "/".join(names[position:])
+            if position == 2 and rest in node:
+                return node[rest]
+            node = node.get(name)
+        else:
+            return None
+    return node

@@ -16,6 +16,7 @@ SCHEMA = {
     "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
     "required": ["city", "days"],
 }
+TREE = {"$defs": {"A": {"type": "array", "items": {"$ref": "#/$defs/A"}}}}
 PATH = "/api/agents/concierge/generate"
 
 
@@ -80,6 +81,27 @@ def test_a_run_fails_whose_answer_still_does_not_fit(editor, durable):
     assert not chunks(run, "object-result")
 
 
+@pytest.mark.parametrize(
+    ("days", "definitions"),
+    [
+        ({"$ref": "#/$defs/Days"}, {"$defs": {"Days": {"type": "integer"}}}),
+        ({"$ref": "#/definitions/Days"}, {"definitions": {"Days": {"type": "integer"}}}),
+        ({"$ref": "#/definitions/Day%20count"}, {"definitions": {"Day count": {"type": "integer"}}}),
+        ({"$ref": "#/$defs/Days", "description": "How long"}, {"$defs": {"Days": {"type": "integer"}}}),
+        ({"type": "integer", "$ref": "#/$defs/Few"}, {"$defs": {"Few": {"maximum": 9}}}),
+        ({"$ref": "#/$defs/A"}, {"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"type": "integer"}}}),
+        ({"type": "integer"}, {"properties": {"$ref": {"type": "string"}, "nights": {"$ref": "#/properties/days"}}}),
+    ],
+)
+def test_references_within_the_schema_are_followed(editor, days, definitions):
+    properties = {"city": {"type": "string"}, "days": days, **definitions.get("properties", {})}
+    schema = {**SCHEMA, **definitions, "properties": properties}
+
+    answer = editor.post(PATH, {"messages": "Lisbon for 3 days", "structuredOutput": {"schema": schema}})
+
+    assert answer.body["object"] == {"city": "Lisbon for 3 days", "days": 3}
+
+
 def test_tools_are_called_before_the_answer(editor):
     body = {"messages": "Use word-count on this", "structuredOutput": {"schema": SCHEMA}}
     answer = editor.post(PATH, body).body
@@ -106,6 +128,10 @@ def test_a_text_has_no_object(editor):
             "structuredOutput.schema",
         ),
         ({"schema": {**SCHEMA, "properties": {"a": {"$ref": "#/$defs/Missing"}}}}, "structuredOutput.schema"),
+        (
+            {"schema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, **TREE}},
+            "structuredOutput.schema",
+        ),
         ({"schema": {**SCHEMA, "unevaluatedProperties": False, "patternProperties": {}}}, "structuredOutput.schema"),
         ({"schema": SCHEMA, "model": "gpt"}, "structuredOutput.model"),
     ],
