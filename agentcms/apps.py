@@ -12,7 +12,7 @@ class AgentCMSConfig(AppConfig):
 
     def ready(self) -> None:
         # A web process sends tasks, so it needs Celery too. An import in the package itself would load Celery into
-        # the supervisor and the watchdog, which do not need it.
+        # the supervisor and the guard of its orphans, which do not need it.
         from agentcms import celery, checks  # noqa: F401  the import registers the checks
         from agentcms.observability import metrics
 

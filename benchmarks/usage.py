@@ -29,7 +29,7 @@ RANGES = (7, 30, 90)  # days
 TARGET = 200  # ms
 
 COPY_SCRIPT = "from benchmarks.copied_runs import copy_run; copy_run({count})"
-ROLL_UP_SCRIPT = "from runs_app.usage.rollup import roll_up_days; list(roll_up_days())"
+ROLL_UP_SCRIPT = "from runs_app.usage.daily_rollup import roll_up_days; list(roll_up_days())"
 
 
 def run_in_copy(copy: Served, code: str) -> float:

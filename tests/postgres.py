@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from agentcms.server.processes import Watchdog, stop_with_parent
+from agentcms.server.processes import OrphanGuard, stop_with_parent
 
 # The data does not outlive a test run, so writes need not reach the disk.
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "shared_buffers=128MB")
@@ -138,7 +138,7 @@ def postgres() -> Iterator[str]:
     """Run a new server during the block and yield its address."""
     folder = Path(tempfile.mkdtemp(prefix="agentcms-pg-", dir="/tmp"))
     try:
-        with Watchdog() as guard:
+        with OrphanGuard() as guard:
             guard.remove_at_end(folder)
             programs = binaries(folder)
             if owner := unprivileged():

@@ -1,7 +1,7 @@
 """Child processes that never outlive the supervisor.
 
 Each child leads its own process group, so that it can be stopped together with its children. On Linux the kernel
-stops a child whose parent was killed; on all systems a watchdog stops the remaining groups.
+stops a child whose parent was killed; on all systems a guard process stops the remaining groups.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from agentcms.server import watchdog
+from agentcms.server import orphan_guard
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 PR_SET_PDEATHSIG = 1
@@ -42,13 +42,13 @@ def adopt_orphans() -> None:
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-class Watchdog:
+class OrphanGuard:
     """A small process that stops all groups and removes temporary files when this process ends."""
 
     def __init__(self, keep_open: Sequence[int] = ()) -> None:
-        """Start the watchdog. `keep_open` are file descriptors of locks, which it holds until everything stopped."""
+        """Start the process. `keep_open` are file descriptors of locks, which it holds until everything stopped."""
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", watchdog.__file__],
+            [sys.executable, "-I", "-S", orphan_guard.__file__],
             stdin=subprocess.PIPE,
             text=True,
             start_new_session=True,  # or Ctrl-C in the terminal would end it first
@@ -68,7 +68,7 @@ class Watchdog:
         self._send(f"remove {path}")
 
     def _send(self, line: str) -> None:
-        # The application works without a watchdog too; it is only less protected.
+        # The application works without this process too; it is only less protected.
         with contextlib.suppress(BrokenPipeError):
             stdin = self._stdin()
             stdin.write(line + "\n")
@@ -174,9 +174,9 @@ class Child:
 
 @contextlib.contextmanager
 def running(child: Child) -> Iterator[Child]:
-    """Run a child, protected by a watchdog, during the block."""
-    with Watchdog() as watchdog_process:
-        watchdog_process.add_group(child.start())
+    """Run a child, protected by a guard of orphans, during the block."""
+    with OrphanGuard() as guard:
+        guard.add_group(child.start())
         try:
             yield child
         finally:
@@ -185,4 +185,4 @@ def running(child: Child) -> Iterator[Child]:
                 assert child.process is not None  # noqa: S101
                 child.process.wait(child.stop_timeout)
             child.clean_up()
-            watchdog_process.forget_group(child.group)
+            guard.forget_group(child.group)

@@ -22,11 +22,11 @@ from django.core.exceptions import ImproperlyConfigured
 from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
 from agentcms.server.demo_mcp import demo_mcp_process, demo_mcp_variables
-from agentcms.server.processes import PROJECT, Child, Watchdog, stop_with_parent
+from agentcms.server.processes import PROJECT, Child, OrphanGuard, stop_with_parent
 from agentcms.server.supervisor import Log, StopRequested, Supervisor
 from agentcms.server.valkey import Valkey, remove_stale_socket
 
-LOCK_TIMEOUT = 15.0  # seconds for the watchdog of a killed start to clean up
+LOCK_TIMEOUT = 15.0  # seconds for the guard of a killed start to clean up
 VALKEY_TIMEOUT = 20.0  # seconds for Valkey to load a large file
 FIRST_PAGE_TIMEOUT = 10.0  # seconds before the worker starts without waiting longer
 
@@ -91,9 +91,9 @@ def parse_command_line() -> argparse.Namespace:
 def run(config: ServerConfig) -> int:
     """Run the server until a stop signal; return the exit code. Raises CannotStart or ImproperlyConfigured."""
     environment.create_data_folder(config.data)
-    with data_dir_lock(config.data) as lock, Watchdog(keep_open=[lock]) as watchdog:
+    with data_dir_lock(config.data) as lock, OrphanGuard(keep_open=[lock]) as orphan_guard:
         check_port(config)
-        supervisor = Supervisor(watchdog, Log(sys.stdout))
+        supervisor = Supervisor(orphan_guard, Log(sys.stdout))
         try:
             serve(config, supervisor)
         except StopRequested as request:
@@ -148,7 +148,7 @@ def check_port(config: ServerConfig) -> None:
 
 @contextlib.contextmanager
 def data_dir_lock(data: Path) -> Iterator[int]:
-    """Lock the data folder during the block. The watchdog holds the lock until the last process has stopped."""
+    """Lock the data folder during the block. The guard of orphans holds it until the last process has stopped."""
     lock = os.open(data / "run.pid", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         acquire_lock(lock, data)
@@ -201,8 +201,8 @@ def start_broker(
         return
     remove_stale_socket(environment.read_address_file(address_file))
     server = Valkey(config.data / "valkey")
-    supervisor.watchdog.remove_at_end(server.sockets)
-    supervisor.watchdog.remove_at_end(address_file)
+    supervisor.orphan_guard.remove_at_end(server.sockets)
+    supervisor.orphan_guard.remove_at_end(address_file)
     supervisor.keep_running(server.child(variables))
     deadline = time.monotonic() + VALKEY_TIMEOUT
     while not server.is_ready():

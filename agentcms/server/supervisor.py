@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import IO
 
-from agentcms.server.processes import Child, Watchdog, adopt_orphans
+from agentcms.server.processes import Child, OrphanGuard, adopt_orphans
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SIGNAL_REPEAT_WINDOW = 0.5  # seconds in which a second signal counts as the same request
@@ -53,8 +53,8 @@ class SupervisedChild:
 class Supervisor:
     """The owner of the child processes, the signals and the log, in one thread."""
 
-    def __init__(self, watchdog: Watchdog, log: Log) -> None:
-        self.watchdog = watchdog
+    def __init__(self, orphan_guard: OrphanGuard, log: Log) -> None:
+        self.orphan_guard = orphan_guard
         self.log = log
         self.children: list[Child] = []
         self.supervised: list[SupervisedChild] = []
@@ -67,7 +67,7 @@ class Supervisor:
 
     def start(self, child: Child) -> None:
         """Start a child and print its output."""
-        self.watchdog.add_group(child.start())
+        self.orphan_guard.add_group(child.start())
         if child not in self.children:
             self.children.append(child)
         if child.process and child.process.stdout:
@@ -129,7 +129,7 @@ class Supervisor:
         if child not in self.children:
             return
         child.clean_up()
-        self.watchdog.forget_group(child.group)
+        self.orphan_guard.forget_group(child.group)
         self._read_output(child)
         if child.process and child.process.stdout:
             with contextlib.suppress(KeyError):

@@ -16,7 +16,7 @@ from agentcms.wire.canonical import canonical
 from evals_app.api.experiment_representation import wire_status
 from evals_app.api.lookups import get_experiment
 from evals_app.models import Experiment
-from runs_app.api.streams import EventStreamNegotiation, stream_head_response, stream_of_blocks
+from runs_app.api.stream_responses import EventStreamNegotiation, stream_head_response, stream_of_blocks
 from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping
 
 PROGRESS_INTERVAL = 0.5  # seconds between two reads of the row

@@ -23,7 +23,12 @@ from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
 from runs_app.api.generate_response import answer_response
 from runs_app.api.lookups import get_requested_agent, get_run_of_agent
-from runs_app.api.streams import EventStreamNegotiation, accepts_event_ids, requested_idle_time, stream_response
+from runs_app.api.stream_responses import (
+    EventStreamNegotiation,
+    accepts_event_ids,
+    requested_idle_time,
+    stream_response,
+)
 from runs_app.approvals.auto_resume import resume_by_message
 from runs_app.engine import reaper
 from runs_app.engine.start.idempotency import idempotency_id

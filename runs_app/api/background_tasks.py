@@ -20,10 +20,10 @@ from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import warning_payloads
-from runs_app.api.streams import EventStreamNegotiation, stream_head_response, stream_of_blocks
+from runs_app.api.stream_responses import EventStreamNegotiation, stream_head_response, stream_of_blocks
 from runs_app.background.child_waits import suspend_payloads
 from runs_app.background.endings import cancel_task
-from runs_app.background.streams import TaskStream
+from runs_app.background.task_streams import TaskStream
 from runs_app.events.streams import StreamSlot
 from runs_app.models import BackgroundTask
 from runs_app.models.background_task import BackgroundTaskQuerySet

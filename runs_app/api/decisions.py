@@ -20,7 +20,12 @@ from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.api.approval_representation import approval_body
 from runs_app.api.generate_response import answer_response
 from runs_app.api.lookups import get_readable_call, get_run_of_agent
-from runs_app.api.streams import EventStreamNegotiation, accepts_event_ids, requested_idle_time, stream_response
+from runs_app.api.stream_responses import (
+    EventStreamNegotiation,
+    accepts_event_ids,
+    requested_idle_time,
+    stream_response,
+)
 from runs_app.approvals.decisions import FOREIGN_CALL, Decision, Verdict, decide
 from runs_app.approvals.errors import InvalidDecision, NotSuspended
 from runs_app.approvals.lookup import find_call

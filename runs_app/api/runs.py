@@ -15,7 +15,7 @@ from agentcms.api.views import JSONView
 from agents_app.api.unknown_keys import warning_payloads
 from runs_app.api.lookups import get_readable_run
 from runs_app.api.representation import event_body, redacted_event_body, run_body, run_detail_body, run_step_body
-from runs_app.api.streams import EventStreamNegotiation, last_event_id, stream_head_response, stream_response
+from runs_app.api.stream_responses import EventStreamNegotiation, last_event_id, stream_head_response, stream_response
 from runs_app.engine import run_ends
 from runs_app.events.redaction import ANSWER_TYPES
 from runs_app.events.streams import StreamSlot

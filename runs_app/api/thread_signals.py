@@ -21,7 +21,7 @@ from memory_app.history.signals import wire_signal
 from memory_app.history.threads import get_thread, open_thread, thread_not_found
 from memory_app.models import Thread
 from runs_app.api.lookups import get_requested_agent, get_run_of_agent
-from runs_app.api.streams import EventStreamNegotiation, stream_of_blocks
+from runs_app.api.stream_responses import EventStreamNegotiation, stream_of_blocks
 from runs_app.engine import run_ends
 from runs_app.engine.start.memory import columns_of_agent
 from runs_app.events import streams

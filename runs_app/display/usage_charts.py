@@ -8,7 +8,7 @@ from datetime import UTC, date, timedelta
 from typing import NamedTuple
 
 from runs_app.display.formats import format_dollars, format_duration
-from runs_app.usage.aggregation import UsageFigures
+from runs_app.usage.figures import UsageFigures
 from runs_app.usage.report import LiveMove, UsageReport, mean_score, p95, version_label
 
 PLOT_WIDTH, PLOT_HEIGHT = 360, 150

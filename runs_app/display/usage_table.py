@@ -7,7 +7,7 @@ from datetime import date
 from typing import NamedTuple
 
 from runs_app.display.formats import format_cost, format_duration
-from runs_app.usage.aggregation import UsageFigures
+from runs_app.usage.figures import UsageFigures
 from runs_app.usage.report import UsageReport, mean_score, p95, version_label
 
 

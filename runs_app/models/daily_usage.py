@@ -23,7 +23,7 @@ class DailyUsageQuerySet(models.QuerySet["DailyUsage"]):
 class DailyUsage(models.Model):
     """The figures of the runs of a version of an agent that ended on one day (UTC), for one owner of runs.
 
-    `runs_app.usage.rollup` writes them. They stay when the runs are deleted, and are deleted with the agent.
+    `runs_app.usage.daily_rollup` writes them. They stay when the runs are deleted, and are deleted with the agent.
     """
 
     # No index of its own: that of the constraint serves.

@@ -13,9 +13,9 @@ from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agents_app.models import Agent
 from runs_app.models import DailyUsage
-from runs_app.usage.aggregation import UNSAVED_VERSION, UsageFigures, aggregate_runs
+from runs_app.usage.daily_rollup import ONE_DAY, finished_runs, last_written_day, start_of
+from runs_app.usage.figures import UNSAVED_VERSION, UsageFigures, aggregate_runs
 from runs_app.usage.histogram import estimate_percentile
-from runs_app.usage.rollup import ONE_DAY, finished_runs, last_written_day, start_of
 
 P95 = 0.95
 MAX_MOVES = 100

@@ -14,7 +14,7 @@ from django_htmx.http import trigger_client_event
 from agentcms.errors import Unavailable
 from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import is_htmx
-from runs_app.api.streams import stream_head_response, stream_response
+from runs_app.api.stream_responses import stream_head_response, stream_response
 from runs_app.engine import run_ends
 from runs_app.events.streams import StreamSlot, TooManyStreams
 from runs_app.models import AgentRun

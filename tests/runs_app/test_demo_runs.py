@@ -13,7 +13,7 @@ from jobs_app.runner import run_claimed
 from memory_app.models import Message, Thread
 from memory_app.recall.indexing import INDEX_MESSAGES
 from runs_app.models import AgentRun, PendingCall
-from runs_app.usage.aggregation import UsageFigures
+from runs_app.usage.figures import UsageFigures
 from runs_app.usage.report import build_report
 from tests.runs import start_run, wait_for_end
 

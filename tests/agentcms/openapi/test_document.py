@@ -22,7 +22,7 @@ from agentcms.wsgi import application
 from agents_app.models import Agent
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.background import streams as task_streams
+from runs_app.background import task_streams
 from runs_app.models import AgentRun
 from tests.api_client import Caller, agent_path
 from tests.factories import UserFactory, api_key

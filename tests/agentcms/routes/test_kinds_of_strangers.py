@@ -19,7 +19,7 @@ from memory_app.history.threads import get_or_create_resource
 from memory_app.models import Message, Observation, Participant, Thread
 from memory_app.realms import memory_caller
 from memory_app.working import values
-from runs_app.background import streams as task_streams
+from runs_app.background import task_streams
 from runs_app.events import streams, thread_streams
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunStep
 from tests.factories import AgentFactory, api_key, member

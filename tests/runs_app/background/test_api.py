@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from runs_app.background import streams
+from runs_app.background import task_streams
 from runs_app.models import BackgroundTask
 from tests.factories import AgentFactory, member
 from tests.runs_app.factories import RunFactory
@@ -148,7 +148,7 @@ def test_the_stream_tells_what_happens_to_the_tasks_of_a_user(caller, task, monk
     answer = caller.get(f"{TASKS}/stream")
     blocks = iter(answer.streaming_content)
     first = next(blocks), next(blocks)
-    monkeypatch.setattr(streams, "TASK_POLL_INTERVAL", 0)
+    monkeypatch.setattr(task_streams, "TASK_POLL_INTERVAL", 0)
     BackgroundTask.objects.filter(pk=task.pk).update(status="completed", result="Tea.", finished_at=timezone.now())
     last = next(blocks)
     answer.close()
@@ -165,11 +165,11 @@ def test_the_stream_tells_what_happens_to_the_tasks_of_a_user(caller, task, monk
 
 @pytest.mark.django_db(transaction=True)
 def test_tasks_that_have_ended_make_room_for_others_in_the_stream(monkeypatch):
-    monkeypatch.setattr(streams, "MAX_TASKS_PER_READ", 2)
-    monkeypatch.setattr(streams, "TASK_POLL_INTERVAL", 0)
+    monkeypatch.setattr(task_streams, "MAX_TASKS_PER_READ", 2)
+    monkeypatch.setattr(task_streams, "TASK_POLL_INTERVAL", 0)
     run, now = RunFactory(agent=AgentFactory()), timezone.now()
     tasks = [task_of(run, f"call-{number}", status="running", started_at=now) for number in range(3)]
-    stream = streams.follow_tasks(BackgroundTask.objects.all)
+    stream = task_streams.follow_tasks(BackgroundTask.objects.all)
 
     seen = [next(stream)]
     BackgroundTask.objects.exclude(pk=tasks[2].pk).update(status="completed", finished_at=timezone.now())
@@ -185,7 +185,7 @@ def test_tasks_that_have_ended_make_room_for_others_in_the_stream(monkeypatch):
 def test_what_the_database_did_not_say_is_not_seen():
     run, now = RunFactory(agent=AgentFactory()), timezone.now()
     task = task_of(run, "call-1", status="running", started_at=now)
-    observer = streams.TaskObserver()
+    observer = task_streams.TaskObserver()
 
     def lost_tasks():
         yield task

@@ -19,7 +19,7 @@ from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task
 from runs_app.background.maintenance import look_after_tasks
-from runs_app.background.streams import TaskObserver
+from runs_app.background.task_streams import TaskObserver
 from runs_app.engine import reaper, run_ends
 from runs_app.engine.engine import get_engine
 from runs_app.models import AgentRun, BackgroundTask, PendingCall

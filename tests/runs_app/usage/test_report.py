@@ -13,9 +13,9 @@ from jobs_app import runner
 from jobs_app.cleanup import CLEAN_UP
 from runs_app import tasks  # noqa: F401  a worker knows them all
 from runs_app.models import AgentRun, DailyUsage, Score
-from runs_app.usage.aggregation import UsageFigures
+from runs_app.usage.daily_rollup import roll_up_days
+from runs_app.usage.figures import UsageFigures
 from runs_app.usage.report import build_report, mean_score, p95
-from runs_app.usage.rollup import roll_up_days
 from tests.factories import AgentFactory, MembershipFactory, member
 from tests.runs_app.factories import RunFactory
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from access_app.role import Role
 from runs_app.models import AgentRun
-from runs_app.usage.rollup import roll_up_days
+from runs_app.usage.daily_rollup import roll_up_days
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
 from tests.runs_app.factories import RunFactory

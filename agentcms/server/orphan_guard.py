@@ -1,6 +1,6 @@
 """A script that stops the processes of a killed supervisor.
 
-`processes.Watchdog` runs it. It uses only the standard library, so that it stays small. It reads process groups and
+`processes.OrphanGuard` runs it. It uses only the standard library, so that it stays small. It reads process groups and
 folders from standard input. When the input ends, the supervisor is gone: the script stops the groups and removes the
 folders.
 """

@@ -14,7 +14,7 @@ from agentcms.db.locks import lock_name
 from jobs_app.cleanup import before_cleanup, expired_rows
 from runs_app.models import AgentRun, DailyUsage
 from runs_app.models.run_queryset import AgentRunQuerySet
-from runs_app.usage.aggregation import aggregate_runs
+from runs_app.usage.figures import aggregate_runs
 
 KEPT_DAYS = 400  # of the figures
 ONE_DAY = timedelta(days=1)

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from agentcms.api.parsers import json_object_body
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError, Issue
-from runs_app.background.streams import MAX_IDLE_MS, follow_until_idle
+from runs_app.background.task_streams import MAX_IDLE_MS, follow_until_idle
 from runs_app.events.stream_chunks import StreamChunk
 from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 
