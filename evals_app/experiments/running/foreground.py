@@ -8,38 +8,67 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from django.db import close_old_connections, connection
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
+from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.ending import CANCELLED_MESSAGE, mark_cancelled
 from evals_app.experiments.jobs import fail_after_error, is_outage
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.stopping import end_at_once, end_early
 from evals_app.models import Experiment
+from jobs_app import runner
+from jobs_app.models import Job, LeaseLost
 
 log = logging.getLogger(__name__)
 
 MAX_OUTAGE = 300.0  # seconds without the database or Valkey after which the command gives up
 OUTAGE_PAUSE = 1.0  # seconds before the next try
+COMMAND_JOB = "run_experiment_command"
+KILLED_MESSAGE = (
+    "The command that ran this experiment was killed before its end. Results stay. Retry the failed items, or run the "
+    "command again."
+)
 
 
 def run_to_end(experiment: Experiment) -> None:
     """Run an experiment in this process until it ends. An interruption cancels it.
 
-    A second one ends it without a wait for its runs and their scores. Raise the error of an outage that does not end.
+    A second one ends it without a wait for its runs and their scores. Raise the error of an outage that does not end,
+    and LeaseLost if a worker has ended the experiment because this process was suspended for too long.
     """
-    item_loop = ItemLoop(experiment, None)
+    # A killed command cannot end its experiment. A worker takes this job over once its lease is not renewed any more.
+    job = Job.objects.create_claimed(COMMAND_JOB, {"experiment": str(experiment.pk)})
+    item_loop = ItemLoop(experiment, job)
     try:
         work_through_outages(item_loop)
     except KeyboardInterrupt:
         cancel_interrupted(experiment, item_loop)
+        raise
+    except LeaseLost:
         raise
     except Exception as error:
         fail_after_error(experiment, error, item_loop.scoring)
         raise
     finally:
         item_loop.close()
+        # After an outage that does not end, a worker ends the experiment.
+        with suppress(LeaseLost, DatabaseError, InterfaceError):
+            job.finish({"done": experiment.done_count})
+
+
+@runner.job_handler(COMMAND_JOB, "Experiment of a command")
+def end_abandoned_experiment(job: Job) -> JSONObject:
+    """End the experiment of a command that was killed, in a worker."""
+    experiment = Experiment.objects.unfinished().filter(pk=job.parameters["experiment"]).first()
+    if experiment is None:
+        return {"done": 0}
+    if experiment.cancel_requested_at is not None:
+        end_early(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
+    else:
+        end_early(experiment, Experiment.Status.FAILED, KILLED_MESSAGE)
+    return {"done": experiment.done_count}
 
 
 def cancel_interrupted(experiment: Experiment, item_loop: ItemLoop) -> None:
@@ -106,6 +135,7 @@ def work_through_outages(item_loop: ItemLoop) -> None:
         steps = item_loop.steps
         try:
             with interruption_restored():
+                item_loop.renew()  # an outage may last longer than the lease
                 item_loop.work(math.inf)
             return
         except Exception as error:

@@ -2,14 +2,17 @@
 
 import pytest
 from django.db import IntegrityError
+from django.utils import timezone
 
 from agents_app.models import Agent
 from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.running import item_loop as item_loops
+from evals_app.experiments.running.foreground import COMMAND_JOB, run_to_end
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Experiment
 from jobs_app import runner
-from jobs_app.models import Job
+from jobs_app.models import Job, LeaseLost
 from runs_app.models import AgentRun
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
 from tests.factories import AgentFactory, member
@@ -113,3 +116,31 @@ def test_the_loss_of_rights_stops_the_open_runs(editor):
     experiment.refresh_from_db()
     assert (experiment.status, experiment.failed_count) == ("failed", 1)
     wait_until(lambda: not AgentRun.objects.unfinished().exists(), 20, "the end of the run")
+
+
+def test_a_worker_ends_the_experiment_of_a_killed_command(editor, monkeypatch):
+    experiment = new_experiment(make_dataset("One"), editor, AgentFactory(model=DEMO))
+
+    def be_taken_for_dead(item_loop, may_start=True):
+        Job.objects.filter(kind=COMMAND_JOB).update(lease_until=timezone.now())
+        runner.run_claimed(str(item_loop.job.pk))
+        return True
+
+    monkeypatch.setattr(ItemLoop, "step", be_taken_for_dead)
+    monkeypatch.setattr(item_loops, "RENEWAL_INTERVAL", -1.0)
+
+    with pytest.raises(LeaseLost):
+        run_to_end(experiment)
+
+    experiment.refresh_from_db()
+    assert (experiment.status, "was killed" in experiment.error) == ("failed", True)
+    assert Job.objects.get(kind=COMMAND_JOB).state == Job.State.DONE
+
+
+def test_a_command_that_ends_leaves_no_work_to_a_worker(editor):
+    experiment = new_experiment(make_dataset("One"), editor, AgentFactory(model=DEMO, instructions=""))
+
+    run_to_end(experiment)
+
+    experiment.refresh_from_db()
+    assert (experiment.status, Job.objects.get(kind=COMMAND_JOB).state) == ("completed", Job.State.DONE)
