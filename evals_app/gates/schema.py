@@ -52,6 +52,8 @@ def apply_gate(
         issues.append(Issue("datasetId", f"Dataset with id {gate.dataset_id} not found."))
     if gate.minimum is None and gate.maximum is None:
         issues.append(Issue("min", "Set a minimum, a maximum or both."))
+    elif gate.minimum is not None and gate.maximum is not None and gate.minimum > gate.maximum:
+        issues.append(Issue("max", "This is below the minimum, so no version could meet the gate. Set it higher."))
     if issues:
         raise ConfigError(issues)
 

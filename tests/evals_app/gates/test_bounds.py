@@ -177,6 +177,7 @@ def test_the_bounds_are_set_and_reported_over_http(agent, draft):
         assert part in message
     assert (answer.status_code, live_number(agent)) == (200, 2)
     assert manager.patch(one, {"maxAgeDays": 0}).body["issues"][0]["field"] == "maxAgeDays"
+    assert manager.patch(one, {"min": 0.3}).body["issues"][0]["field"] == "max"
 
 
 def test_a_live_version_whose_experiment_is_too_old_is_no_comparison(agent, draft):

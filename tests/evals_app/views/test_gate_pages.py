@@ -70,6 +70,7 @@ def test_a_manager_adds_lowers_and_deletes_a_gate(client, manager):
     ("fields", "message"),
     [
         ({"minimum": ""}, "Set a minimum, a maximum or both."),
+        ({"maximum": "0.7"}, "This is below the minimum"),
         ({"minimum": "high"}, "Enter a number."),
         ({"dataset": "secret"}, "Select a valid choice."),
         ({"max_age_days": "0"}, "greater than or equal to 1"),
