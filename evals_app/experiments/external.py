@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -73,7 +74,9 @@ def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResul
 
 
 def submitted_values(fields: JSONObject) -> JSONObject:
-    """Return the columns of a submitted result. Raise ConfigError for invalid times."""
+    """Return the columns of a submitted result. Raise ConfigError for invalid times and repeated scorers."""
+    scores = fields.get("scores") or []
+    reject_repeated_scorers(scores)
     started_at, completed_at = _time(fields, "started_at", "startedAt"), _time(fields, "completed_at", "completedAt")
     milliseconds = int((completed_at - started_at).total_seconds() * 1000)
     return {
@@ -84,12 +87,24 @@ def submitted_values(fields: JSONObject) -> JSONObject:
         "ground_truth": fields.get("ground_truth"),
         "output": fields.get("output"),
         "error": fields.get("error"),
-        "scores": [submitted_score(row) for row in fields.get("scores") or []],
+        "scores": [submitted_score(row) for row in scores],
         "started_at": started_at,
         "completed_at": completed_at,
         # The times come from outside, in any order, and the column has 32 bits.
         "duration_ms": max(0, min(milliseconds, 2**31 - 1)),
     }
+
+
+def reject_repeated_scorers(scores: Sequence[JSONObject]) -> None:
+    """Raise ConfigError for a second score of a scorer: it would count as that of another answer."""
+    keys: set[str] = set()
+    issues = []
+    for number, key in enumerate(row["scorerId"] for row in scores):
+        if key in keys:
+            issues.append(Issue(f"scores[{number}].scorerId", f"'{key}' is there twice. Send one score of a scorer."))
+        keys.add(key)
+    if issues:
+        raise ConfigError(issues)
 
 
 def submitted_score(row: JSONObject) -> JSONObject:

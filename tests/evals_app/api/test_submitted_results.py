@@ -56,6 +56,18 @@ def test_they_are_counted_while_the_experiment_is_open(dataset):
     assert (experiment.status, experiment.succeeded_count, experiment.failed_count) == ("running", 1, 1)
 
 
+def test_a_second_score_of_one_scorer_is_named_and_nothing_is_stored(dataset):
+    experiment = new_experiment(dataset, member("editor", "support"), start=False)
+    scores = [EXACT, {"scorerId": "tone", "score": 0.5}, {**EXACT, "score": 0.0}]
+    body = {"itemId": str(dataset.items.all()[0].pk), "output": "Yes", "scores": scores}
+
+    editor = Caller(api_key(member("editor", "support")))
+    answer = editor.post(f"/api/datasets/support/experiments/{experiment.pk}/results", body)
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "scores[2].scorerId")
+    assert not experiment.results.exists()
+
+
 def test_an_item_that_cannot_start_is_counted_as_well(dataset):
     change_item(dataset, dataset.items.all()[0].pk, {"scorer_keys": ["missing"]})
     editor = member("editor", "support")
