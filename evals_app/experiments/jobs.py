@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
@@ -56,14 +57,29 @@ def run_experiment_job(job: Job) -> Any:
     return experiment_slots.run(job, partial(work_on_slice, experiment=experiment))
 
 
-def work_on_slice(job: Job, experiment: Experiment) -> dict[str, int]:
+def work_on_slice(job: Job, experiment: Experiment) -> object:
     """Run an experiment for a minute, and enqueue its next job unless it has ended."""
+    # A job has a limited number of attempts. After each death of a worker, the experiment gets a new job.
     if job.attempts == 1:
         work_or_fail(experiment, job)
-    if not experiment.is_finished and not was_deleted(experiment):
-        # A job has a limited number of attempts. After each death of a worker, the experiment gets a new job.
-        enqueue_experiment(experiment)
-    return {"done": experiment.done_count}
+    hand_over_to_next_job(job, experiment)
+    return runner.CONTINUES
+
+
+@transaction.atomic
+def hand_over_to_next_job(job: Job, experiment: Experiment) -> None:
+    """Finish a job, and enqueue the next one of its experiment unless it has ended or has a newer job.
+
+    In one transaction: after a death in between, two jobs would work on the experiment, and pay its judges twice.
+    """
+    # Locked, so that a retry at the same moment waits, or this job sees the one that the retry has enqueued.
+    rows = Experiment.objects.unfinished().filter(pk=experiment.pk)
+    if rows.select_for_update().values_list("pk", flat=True).first() is not None:
+        jobs = Job.objects.unfinished().filter(kind=EXPERIMENT_JOB, parameters=job.parameters)
+        # Not any other job: of two that end at the same moment, the newer one goes on.
+        if not jobs.filter(created_at__gt=job.created_at).exists():
+            enqueue_experiment(experiment)
+    job.finish({"done": experiment.done_count})
 
 
 def work_or_fail(experiment: Experiment, job: Job) -> None:

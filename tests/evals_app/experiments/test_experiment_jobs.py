@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import OperationalError
 from django.utils import timezone
 
 from agentcms.errors import ApiError
@@ -13,8 +14,10 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.compare.pairs import compute_statistics
 from evals_app.datasets.changes import add_items
 from evals_app.experiments import jobs
+from evals_app.experiments.ending import finish
 from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.results import next_open_results, store_result
+from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running.item_loop import ItemLoop, free_slots
 from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
@@ -321,6 +324,42 @@ def test_another_worker_continues_with_a_job_of_its_own(editor, agent):
     experiment.refresh_from_db()
     assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
     assert Job.objects.filter(kind=EXPERIMENT_JOB).count() == 2
+
+
+def queued_jobs():
+    return Job.objects.filter(kind=EXPERIMENT_JOB, state=Job.State.QUEUED)
+
+
+def test_an_outage_at_the_end_of_a_job_leaves_one_job(editor, agent, monkeypatch):
+    monkeypatch.setattr(jobs, "SLICE", 0.0)
+    new_experiment(make_dataset("One"), editor, agent)
+    first = Job.objects.get(kind=EXPERIMENT_JOB)
+
+    def lose_database(job, result):
+        raise OperationalError("gone")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(Job, "finish", lose_database)
+        runner.run_claimed(str(first.pk))
+    Job.objects.filter(pk=first.pk).update(lease_until=timezone.now())
+    runner.run_claimed(str(first.pk))
+
+    assert (queued_jobs().count(), Job.objects.get(pk=first.pk).state) == (1, Job.State.DONE)
+
+
+def test_a_job_goes_on_no_more_once_a_retry_has_a_newer_one(editor, agent, monkeypatch):
+    new_experiment(make_dataset("One"), editor, agent)
+
+    def work_while_retried(item_loop, seconds):
+        finish(item_loop.experiment, Experiment.Status.CANCELLED)
+        retry_failed(item_loop.experiment, editor)
+        item_loop.experiment.refresh_from_db()
+
+    monkeypatch.setattr(ItemLoop, "work", work_while_retried)
+
+    runner.run_claimed(str(queued_jobs().get().pk))
+
+    assert queued_jobs().count() == 1
 
 
 def test_a_job_works_for_a_limited_time(editor, agent, monkeypatch):
