@@ -47,9 +47,9 @@ def add_items(dataset: Dataset, items: Sequence[JSONObject]) -> list[ItemVersion
     """Add items as one version. Items with a known external ID replace the item that has it.
 
     Return the current versions in the order of the items. Nothing is written for an equal item. Raise ConfigError
-    for items that the schemas refuse, and Conflict above the limit.
+    for items that the schemas refuse, and Conflict above the limit or for a dataset that has moved.
     """
-    change = ItemsChange(dataset)
+    change = begin_change(dataset)
     # By the locked row: its schemas may have changed since the caller read it.
     _validate(change.dataset, items)
     versions = change.put(items)
@@ -66,7 +66,7 @@ def change_item(dataset: Dataset, item_id: UUID, columns: JSONObject) -> ItemVer
 @transaction.atomic
 def change_items(dataset: Dataset, changes: Mapping[UUID, JSONObject]) -> list[ItemVersion]:
     """Change fields of items as one version."""
-    change = ItemsChange(dataset)
+    change = begin_change(dataset)
     current = change.current(changes)
     versions = []
     for item_id, columns in changes.items():
@@ -83,7 +83,7 @@ def change_items(dataset: Dataset, changes: Mapping[UUID, JSONObject]) -> list[I
 @transaction.atomic
 def delete_items(dataset: Dataset, item_ids: Collection[UUID]) -> int:
     """Delete items as one version, and return their number. Earlier versions of the dataset keep them."""
-    change = ItemsChange(dataset)
+    change = begin_change(dataset)
     for version in change.current(item_ids).values():
         change.delete(version)
     change.save()
@@ -93,7 +93,7 @@ def delete_items(dataset: Dataset, item_ids: Collection[UUID]) -> int:
 @transaction.atomic
 def restore_item(dataset: Dataset, item_id: UUID, version: int) -> ItemVersion:
     """Make an item what it was at a version of its dataset. Raise ApiError if it was not there."""
-    change = ItemsChange(dataset)
+    change = begin_change(dataset)
     earlier = ItemVersion.objects.at_version(version).filter(dataset=dataset, item_id=item_id).first()
     if earlier is None:
         raise item_not_found(item_id)
@@ -125,6 +125,17 @@ def lock_dataset(dataset_id: str) -> Dataset:
     if locked is None:
         raise dataset_not_found(dataset_id)
     return locked
+
+
+def begin_change(dataset: Dataset) -> ItemsChange:
+    """Return a change of the items of a dataset, in which the caller has checked the role of the user.
+
+    Raise Conflict if the dataset has moved to another team since, in which the user may have another role.
+    """
+    change = ItemsChange(dataset)
+    if change.dataset.owner_id != dataset.owner_id:
+        raise Conflict("The dataset was moved to another team meanwhile. Repeat the change.", "dataset_moved")
+    return change
 
 
 class ItemsChange:

@@ -15,7 +15,7 @@ from access_app.caller import Caller
 from agentcms.db.column_values import ColumnValues
 from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import current_change
-from evals_app.datasets.changes import ItemsChange
+from evals_app.datasets.changes import ItemsChange, begin_change
 from evals_app.experiments.memory import delete_threads_of_experiment, delete_threads_of_result, shares_thread
 from evals_app.models import Dataset, DatasetItem, Experiment, ExperimentResult, ItemVersion
 from runs_app.engine import run_ends
@@ -26,7 +26,11 @@ REDACTED = "[purged]"
 
 @transaction.atomic
 def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
-    """Redact an item in all its versions and results. This makes no version, and the log of the admin records it."""
+    """Redact an item in all its versions and results. This makes no version, and the log of the admin records it.
+
+    Raise Conflict if the dataset has moved to another team meanwhile.
+    """
+    begin_change(dataset)  # locks it, and makes no version
     redact_item(dataset, item)
     LogEntry.objects.create(
         user_id=user.pk,  # type: ignore[misc]  # anonymous users do not come here

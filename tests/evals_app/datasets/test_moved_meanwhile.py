@@ -1,9 +1,12 @@
 """Changes of a dataset that moves to another team after the role was checked."""
 
+import json
+
 import pytest
 
 from evals_app.api import datasets as api
-from evals_app.models import Dataset
+from evals_app.datasets import changes
+from evals_app.models import Dataset, ItemVersion
 from evals_app.views import dataset_settings as pages
 from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset
@@ -45,3 +48,33 @@ def test_settings_of_the_page_are_refused(monkeypatch, client):
     assert answer.status_code == 404
     dataset.refresh_from_db()
     assert (dataset.owner_id, dataset.name) == ("sales", "Support")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "items", {"input": "New"}),
+        ("POST", "items/batch", {"items": [{"input": "New"}]}),
+        ("DELETE", "items/batch", {"itemIds": ["{item}"]}),
+        ("PATCH", "items/{item}", {"input": "Changed"}),
+        ("DELETE", "items/{item}", None),
+        ("DELETE", "items/{item}/purge", None),
+    ],
+)
+def test_changes_of_items_are_refused(method, path, body, monkeypatch):
+    dataset = make_dataset("One", owner_id="support")
+    item = str(dataset.items.get().pk)
+    caller = Caller(api_key(member("publisher", "support")))
+    lock_dataset = changes.lock_dataset
+
+    def move(dataset_id):
+        Dataset.objects.update(owner_id="sales")
+        return lock_dataset(dataset_id)
+
+    monkeypatch.setattr(changes, "lock_dataset", move)
+    sent = json.loads(json.dumps(body).replace("{item}", item))
+
+    answer = caller.call(method, f"/api/datasets/support/{path.format(item=item)}", sent)
+
+    assert (answer.status_code, answer.body["code"]) == (409, "dataset_moved")
+    assert [version.input for version in ItemVersion.objects.all()] == ["One"]
