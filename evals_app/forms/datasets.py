@@ -16,6 +16,7 @@ from agentcms.wire.names import to_wire
 from agents_app.configuration.schema import ConfigError
 from evals_app.datasets.values import edited_value, text_of_json
 from evals_app.exchange.formats import find_format
+from evals_app.forms.key_lists import KeysField
 from evals_app.models import ItemVersion
 
 
@@ -67,17 +68,6 @@ class JSONTextField(forms.CharField):
             raise ValidationError(str(error)) from None
 
 
-class KeysField(forms.CharField):
-    """Keys, separated by commas."""
-
-    def prepare_value(self, value: object) -> Any:
-        return ", ".join(value) if isinstance(value, list) else value
-
-    def to_python(self, value: object) -> Any:
-        text = super().to_python(value) or ""
-        return [key.strip() for key in text.split(",") if key.strip()]
-
-
 class ReportingForm(forms.Form):
     """A form whose values are checked by the schemas of the API."""
 
@@ -100,7 +90,7 @@ class DatasetForm(ReportingForm):
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     target_ids = KeysField(required=False, label="Agents", help_text="The IDs of the agents that the dataset is for.")
     scorer_keys = KeysField(required=False, label="Scorers", help_text="Used by experiments that name none.")
-    tags = KeysField(required=False, help_text="Separated by commas.")
+    tags = KeysField(required=False, help_text="Separated by commas. A tag with a comma is in quotes.")
     input_schema = JSONTextField(help_text="A JSON Schema that every input must fit.")
     ground_truth_schema = JSONTextField(help_text="A JSON Schema that every ground truth must fit.")
     request_context_schema = JSONTextField(help_text="A JSON Schema that every request context must fit.")

@@ -10,6 +10,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.experiments.memory import PER_ITEM
 from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS, MAX_SEED, ONLY_AGENTS_MESSAGE
+from evals_app.forms.key_lists import KeysField
 from evals_app.models import Dataset, Experiment, ExperimentResult, Scorer
 
 SHARED_THREAD = "shared"
@@ -132,11 +133,13 @@ class ReviewForm(forms.Form):
     review = forms.ChoiceField(
         required=False, choices=[("", "Not reviewed"), *ExperimentResult.Review.choices], label="State"
     )
-    tags = forms.CharField(required=False, max_length=1000, help_text="Separated by commas.")
+    tags = KeysField(
+        required=False, max_length=1000, help_text="Separated by commas. A tag with a comma is in quotes."
+    )
     comment = forms.CharField(required=False, max_length=5000, widget=forms.Textarea(attrs={"rows": 2}))
 
     def clean_tags(self) -> list[str]:
-        tags = [tag.strip() for tag in self.cleaned_data["tags"].split(",") if tag.strip()]
+        tags: list[str] = self.cleaned_data["tags"]
         if len(tags) > MAX_REVIEW_TAGS or any(len(tag) > 64 for tag in tags):
             raise forms.ValidationError(f"Enter at most {MAX_REVIEW_TAGS} tags of at most 64 characters.")
         return [*dict.fromkeys(tags)]

@@ -89,7 +89,7 @@ def other_experiments(row: Experiment) -> ExperimentQuerySet:
 def result_row(result: ExperimentResult, may_review: bool) -> TemplateContext:
     form = None
     if may_review:
-        initial = {"review": result.review, "tags": ", ".join(result.tags), "comment": result.comment}
+        initial = {"review": result.review, "tags": result.tags, "comment": result.comment}
         form = ReviewForm(initial=initial, auto_id=f"{result.pk}_%s")
     return {
         "result": result,
