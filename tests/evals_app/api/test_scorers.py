@@ -5,6 +5,7 @@ from cachetools import TTLCache
 from django.utils import timezone
 
 from agentcms.cache import SizeLimitedCache
+from evals_app.api.scores.usable_scorers import agents_with_scorers
 from evals_app.scorers.table import scorer_table
 from runs_app.models import Score
 from tests.api_client import Caller
@@ -135,6 +136,19 @@ def test_usable_scorers_name_their_agents(publisher, run):
     assert entries["polite"]["agentIds"] == ["clerk"]
     assert entries["answer-length"]["source"] == "code"
     assert publisher.get("/api/scores/scorers/polite").body["scorer"]["config"]["name"] == "Polite"
+
+
+def test_agents_without_scorers_are_not_read_for_the_list_of_scorers(run):
+    AgentFactory(id="plain", owner_id="support")
+
+    assert [agent.pk for agent in agents_with_scorers(member("viewer", "support"))] == ["clerk"]
+
+
+def test_a_usable_scorer_names_its_own_agents_only(publisher, run):
+    create(publisher)
+    AgentFactory(id="other", owner_id="support", scorers={"exact": {}})
+
+    assert publisher.get("/api/scores/scorers/polite").body["agentIds"] == ["clerk"]
 
 
 def test_people_score_an_answer(publisher, run):
