@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.request import Request
 
+from access_app.caller import Caller
 from access_app.role import Role
 from agentcms.api.pagination import Paging
 from agentcms.api.parsers import json_object_body
@@ -37,6 +38,7 @@ FILTER_COLUMNS = {
     "variantId": "variant_id",
 }
 Review = ExperimentResult.Review
+MAX_SUMMARIES = 1000  # experiments of the summary of reviews
 
 
 def list_experiments(request: Request, rows: ExperimentQuerySet, **more: object) -> HttpResponse:
@@ -136,12 +138,20 @@ class FinalizeView(JSONView):
         return json_response(experiment_body(experiment) | warning_payloads(names.unknown))
 
 
+def newest_results(user: Caller) -> QuerySet[ExperimentResult]:
+    """Return the results of the newest experiments with results that the user may see. The route has no pages."""
+    has_results = Exists(ExperimentResult.objects.filter(experiment=OuterRef("pk")))
+    newest = Experiment.objects.for_user(user).filter(has_results).order_by("-pk")
+    # Chosen first, or the results of all experiments would be counted.
+    return ExperimentResult.objects.filter(experiment__in=newest.values("pk")[:MAX_SUMMARIES])
+
+
 class ReviewSummaryView(JSONView):
     """The numbers of results by review, for each experiment."""
 
     def get(self, request: Request) -> HttpResponse:
-        rows = ExperimentResult.objects.filter(experiment__in=Experiment.objects.for_user(request.user))
-        counts = rows.values("experiment_id").annotate(
+        by_experiment = newest_results(request.user).values("experiment_id")
+        counts = by_experiment.annotate(
             total=Count("pk"),
             needs_review=Count("pk", filter=Q(review=Review.NEEDS_REVIEW)),
             reviewed=Count("pk", filter=Q(review=Review.REVIEWED)),
@@ -155,6 +165,6 @@ class ReviewSummaryView(JSONView):
                 "reviewed": row["reviewed"],
                 "complete": row["complete"],
             }
-            for row in counts.order_by("-experiment_id")[:1000]  # the newest: the route has no pages
+            for row in counts.order_by("-experiment_id")
         ]
         return json_response({"counts": bodies})

@@ -5,6 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents_app.editing.change_context import change
+from evals_app.api import experiments
 from evals_app.models import Experiment, ReleaseGate
 from evals_app.scorers.changes import change_scorer, create_scorer
 from runs_app.models import Score
@@ -81,6 +82,16 @@ def test_a_list_of_results_takes_a_constant_number_of_queries(agent, caller):
 
     assert [len(answer.body["results"]) for _, answer in counts] == [SMALL, LARGE]
     assert counts[0][0] == counts[1][0]
+
+
+def test_the_review_summary_reads_the_results_of_the_newest_experiments(user, caller, monkeypatch):
+    monkeypatch.setattr(experiments, "MAX_SUMMARIES", 1)
+    dataset = make_dataset("One", "Two", owner_id="support")
+    _, newest, _ = (ended(dataset, scores) for scores in ([1.0, 1.0], [1.0, 1.0], []))
+
+    assert {result.experiment_id for result in experiments.newest_results(user)} == {newest.pk}
+    counts = caller.get("/api/experiments/review-summary").body["counts"]
+    assert [(row["experimentId"], row["total"]) for row in counts] == [(str(newest.pk), 2)]
 
 
 def test_a_list_of_scorers_takes_a_constant_number_of_queries(caller):
