@@ -18,6 +18,7 @@ from evals_app.scorers.directions import find_inverted_scorers
 from evals_app.scorers.results import FAILED, PASSED
 
 PASS = 1.0
+LOWEST = 0.0  # the best score of a scorer that is better the lower it scores
 Earlier = tuple[Decimal, int]  # the cost and the tokens
 SUMMARY_COLUMNS = ("scores", "duration_ms", "tokens", "cost", "scores_tokens", "scores_cost")
 
@@ -76,6 +77,7 @@ def find_unscored(experiment: Experiment) -> list[UUID]:
 class ScorerTally:
     """The scores of one scorer. What is not scorable and errors of the scorer are counted apart."""
 
+    lower_is_better: bool = False
     name: str = ""
     values: list[float] = field(default_factory=list)
     passed: int = 0
@@ -86,7 +88,7 @@ class ScorerTally:
         self.name = entry.get("scorerName") or entry["scorerId"]
         if entry["score"] is not None:
             self.values.append(entry["score"])
-            self.passed += has_passed(entry)
+            self.passed += has_passed(entry, self.lower_is_better)
         elif entry.get("error"):
             self.errors += 1
         else:
@@ -94,7 +96,8 @@ class ScorerTally:
 
     @property
     def figures(self) -> JSONObject:
-        return figures(self.name, self.values, self.passed, self.not_scorable, self.errors)
+        counts = figures(self.name, self.values, self.passed, self.not_scorable, self.errors)
+        return {**counts, "lowerIsBetter": self.lower_is_better}
 
 
 def summarize_experiment(experiment: Experiment, earlier: Earlier | None = None) -> JSONObject:
@@ -104,6 +107,7 @@ def summarize_experiment(experiment: Experiment, earlier: Earlier | None = None)
     The cost and tokens are those of the runs and of the scorers together. `scorersCost` and `scorersTokens` are the
     part of the scorers, `earlierCost` and `earlierTokens` that of attempts that were lost, retried or stopped.
     """
+    inverted = find_inverted_scorers(experiment)
     tallies: dict[str, ScorerTally] = {}
     earlier_cost, earlier_tokens = earlier or earlier_spending(experiment)
     spent = Counter({"cost": float(earlier_cost), "tokens": earlier_tokens, "scorersCost": 0.0, "scorersTokens": 0})
@@ -111,14 +115,14 @@ def summarize_experiment(experiment: Experiment, earlier: Earlier | None = None)
     rows = experiment.results.filter(state=ExperimentResult.State.DONE).values_list(*SUMMARY_COLUMNS)
     for entries, duration, *used in rows.iterator(500):
         for entry in entries:
-            tallies.setdefault(entry["scorerId"], ScorerTally()).add(entry)
+            key = entry["scorerId"]
+            tallies.setdefault(key, ScorerTally(key in inverted)).add(entry)
         durations += [duration] if duration else []
         tokens, cost, scorers_tokens, scorers_cost = (float(value or 0) for value in used)
         spent.update({"cost": cost + scorers_cost, "tokens": int(tokens + scorers_tokens)})
         spent.update({"scorersCost": scorers_cost, "scorersTokens": int(scorers_tokens)})
-    inverted = find_inverted_scorers(experiment)
     return {
-        "scorers": {key: {**tally.figures, "lowerIsBetter": key in inverted} for key, tally in tallies.items()},
+        "scorers": {key: tally.figures for key, tally in tallies.items()},
         **spent,
         "earlierCost": float(earlier_cost),
         "earlierTokens": earlier_tokens,
@@ -127,10 +131,12 @@ def summarize_experiment(experiment: Experiment, earlier: Earlier | None = None)
     }
 
 
-def has_passed(entry: JSONObject) -> bool:
-    """Return whether a score passes: by the threshold of its scorer, or else if it is 1."""
+def has_passed(entry: JSONObject, lower_is_better: bool) -> bool:
+    """Return whether a score passes: by the threshold of its scorer, or else if it is the best one."""
     label = entry.get("label")
-    return bool(label == PASSED if label in (PASSED, FAILED) else entry["score"] >= PASS)
+    if label in (PASSED, FAILED):
+        return bool(label == PASSED)
+    return bool(entry["score"] <= LOWEST if lower_is_better else entry["score"] >= PASS)
 
 
 def figures(name: str, values: Sequence[float], passed: int, not_scorable: int = 0, errors: int = 0) -> JSONObject:
@@ -140,7 +146,7 @@ def figures(name: str, values: Sequence[float], passed: int, not_scorable: int =
     """
     counts = {"unscored": not_scorable + errors, "notScorable": not_scorable, "errors": errors}
     if not values:
-        return {"name": name, "count": 0, **counts, "mean": None, "min": None, "passRate": None}
+        return {"name": name, "count": 0, **counts, "mean": None, "min": None, "max": None, "passRate": None}
     mean = math.fsum(values) / len(values)
     spread = 0.0
     if len(values) > 1:
@@ -154,6 +160,7 @@ def figures(name: str, values: Sequence[float], passed: int, not_scorable: int =
         "low": mean - spread,
         "high": mean + spread,
         "min": min(values),
+        "max": max(values),
         "passRate": passed / len(values),
     }
 
@@ -174,7 +181,7 @@ def _figures_of(scorers: JSONObject, keys: Iterable[str]) -> list[JSONObject]:
 
 
 def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
-    """Return whether the gate scorers of an experiment gave each answer a 1, and whether its bars are met.
+    """Return whether the gate scorers of an experiment gave each answer the best score, and its bars are met.
 
     Blank without gate scorers and bars.
     """
@@ -182,11 +189,18 @@ def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
     if not (experiment.bars or gates):
         return ""
     scorers = summary["scorers"]
-    if any((figures.get("min") or 0) < PASS or figures.get("errors") for figures in _figures_of(scorers, gates)):
+    if not all(is_perfect(figures) for figures in _figures_of(scorers, gates)):
         return Experiment.Verdict.FAILED
     are_scored = not any(figures.get("errors") for figures in _figures_of(scorers, experiment.bars))
     is_met = are_scored and all(meets_bar(scorers.get(key, {}), bar) for key, bar in experiment.bars.items())
     return Experiment.Verdict.PASSED if is_met else Experiment.Verdict.SCORED
+
+
+def is_perfect(figures: JSONObject) -> bool:
+    """Return whether a scorer gave every answer the best score."""
+    if figures.get("count") in (None, 0) or figures.get("errors"):
+        return False
+    return bool(figures["max"] <= LOWEST if figures.get("lowerIsBetter") else figures["min"] >= PASS)
 
 
 def meets_bar(figures: JSONObject, bar: float) -> bool:

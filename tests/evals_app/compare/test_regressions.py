@@ -116,3 +116,24 @@ def test_the_bar_of_a_judge_of_what_is_bad_is_its_highest_mean(scorer_type, mean
     assert verdict_of(experiment, experiment.summary) == verdict
     assert missed_bars(experiment, experiment.bars) == sentences
     assert experiment.summary["scorers"]["exact"]["lowerIsBetter"] is (scorer_type == "toxicity")
+
+
+@pytest.mark.parametrize(
+    ("scorer_type", "scores", "pass_rate", "verdict"),
+    [
+        ("toxicity", [0.0, 0.0], 1.0, "passed"),
+        ("toxicity", [0.0, 1.0], 0.5, "failed"),
+        ("toxicity", [1.0, 1.0], 0.0, "failed"),
+        ("tone", [1.0, 1.0], 1.0, "passed"),
+        ("tone", [0.0, 0.0], 0.0, "failed"),
+    ],
+)
+def test_without_a_threshold_the_best_score_passes(scorer_type, scores, pass_rate, verdict):
+    store_scorer("exact", scorer_type)
+    experiment = ended(make_dataset("One", "Two"), scores)
+    experiment.scorer_versions, experiment.gate_scorers = {"exact": 1}, ["exact"]
+
+    experiment.summary = summarize_experiment(experiment)
+
+    assert experiment.summary["scorers"]["exact"]["passRate"] == pass_rate
+    assert verdict_of(experiment, experiment.summary) == verdict
