@@ -135,6 +135,7 @@ def build_experiment(dataset: Dataset, options: JSONObject, user: Caller, versio
         **{name: options.get(name) or "" for name in ("name", "description")},
         **{name: options.get(name) or {} for name in ("metadata", "request_context", "budget", "bars")},
         scorer_keys=options.get("scorer_ids"),
+        dataset_scorer_keys=dataset.scorer_keys,
         # A thread has one active run at a time.
         concurrency=1 if shares_thread(memory) else options.get("max_concurrency") or 4,
         repeats=options.get("repeats") or 1,

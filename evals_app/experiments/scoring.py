@@ -52,6 +52,8 @@ def scorer_keys(experiment: Experiment, version: ItemVersion) -> list[str]:
     if keys is None:
         keys = version.scorer_keys
     if keys is None:
+        keys = experiment.dataset_scorer_keys
+    if keys is None:  # an experiment of an earlier release
         keys = experiment.dataset.scorer_keys
     return list(dict.fromkeys(keys))  # a second score by the same scorer would count as that of another answer
 

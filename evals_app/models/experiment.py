@@ -81,7 +81,10 @@ class Experiment(models.Model):
     # From the start of the experiment: a gate warns if sub-agents have changed since.
     sub_agent_versions = models.JSONField(default=dict, editable=False)
     scorer_keys = models.JSONField(null=True, editable=False, help_text="Null: those of each item or the dataset.")
-    # From the start, too: all answers are scored by the same versions.
+    # From the start, too: all answers are scored by the same scorers and versions.
+    dataset_scorer_keys = models.JSONField(
+        null=True, editable=False, help_text="Those of the dataset when the experiment was created."
+    )
     scorer_versions = models.JSONField(default=dict, editable=False)
     concurrency = models.PositiveSmallIntegerField(default=4, editable=False)
     repeats = models.PositiveSmallIntegerField(default=1, editable=False)

@@ -3,7 +3,7 @@
 import pytest
 
 from evals_app.gates.schema import scorer_issues
-from evals_app.models import ReleaseGate
+from evals_app.models import Dataset, ReleaseGate
 from evals_app.scorers.changes import change_scorer, create_scorer
 from evals_app.scorers.table import scorer_table
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
@@ -27,6 +27,17 @@ def test_a_scorer_that_changes_meanwhile_scores_by_its_earlier_version():
     assert experiment.scorer_versions == {"says": 1}
     assert [(entry["score"], entry["version"]) for entry in result.scores] == [(1.0, 1)]
     assert [(entry["scorerId"], entry["scorerName"]) for entry in result.scores] == [("says", "Says")]
+
+
+def test_a_dataset_that_gets_other_scorers_meanwhile_scores_by_its_earlier_ones():
+    dataset = make_dataset("One", scorer_keys=["answer-length"])
+    experiment = new_experiment(dataset, member("editor"), AgentFactory(model=DEMO, instructions=""))
+    Dataset.objects.update(scorer_keys=["exact"])
+
+    work()
+
+    (result,) = experiment.results.all()
+    assert [entry["scorerId"] for entry in result.scores] == ["answer-length"]
 
 
 def test_a_scorer_that_only_an_item_names_is_pinned_too():
