@@ -7,7 +7,8 @@ def expired_sessions() -> QuerySet[Any]: ...
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from django.utils import timezone
 
 from agentcms.logs import describe_exception
 from agentcms.wire.json_types import JSONObject
-from jobs_app.models import Job, ReportRow
+from jobs_app.models import Job, LeaseLost, ReportRow
 from jobs_app.runner import job_handler, offer_to_staff
 
 log = logging.getLogger(__name__)
@@ -69,36 +70,47 @@ def before_cleanup(step: Callable[[], Iterable[object]]) -> Callable[[], Iterabl
 
 @job_handler(CLEAN_UP, "Clean-up")
 def delete_expired_rows(job: Job) -> JSONObject:
-    """Delete all expired rows in batches, between the steps before and after."""
+    """Delete all expired rows in batches, between the steps before and after.
+
+    A table or a step that fails does not keep back the others. Raise the first error at the end, so that the job
+    fails or is repeated.
+    """
     for first_step in _first_steps:
         for _ in first_step():
             job.report_progress(done=job.done)
+    errors: list[Exception] = []
     removed: dict[str, int] = job.cursor or {}
     # By name: "job reports" come before "jobs", and each attempt begins with the same table.
     for name, rows in sorted(_expired_rows.items()):
-        removed.setdefault(name, 0)
-        while count := delete_expired_batch(rows, _batch_sizes.get(name, DELETED_PER_BATCH)):
-            removed[name] += count
-            job.report_progress(done=sum(removed.values()), cursor=removed)
-    run_cleanup_steps(job)
-    return {"removed": removed}
-
-
-def run_cleanup_steps(job: Job) -> None:
-    """Clean up everything else. A step that fails, such as for an unavailable storage, does not keep back the others.
-
-    Raise the first error at the end, so that the job fails or is repeated.
-    """
-    errors: list[Exception] = []
+        with collecting(errors, f"table {name}"):
+            empty_table(job, name, rows, removed)
     for step in _steps:
-        try:
+        with collecting(errors, f"step {step.__name__}"):
             step()
-        except Exception as error:
-            log.warning("The step %s of the clean-up failed: %s", step.__name__, describe_exception(error))
-            errors.append(error)
         job.report_progress(done=job.done)
     if errors:
         raise errors[0]
+    return {"removed": removed}
+
+
+@contextmanager
+def collecting(errors: list[Exception], part: str) -> Iterator[None]:
+    """Add the error of a part of the clean-up to the errors, and log it."""
+    try:
+        yield
+    except LeaseLost:
+        raise
+    except Exception as error:
+        log.warning("The %s of the clean-up failed: %s", part, describe_exception(error))
+        errors.append(error)
+
+
+def empty_table(job: Job, name: str, rows: ExpiredRows, removed: dict[str, int]) -> None:
+    """Delete the expired rows of a table, and add their number to `removed`."""
+    removed.setdefault(name, 0)
+    while count := delete_expired_batch(rows, _batch_sizes.get(name, DELETED_PER_BATCH)):
+        removed[name] += count
+        job.report_progress(done=sum(removed.values()), cursor=removed)
 
 
 def delete_expired_batch(rows: ExpiredRows, size: int) -> int:

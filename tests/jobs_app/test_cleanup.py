@@ -185,9 +185,27 @@ def test_a_temporary_file_that_an_upload_moves_at_this_moment_is_left_out(monkey
     assert not temporary.exists()
 
 
-@pytest.mark.parametrize(
-    ("error", "state"), [(PermissionError("denied"), Job.State.FAILED), (Unavailable("away"), Job.State.RUNNING)]
-)
+FAILURES = [(PermissionError("denied"), Job.State.FAILED), (Unavailable("away"), Job.State.RUNNING)]
+
+
+@pytest.mark.parametrize(("error", "state"), FAILURES)
+def test_a_table_that_fails_keeps_back_no_other_table_and_no_step(monkeypatch, error, state):
+    done = []
+
+    def fail():
+        raise error
+
+    monkeypatch.setitem(cleanup._expired_rows, "a table", fail)
+    monkeypatch.setattr(cleanup, "_steps", [lambda: done.append(True)])
+    session("ended", days_ago(1))
+
+    job = runner.run_claimed(str(Job.objects.create(kind=cleanup.CLEAN_UP).pk))
+
+    job.refresh_from_db()
+    assert (done, job.state, Session.objects.exists()) == ([True], state, False)
+
+
+@pytest.mark.parametrize(("error", "state"), FAILURES)
 def test_a_step_that_fails_keeps_back_no_other_step(monkeypatch, error, state):
     done = []
 
