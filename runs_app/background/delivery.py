@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Min
 from django.utils import timezone
 
@@ -41,12 +41,20 @@ UNDELIVERABLE = (
 
 
 def deliver_due() -> None:
-    """Deliver the results that are due and that nobody has delivered, because a process died or a run was active."""
+    """Deliver the results that are due and that nobody has delivered, because a process died or a run was active.
+
+    An unexpected error with the results of one run holds up no others.
+    """
     due = BackgroundTask.objects.undelivered().filter(finished_at__lt=timezone.now() - GATHERING)
     # A run that works may have very many results, which wait for its end.
     by_run = due.order_by().values_list("run_id").annotate(first=Min("finished_at"))
     for run_id, _ in by_run.order_by("first")[:MAX_RUNS_PER_LOOK]:
-        deliver_results(run_id)
+        try:
+            deliver_results(run_id)
+        except (OperationalError, InterfaceError):  # it would be the same for the others
+            raise
+        except Exception:
+            log.exception("The results of run %s could not be delivered. They are tried again later.", run_id)
 
 
 def deliver_results(run_id: UUID) -> int:

@@ -83,6 +83,26 @@ def test_a_result_that_can_wake_no_run_becomes_an_event_and_holds_up_no_others(u
     assert not BackgroundTask.objects.undelivered().exists()
 
 
+def test_an_unexpected_error_with_a_result_holds_up_no_others(user, monkeypatch):
+    agent = AgentFactory(model=DEMO)
+    broken, other = (RunFactory(agent=agent, requested_by=user) for _ in range(2))
+    ended_task(broken, 1)
+    ended_task(other, 1)
+    deliver_to_run = delivery.deliver_to_run
+
+    def fail_for_one(run_id):
+        if run_id == broken.pk:
+            raise ValueError("a bug")
+        return deliver_to_run(run_id)
+
+    monkeypatch.setattr(delivery, "deliver_to_run", fail_for_one)
+
+    deliver_due()
+
+    assert last_event(other) == "background-task-completed"
+    assert [task.run_id for task in BackgroundTask.objects.undelivered()] == [broken.pk]
+
+
 def test_countless_results_of_a_run_that_works_hold_up_no_others(user):
     agent = AgentFactory(model=DEMO)
     busy = RunFactory(agent=agent, requested_by=user, open=True)
