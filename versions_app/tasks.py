@@ -19,7 +19,7 @@ from versions_app.integrity import check
 from versions_app.retention import delete_aged, delete_surplus, explain_retention
 
 PRUNE = "prune_versions"
-PRUNE_BATCH_SIZE = 1000
+PRUNE_BATCH_SIZE = 100  # agents that are locked at once: a save of one of them waits
 MAX_LISTED_VERSIONS = 1000
 REMOVAL_REASONS = ("surplus", "too old")
 
@@ -44,7 +44,7 @@ offer_to_staff("check-history", "Verify histories", check.CHECK_HISTORY)
 
 @job_handler(PRUNE, "Pruning of versions")
 def prune_all(job: Job) -> JSONObject:
-    """Prune all agents, a thousand per transaction. With `dryRun`, only report what would be removed."""
+    """Prune all agents, a hundred per transaction. With `dryRun`, only report what would be removed."""
     limit = job.parameters.get("limit") or settings.AGENT_VERSION_LIMIT
     if job.parameters.get("dryRun"):
         return preview_pruning(job, limit)

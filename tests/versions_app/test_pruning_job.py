@@ -68,6 +68,17 @@ def test_a_dry_run_reports_exactly_what_pruning_deletes():
     assert prune(limit=4).result["removed"] == foretold == 3
 
 
+def test_few_agents_are_locked_at_once(monkeypatch):
+    sizes = []
+    monkeypatch.setattr(tasks, "delete_surplus", lambda agent_ids, limit: sizes.append(len(agent_ids)) or 0)
+    for _ in range(101):
+        AgentFactory()
+
+    prune(limit=5)
+
+    assert sizes == [100, 1]
+
+
 def test_pruning_continues_where_a_dead_worker_stopped(monkeypatch):
     monkeypatch.setattr(tasks, "PRUNE_BATCH_SIZE", 1)
     agents = sorted([agent_with(3) for _ in range(3)], key=lambda agent: agent.pk)
