@@ -8,11 +8,13 @@ import time
 from email.utils import formatdate
 from pathlib import Path
 
+import agentcms_client
 import httpx
 import pytest
 from agentcms_client import CALLS, ApiError, AsyncClient, Call, Client, Stale
 from agentcms_client.responses import WaitPauses
 
+from agentcms.openapi.document import document
 from tests.served import Served
 
 HERE = Path(__file__).parents[2] / "clients" / "python"
@@ -109,6 +111,19 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters():
         }
 
     assert methods(Client) == methods(AsyncClient)
+
+
+@pytest.mark.parametrize(
+    "kind", ["Agent", "Approval", "Comparison", "DeletedAgent", "Job", "Run", "Version", "Answer"]
+)
+def test_a_typed_dictionary_has_the_fields_of_the_api_document(kind):
+    parts = document()["components"]["schemas"]
+    schema = parts[{"Answer": "Generated"}.get(kind, kind)]
+    bases = [parts[part["$ref"].rpartition("/")[2]] if "$ref" in part else part for part in schema.get("allOf", [])]
+    names = {name for part in [schema, *bases] for name in part.get("properties", {})}
+    only_of_writes = {"warnings"} if kind == "Version" else set()
+
+    assert set(getattr(agentcms_client, kind).__annotations__) == names - only_of_writes
 
 
 def test_all_versions_and_agents_are_read_page_by_page(client):

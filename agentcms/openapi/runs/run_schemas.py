@@ -122,12 +122,17 @@ def provider_schema() -> JSONObject:
 
 
 def generated_schema() -> JSONObject:
-    return object_of(
+    schema = object_of(
         runId=UUID_STRING,
         text=STRING,
         finishReason=STRING,
         usage=ref("Usage"),
+        totalUsage=ref("Usage"),
         steps=array_of(OBJECT),
+        reasoning=array_of(OBJECT),
+        reasoningText=STRING,
+        **dict.fromkeys(("sources", "files"), array_of(OBJECT)),
+        error=nullable(OBJECT),
         object=nullable(OBJECT),
         toolCalls=array_of(ref("Chunk")),
         toolResults=array_of(ref("Chunk")),
@@ -139,6 +144,8 @@ def generated_schema() -> JSONObject:
         cost=nullable(NUMBER),
         isDemo=BOOLEAN,
     )
+    schema["properties"] |= {"suspendPayload": OBJECT}
+    return schema
 
 
 def summary_schema() -> JSONObject:

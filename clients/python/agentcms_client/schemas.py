@@ -107,12 +107,19 @@ class Answer(TypedDict):
     text: str
     finishReason: str
     usage: dict[str, int]
+    totalUsage: dict[str, int]
     steps: list[JSONObject]
+    reasoning: list[JSONObject]
+    reasoningText: str
+    sources: list[JSONObject]
+    files: list[JSONObject]
+    error: JSONObject | None
     toolCalls: list[JSONObject]
     toolResults: list[JSONObject]
     object: JSONObject | None
     suspendPayload: NotRequired[JSONObject]
     warnings: list[AgentWarning]
+    response: JSONObject
     agentId: str
     versionId: str | None
     versionNumber: int | None
@@ -127,8 +134,10 @@ class Run(TypedDict):
     agentId: str
     ownerId: str
     parentId: str | None
+    target: str
     versionId: str | None
     versionNumber: int | None
+    requestedBy: str | None
     status: str
     finishReason: str | None
     output: str
@@ -138,7 +147,17 @@ class Run(TypedDict):
     isDemo: bool
     createdAt: str
     startedAt: str | None
+    firstTextAt: str | None
+    cancelRequestedAt: str | None
     finishedAt: str | None
+    threadId: str | None
+    messages: list[JSONObject]
+    options: JSONObject
+    requestContext: JSONObject
+    instructions: str | None
+    configuration: JSONObject | None
+    scores: list[JSONObject]
+    children: list[str]
     warnings: list[AgentWarning]
 
 
@@ -179,6 +198,9 @@ class Job(TypedDict):
     total: int | None
     result: Any
     error: str | None
+    createdAt: str
+    startedAt: str | None
+    finishedAt: str | None
 
 
 class Page(TypedDict):
