@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from jobs_app.cleanup import cleanup_step, expired_rows
@@ -15,12 +15,15 @@ from runs_app.models.run_configuration import UNUSED_PERIOD
 
 @expired_rows("runs")
 def expired_runs() -> QuerySet[AgentRun]:
-    """Return runs that ended more than RUN_DAYS ago. Child runs are deleted with their parents.
+    """Return runs that ended more than RUN_DAYS ago. Child runs are deleted with the first run of their tree.
 
-    A sub-agent in the background may wait for a person when its parent has ended. Then all runs of the tree stay.
+    A run may wait for people for days after its sub-agents have ended. A sub-agent in the background may wait for a
+    person when its parent has ended. Then all runs of the tree stay.
     """
-    ended = AgentRun.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.RUN_DAYS))
-    return ended.filter(~Exists(AgentRun.objects.unfinished().filter(root_id=OuterRef("root_id"))))
+    limit = timezone.now() - timedelta(days=settings.RUN_DAYS)
+    keeping = AgentRun.objects.filter(Q(finished_at=None) | Q(parent=None, finished_at__gte=limit))
+    ended = AgentRun.objects.filter(finished_at__lt=limit)
+    return ended.filter(~Exists(keeping.filter(root_id=OuterRef("root_id"))))
 
 
 @expired_rows("run steps")

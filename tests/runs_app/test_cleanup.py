@@ -46,6 +46,22 @@ def test_old_runs_are_deleted_with_events_and_sub_runs(settings):
     assert RunEvent.objects.count() == 2
 
 
+def test_a_sub_agent_that_ended_long_before_its_parent_stays_with_it(settings):
+    settings.RUN_DAYS = 30
+    agent = AgentFactory()
+    root = run(agent, 29)
+    AgentRun.objects.filter(pk=root.pk).update(root_id=root.pk)
+    child = run(agent, 31, parent=root, root_id=root.pk)
+
+    clean_up()
+    remaining = set(AgentRun.objects.all())
+    AgentRun.objects.update(finished_at=timezone.now() - timedelta(days=31))
+    clean_up()
+
+    assert remaining == {root, child}
+    assert not AgentRun.objects.exists()
+
+
 def test_old_threads_are_deleted_and_their_runs_kept(settings):
     settings.THREAD_DAYS = 365
     agent, user = AgentFactory(), UserFactory()
