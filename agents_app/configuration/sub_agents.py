@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
+from agentcms.db.locks import lock_name
 from agentcms.plural import join_words
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
@@ -106,9 +107,14 @@ def order_dependents_first(agent_ids: Iterable[str]) -> list[str]:
 
 
 def reject_circular_reference(user: Caller, agent_id: str, keys: Sequence[str]) -> None:
-    """Raise CircularReference for sub-agents that refer back to the agent, among the agents that the user may see."""
+    """Raise CircularReference for sub-agents that refer back to the agent, among the agents that the user may see.
+
+    Inside the transaction that stores the reference.
+    """
     if not keys:
         return
+    # Two agents that name each other at the same moment are in two transactions, which do not see each other's rows.
+    lock_name("sub-agents")
     issues = []
     next_steps = next_steps_to(agent_id, reference_graph(user, keys))
     for position, key in enumerate(keys):

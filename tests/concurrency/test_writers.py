@@ -1,20 +1,22 @@
 """Concurrent writers of one agent, each with its own database connection."""
 
 import time
+from contextlib import suppress
 from functools import partial
-from threading import Event
+from threading import Barrier, BrokenBarrierError, Event
 
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, connections, transaction
 
 from agentcms.wire.canonical import sha256_hex
+from agents_app.configuration import sub_agents
 from agents_app.configuration.schema import FIELDS
 from agents_app.editing.change_context import change
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
 from tests.concurrently import run_concurrently
-from tests.factories import AgentFactory, UserFactory
+from tests.factories import AgentFactory, UserFactory, member
 from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -300,3 +302,27 @@ def test_a_thread_leaves_no_connection_open():
     run_concurrently([partial(Agent(pk="shared").edit, {"name": "A"})])
 
     assert connections["default"].in_atomic_block is False
+
+
+def test_two_agents_that_name_each_other_at_the_same_moment_are_no_circle(monkeypatch):
+    user, both_have_read = member("publisher"), Barrier(2)
+    for agent_id in ("a", "b"):
+        AgentFactory(id=agent_id)
+    read_graph = sub_agents.reference_graph
+
+    def read_and_wait(*arguments):
+        graph = read_graph(*arguments)
+        with suppress(BrokenBarrierError):  # the other one waits until this one has ended
+            both_have_read.wait(0.5)
+        return graph
+
+    monkeypatch.setattr(sub_agents, "reference_graph", read_and_wait)
+
+    def name(agent_id, other):
+        with change(actor=user):
+            Agent(pk=agent_id).edit({"agents": [other]})
+
+    answers = run_concurrently([partial(name, "a", "b"), partial(name, "b", "a")])
+
+    assert [type(error) for error in failures(answers)] == [sub_agents.CircularReference]
+    assert sorted(Agent.objects.values_list("agents", flat=True)) in ([[], ["a"]], [[], ["b"]])
