@@ -4,12 +4,13 @@ import json
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentIndex
 from tests.factories import AgentFactory, UserFactory
+from tests.versions_app.integrity.test_check import write
 from versions_app.models import Activation, AgentVersion
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -146,6 +147,20 @@ def test_a_change_by_sql_gets_one_version(agent):
     newest = AgentVersion.objects.filter(agent="a").first()
     assert (newest.changed_fields, newest.change_message) == (["name"], CAUGHT_UP)
     assert Agent.objects.get(pk="a").active_version == newest
+
+
+def test_a_version_that_cannot_be_read_keeps_back_no_other_agent():
+    broken, other = AgentFactory(id="broken"), AgentFactory(id="other")
+    write("versions_app_agentversion", broken, snapshot="{")
+    for row in (broken, other):
+        write("agents_app_agent", row, name="Changed by SQL")
+    errors = StringIO()
+
+    with pytest.raises(CommandError, match=r"1 agent left out\. Run check_history"):
+        call_command("record_versions", stderr=errors)
+
+    assert "Agent 'broken' was left out" in errors.getvalue()
+    assert other.versions.first().snapshot["name"] == "Changed by SQL"
 
 
 def test_a_change_by_sql_on_a_draft_stays_a_draft(agent):
