@@ -17,6 +17,7 @@ from agents_app.configuration.schema import Issue
 from agents_app.configuration.version_checks import MoveRefused
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.models.querysets import usable_owners
+from agents_app.models.search_index import find_references_to
 
 MAX_LISTED_DEPENDENTS = 100  # in one response
 MAX_NAMED_DEPENDENTS = 10  # in one sentence
@@ -40,18 +41,12 @@ def find_dependents(agent: Agent, new_owner_id: str | None = None) -> AgentQuery
     return agents.none() if new_owner_id == SHARED_OWNER else agents.exclude(owner_id=new_owner_id)
 
 
-def dependents_payload(
-    user: Caller, agent: Agent, without: Collection[str] = (), new_owner_id: str | None = None
-) -> JSONObject:
+def dependents_payload(user: Caller, agent: Agent, new_owner_id: str | None = None) -> JSONObject:
     """Return the dependents that the user may see, and the number of the others.
 
-    Dependents with the IDs `without` do not count, such as those that are deleted too. With `new_owner_id`, only those
-    count that lose the agent when it belongs to that owner.
+    With `new_owner_id`, only those count that lose the agent when it belongs to that owner.
     """
-    dependents = find_dependents(agent, new_owner_id)
-    if without:
-        dependents = dependents.exclude(pk__in=without)
-    return listed_agents(user, dependents)
+    return listed_agents(user, find_dependents(agent, new_owner_id))
 
 
 def listed_agents(user: Caller, agents: AgentQuerySet) -> JSONObject:
@@ -64,6 +59,32 @@ def listed_agents(user: Caller, agents: AgentQuerySet) -> JSONObject:
         "total": total,
         "hidden": total - visible.count(),
     }
+
+
+def find_dependents_of_each(agents: Mapping[str, Agent]) -> dict[str, set[str]]:
+    """Return the IDs of the dependents of each of these agents, by one query for all."""
+    dependents: dict[str, set[str]] = {agent_id: set() for agent_id in agents}
+    for agent_id, dependent_id, owner_id in find_references_to(agents.keys()) if agents else ():
+        if dependent_id != agent_id and agents[agent_id].owner_id in usable_owners(owner_id):
+            dependents[agent_id].add(dependent_id)
+    return dependents
+
+
+def dependents_payloads(user: Caller, dependents: Mapping[str, Collection[str]]) -> dict[str, JSONObject]:
+    """Return what `dependents_payload` says of the dependents of each agent, by one query for all."""
+    visible = Agent.objects.for_user(user).with_ids({pk for ids in dependents.values() for pk in ids})
+    columns = visible.order_by("name", "pk").values_list("id", "name", "owner_id")
+    rows = list(columns) if any(dependents.values()) else []
+    payloads: dict[str, JSONObject] = {}
+    for agent_id, ids in dependents.items():
+        seen = [{"id": pk, "name": name, "ownerId": owner_id} for pk, name, owner_id in rows if pk in ids]
+        total = len(ids)
+        payloads[agent_id] = {
+            "dependents": seen[:MAX_LISTED_DEPENDENTS],
+            "total": total,
+            "hidden": total - len(seen),
+        }
+    return payloads
 
 
 def describe_dependents(user: Caller, agent: Agent, new_owner_id: str | None = None) -> str:

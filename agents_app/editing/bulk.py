@@ -14,9 +14,9 @@ from agentcms.ids import derive_clear_id, first_unused
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import (
-    dependents_payload,
+    dependents_payloads,
     describe_dependents,
-    find_dependents,
+    find_dependents_of_each,
     order_dependents_first,
     sub_agents_among,
 )
@@ -110,8 +110,9 @@ def describe_selection(
     """
     chosen = list(agents.with_role(user).with_ids(ids[:MAX_SELECTED_AGENTS]).order_by("name", "pk"))
     allowed = {agent.pk: agent for agent in chosen if granted_covers(user, Role.PUBLISHER, agent.granted)}
-    leaving = allowed.keys() - find_left_out(allowed, confirmed)
-    payloads = {pk: dependents_payload(user, agent, without=leaving) for pk, agent in allowed.items()}
+    dependents = find_dependents_of_each(allowed)
+    leaving = allowed.keys() - find_left_out(allowed, dependents, confirmed)
+    payloads = dependents_payloads(user, {pk: ids - leaving for pk, ids in dependents.items()})
     used = {pk: payload for pk, payload in payloads.items() if payload["total"]}
     return Selection(
         unused=[agent for pk, agent in allowed.items() if pk not in used],
@@ -121,13 +122,16 @@ def describe_selection(
     )
 
 
-def find_left_out(agents: Mapping[str, Agent], confirmed: Collection[str]) -> set[str]:
+def find_left_out(
+    agents: Mapping[str, Agent], dependents: Mapping[str, Collection[str]], confirmed: Collection[str]
+) -> set[str]:
     """Return the IDs of the agents that an action leaves out: those that an agent which stays uses.
 
-    An agent outside the selection stays, and so does one that is left out itself.
+    An agent outside the selection stays, and so does one that is left out itself. `dependents` has the IDs of those
+    of each agent.
     """
     sub_agents = sub_agents_among(agents)
-    pending = [pk for pk, agent in agents.items() if find_dependents(agent).exclude(pk__in=list(agents)).exists()]
+    pending = [pk for pk in agents if not agents.keys() >= {*dependents[pk]}]
     left_out: set[str] = set()
     while pending:
         agent_id = pending.pop()

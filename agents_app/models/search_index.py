@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -23,6 +24,18 @@ INDEXED_FIELDS = ("metadata", "agents", *SEARCHED_FIELDS)
 TAGS_KEY = "tags"  # of the metadata: a list of texts
 INDEX_TABLE = "agents_app_agentindex"
 FTS_TABLE = "agents_app_words"
+
+REFERENCES_SQL = {
+    # A join by `@>`, which reads the index of the column once for each ID.
+    "postgresql": f"""
+        SELECT DISTINCT k.key, a.id, a.owner_id FROM unnest(%s::text[]) AS k(key)
+        JOIN {INDEX_TABLE} i ON i.agents @> jsonb_build_array(k.key) JOIN agents_app_agent a ON a.id = i.agent_id
+    """,  # noqa: S608
+    "sqlite": f"""
+        SELECT DISTINCT e.value, a.id, a.owner_id FROM {INDEX_TABLE} i JOIN json_each(i.agents) e
+        JOIN agents_app_agent a ON a.id = i.agent_id WHERE e.value IN (SELECT value FROM json_each(%s))
+    """,  # noqa: S608
+}
 
 POSTGRESQL_TSVECTOR = "array_to_tsvector(string_to_array(words, ' '))"
 
@@ -106,6 +119,15 @@ def index_columns(agent_id: str, snapshot: JSONMapping) -> ColumnValues:
         "agents": snapshot["agents"],
         "words": index_text(agent_id, *(snapshot[field] for field in SEARCHED_FIELDS)),
     }
+
+
+def find_references_to(agent_ids: Collection[str]) -> list[tuple[str, str, str]]:
+    """Return which agents refer to these as sub-agents: the ID of one of these, and the ID and owner of the other."""
+    is_postgresql = connection.vendor == "postgresql"
+    ids = list(agent_ids)
+    with connection.cursor() as cursor:
+        cursor.execute(REFERENCES_SQL[connection.vendor], [ids if is_postgresql else _json(ids)])
+        return list(cursor.fetchall())
 
 
 def update_index(agent: Agent, before: JSONMapping | None, batch: write_batch.WriteBatch) -> None:
