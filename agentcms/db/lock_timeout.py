@@ -1,13 +1,15 @@
-"""Writes that do not wait for a lock."""
+"""Writes that do not wait for a lock, and those that have waited too long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 SHORT_TIMEOUT = 10  # milliseconds; PostgreSQL waits forever with 0
+LOCK_STATES = ("55P03", "40P01")  # lock_not_available and deadlock_detected of PostgreSQL
+SQLITE_LOCKED = "database is locked"
 
 
 @contextmanager
@@ -22,6 +24,11 @@ def no_lock_wait() -> Iterator[None]:
             yield
             # For the rest of a surrounding transaction. After an error, the setting is rolled back.
             _execute("SET LOCAL lock_timeout TO DEFAULT")
+
+
+def is_lock_timeout(error: OperationalError) -> bool:
+    """Return whether a statement has waited too long for a lock, so that others may succeed."""
+    return getattr(error.__cause__, "sqlstate", None) in LOCK_STATES or SQLITE_LOCKED in str(error)
 
 
 @contextmanager

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 
 from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
+from agentcms.db.lock_timeout import is_lock_timeout, no_lock_wait
 from agentcms.ids import derive_clear_id, first_unused
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
@@ -26,6 +28,7 @@ from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.models import Agent, AgentQuerySet
 
 MAX_SELECTED_AGENTS = 200  # in one action
+BUSY_MESSAGE = "Another change holds it up. Try again."
 
 
 class BulkResult(NamedTuple):
@@ -160,7 +163,7 @@ def live_and_draft(agent: Agent) -> str:
 
 def apply_to_each(agents: AgentQuerySet, user: Caller, ids: list[str], action: BulkAction) -> list[BulkResult]:
     """Apply an action to at most MAX_SELECTED_AGENTS agents. A failure of one does not affect the others."""
-    return [apply_to_one(agents, user, agent_id, action) for agent_id in dict.fromkeys(ids[:MAX_SELECTED_AGENTS])]
+    return [*apply_in_turn(agents, user, dict.fromkeys(ids[:MAX_SELECTED_AGENTS]), action).values()]
 
 
 def apply_to_dependents_first(
@@ -169,8 +172,31 @@ def apply_to_dependents_first(
     """Apply an action like `apply_to_each`, to an agent after those that use it. The results have the given order."""
     chosen = [*dict.fromkeys(ids[:MAX_SELECTED_AGENTS])]
     # Once all that use an agent are gone, nobody uses it, and it needs no confirmation of its own.
-    results = {agent_id: apply_to_one(agents, user, agent_id, action) for agent_id in order_dependents_first(chosen)}
+    results = apply_in_turn(agents, user, order_dependents_first(chosen), action)
     return [results[agent_id] for agent_id in chosen]
+
+
+def apply_in_turn(
+    agents: AgentQuerySet, user: Caller, ids: Iterable[str], action: BulkAction
+) -> dict[str, BulkResult]:
+    """Apply an action to agents in this order. One that others have locked for too long is left out.
+
+    Only the first such agent is waited for, or the waits would add up to more than a request may take.
+    """
+    results: dict[str, BulkResult] = {}
+    is_busy = False
+    for agent_id in ids:
+        results[agent_id] = BulkResult(agent_id, False, BUSY_MESSAGE)
+        if is_busy and connection.vendor == "sqlite":  # it has one lock for all rows
+            continue
+        try:
+            with no_lock_wait() if is_busy else nullcontext():
+                results[agent_id] = apply_to_one(agents, user, agent_id, action)
+        except OperationalError as error:
+            if not is_lock_timeout(error):
+                raise
+            is_busy = True
+    return results
 
 
 def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: BulkAction) -> BulkResult:

@@ -1,9 +1,12 @@
 """Actions on selected agents and on one agent."""
 
 import pytest
+from django.db import OperationalError, connection
 from django.urls import reverse
+from psycopg.errors import LockNotAvailable
 
 from access_app.role import Role
+from agents_app.editing import bulk
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, member
 from tests.form_submission import form_data
@@ -55,6 +58,33 @@ def test_a_configuration_that_is_not_valid_any_longer_does_not_stop_the_others(e
         ),
         (True, "Duplicated as last-copy."),
     ]
+
+
+def test_an_agent_that_is_locked_for_too_long_is_left_out(editor, monkeypatch):
+    agents = [AgentFactory(id=agent_id) for agent_id in ("first", "locked", "last")]
+    duplicate = bulk.duplicate_agent
+
+    def wait_too_long(user, agent):
+        if agent.pk == "locked":
+            raise OperationalError("canceling statement due to lock timeout") from LockNotAvailable()
+        return duplicate(user, agent)
+
+    monkeypatch.setattr(bulk, "duplicate_agent", wait_too_long)
+
+    answer = editor.post(SELECTED, {"act": "duplicate", "agent": [agent.pk for agent in agents]})
+
+    results = [(result.done, result.sentence) for result in answer.context["results"]]
+    assert results[:2] == [(True, "Duplicated as first-copy."), (False, bulk.BUSY_MESSAGE)]
+    # SQLite has one lock for all rows.
+    assert results[2][0] is (connection.vendor == "postgresql")
+
+
+def test_a_database_that_is_away_ends_an_action(agent):
+    def lose_database(user, agent):
+        raise OperationalError("the connection is closed")
+
+    with pytest.raises(OperationalError, match="closed"):
+        bulk.apply_to_each(Agent.objects.all(), member(Role.EDITOR), [agent.pk], lose_database)
 
 
 def test_archiving_can_be_undone_on_the_page_of_its_results(publisher, agent):
