@@ -131,6 +131,22 @@ def test_scores_and_traces(agent, caller):
         assert after[0] == before[0], path
 
 
+def test_the_spans_of_sub_agents_take_a_constant_number_of_queries(agent, caller):
+    def run_with_sub_agents(count):
+        calls = [("tool-call", {"toolCallId": str(number), "toolName": "agent-clerk"}) for number in range(count)]
+        run = RunFactory(agent=agent, chunks=calls)
+        for number in range(count):
+            inner = [("tool-call", {"toolCallId": "1", "toolName": "refund"})]
+            RunFactory(agent=agent, parent=run, parent_call_id=str(number), root_id=run.pk, chunks=inner)
+        return run
+
+    paths = [f"/api/observability/traces/{run_with_sub_agents(count).pk}" for count in (SMALL, LARGE)]
+    counts = [count_queries(lambda path=path: caller.get(path)) for path in paths]
+
+    assert [len(answer.body["spans"]) for _, answer in counts] == [1 + 3 * SMALL, 1 + 3 * LARGE]
+    assert counts[0][0] == counts[1][0]
+
+
 def test_scores_of_an_experiment(caller):
     few, many = (
         ended(make_dataset(*range(size), pk=f"set-{size}", owner_id="support"), [0.5] * size)
