@@ -1,12 +1,13 @@
 """Preparation of a start: migrations, static files and demo data, in one process."""
 
+import fcntl
 import hashlib
 import json
 import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,25 +22,73 @@ from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
 from agentcms.process.start import loading_modules
 
+WAITING_MESSAGE = "Another process prepares this release. Waiting for its end."
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
     with loading_modules():
         django.setup()
-    for step in (connect, migrate, collect_static_files, seed_demo_data, check_first_user, remove_old_metrics):
-        started_at = time.monotonic()
-        if step():
-            seconds = time.monotonic() - started_at
-            print(f"{step.__name__.replace('_', ' ').capitalize()}: {seconds:.1f} s", flush=True)
+    connect()
+    with one_at_a_time():
+        for step in (migrate, collect_static_files, seed_demo_data, check_first_user, remove_old_metrics):
+            started_at = time.monotonic()
+            if step():
+                seconds = time.monotonic() - started_at
+                print(f"{step.__name__.replace('_', ' ').capitalize()}: {seconds:.1f} s", flush=True)
 
 
-def connect() -> bool:
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait until no other process prepares this data folder or this database, and hold others up in the block."""
+    with folder_lock(Path(settings.DATA_DIR)), database_lock():
+        yield
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Hold a lock of the data folder, with its static files and the database of SQLite."""
+    lock = os.open(folder / "prepare.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(WAITING_MESSAGE, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)  # which releases it, as the end of a process does
+
+
+@contextmanager
+def database_lock() -> Iterator[None]:
+    """Hold a lock of the database of PostgreSQL, which several machines may prepare."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    # In a connection of its own, because each migration ends a transaction. Not a lock of the session: a pooler in
+    # transaction mode would release it in another one.
+    holder = connection.copy()
+    try:
+        holder.set_autocommit(False)
+        with holder.cursor() as cursor:
+            for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+                cursor.execute(f"SET LOCAL {name} = 0")
+            cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended('prepare', 0))")
+            if cursor.fetchone() != (True,):
+                print(WAITING_MESSAGE, flush=True)
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('prepare', 0))")
+        yield
+    finally:
+        holder.close()
+
+
+def connect() -> None:
     """Connect to the database, or end with a message that says why not. psycopg logs the reason of each attempt."""
     try:
         connection.ensure_connection()
     except OperationalError as error:
         sys.exit(f"The database cannot be reached: {error}. Check DATABASE_URL, and whether the database is running.")
-    return False
 
 
 def migrate() -> bool:
