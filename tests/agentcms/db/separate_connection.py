@@ -9,12 +9,12 @@ from agentcms.db.configuration import database_config
 
 
 @contextmanager
-def separate_connection(*, use_prepared_statements=True, lock_timeout=5, idle_timeout=60):
+def separate_connection(*, use_prepared_statements=True, lock_timeout=5, idle_timeout=60, pool_size=1):
     """Provide a connection of PostgreSQL. The timeouts are seconds."""
     config = database_config(
         settings.DATABASE_URL,
         settings.DATA_DIR,
-        pool_size=1,
+        pool_size=pool_size,
         use_prepared_statements=use_prepared_statements,
         lock_timeout=lock_timeout,
         idle_timeout=idle_timeout,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from contextlib import suppress
 from datetime import tzinfo
 from functools import cache
@@ -31,6 +32,18 @@ def adapters(timezone: tzinfo) -> AdaptersMap:
     if loader := psycopg.adapters.get_loader(TIMESTAMP_OID, Format.TEXT):
         adapters.register_loader("timestamptz", loader)
     return adapters
+
+
+def is_closed_by_server(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether an idle connection has ended, as after a restart of the server. This sends nothing."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    try:
+        while poll.poll(0):
+            connection.pgconn.consume_input()  # the last message of the server, and then the end
+    except psycopg.OperationalError:
+        return True
+    return False
 
 
 class ErrorWrapper(DatabaseErrorWrapper):
@@ -77,6 +90,26 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.alias in self._connection_pools:  # type: ignore[attr-defined]
             return {}
         return {**super().get_connection_params(), "context": adapters(self.timezone)}
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> psycopg.Connection[Any]:
+        """Return a connection. Discard those of the pool that the server has closed meanwhile."""
+        connection: psycopg.Connection[Any] = super().get_new_connection(conn_params)
+        while self.pool and is_closed_by_server(connection):
+            self.pool.putconn(connection)
+            connection = super().get_new_connection(conn_params)
+        return connection
+
+    def _close(self) -> None:
+        """Close a connection, or return it to the pool.
+
+        After the first lost one, the pool replaces all others: they led to the same server. Otherwise each of them
+        would fail one request.
+        """
+        connection, pool = self.connection, self.pool
+        is_lost = connection is not None and connection.closed
+        super()._close()  # type: ignore[misc]
+        if is_lost and pool and connection._created_at > pool._drained_at:
+            pool.drain()
 
     def _set_autocommit(self, autocommit: bool) -> None:
         if self.connection.autocommit != autocommit:  # connections of the pool usually have the right state
