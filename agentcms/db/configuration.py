@@ -5,6 +5,10 @@ from typing import Any
 
 import dj_database_url
 
+# Seconds for which a request waits for a connection, and for which the pool repeats an attempt to connect. Its pauses
+# double, so that after a long outage requests would wait in vain. After the last attempt the next request begins anew.
+POOL_TIMEOUTS = {"timeout": 10, "reconnect_timeout": 10}
+
 
 def database_config(
     url: str,
@@ -28,7 +32,7 @@ def database_config(
         # Prepared statements are planned once for each connection. Some poolers do not support them.
         "server_side_binding": use_prepared_statements,
         "prepare_threshold": 3 if use_prepared_statements else None,
-        "pool": {"min_size": 1, "max_size": pool_size, "timeout": 10},
+        "pool": {"min_size": 1, "max_size": pool_size, **POOL_TIMEOUTS},
         "options": f"-c lock_timeout={lock_timeout}s -c idle_in_transaction_session_timeout={idle_timeout}s",
     }
     return config

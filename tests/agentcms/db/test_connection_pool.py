@@ -67,3 +67,10 @@ def test_a_broken_transaction_replaces_no_other_connection(pooled):
 
     with beside(pooled) as other:
         assert idle in {backend(pooled), backend(other)}
+
+
+def test_after_a_long_outage_no_request_waits_for_the_next_attempt_in_vain(pooled):
+    """The pause between the attempts of a pool doubles. Then a request would get no connection for a minute."""
+    pool = pooled.settings_dict["OPTIONS"]["pool"]
+
+    assert pool["reconnect_timeout"] <= pool["timeout"]
