@@ -20,6 +20,8 @@ from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from agentcms.cache import CACHE_ERRORS
+
 log = logging.getLogger(__name__)
 
 CHANNEL_PREFIX = "agent.stream."
@@ -124,7 +126,7 @@ class RunNotifier:
                 for name in names:
                     pipeline.publish(CHANNEL_PREFIX + name, message)
                 pipeline.execute()
-        except redis.RedisError as error:
+        except CACHE_ERRORS as error:
             self.retry_at = time.monotonic() + RECONNECT_DELAY
             log.warning("Valkey is not available. Other processes poll for %.0f s: %s", RECONNECT_DELAY, error)
 
@@ -139,10 +141,11 @@ class RunNotifier:
         while not self.is_closed:
             try:
                 self._receive()
-            except redis.RedisError as error:
+            except Exception as error:  # any: if this thread ended, readers would wait for notifications in vain
                 self.is_subscribed = False
                 self.wake_all()
-                log.warning("No notifications of runs from Valkey: %s", error)
+                is_outage = isinstance(error, CACHE_ERRORS)
+                log.warning("No notifications of runs from Valkey: %s", error, exc_info=not is_outage)
                 time.sleep(RECONNECT_DELAY)
 
     def _receive(self) -> None:

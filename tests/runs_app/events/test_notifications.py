@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 import redis
 
+from runs_app.events import notifications
 from runs_app.events.notifications import FALLBACK_POLL_INTERVAL, RunNotifier
 from tests.served import wait_until
 
@@ -143,3 +144,24 @@ def test_an_unavailable_valkey_is_retried_after_a_pause(caplog):
         assert woken.is_set()
         assert alone.poll_interval(5) == FALLBACK_POLL_INTERVAL
     assert [record for record in caplog.records if "poll for" in record.message][1:] == []
+
+
+@pytest.mark.parametrize(
+    "error", [redis.ConnectionError("gone"), OSError("reset"), RuntimeError("Event loop is closed")]
+)
+def test_no_error_ends_the_thread_that_listens(monkeypatch, error):
+    monkeypatch.setattr(notifications, "RECONNECT_DELAY", 0.01)
+    alone, errors, listens_again = RunNotifier("redis://127.0.0.1:1/0"), [error], threading.Event()
+
+    def receive():
+        if errors:
+            alone.is_subscribed = True
+            raise errors.pop()
+        if alone.poll_interval(5) == FALLBACK_POLL_INTERVAL:  # until the next subscription
+            listens_again.set()
+        alone.close()
+
+    monkeypatch.setattr(alone, "_receive", receive)
+    alone.start_listening()
+
+    assert listens_again.wait(10)
