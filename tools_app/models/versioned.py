@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.conf import settings
 from django.db import models, transaction
 from django.utils import timezone
 
@@ -35,7 +36,7 @@ class ConfigurationVersion(models.Model):
 
 
 class VersionedConfiguration(models.Model):
-    """A row that writes a version whenever its `snapshot` changes."""
+    """A row that writes a version whenever its `snapshot` changes. The last AGENT_VERSION_LIMIT of them stay."""
 
     last_version_number = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -84,5 +85,6 @@ class VersionedConfiguration(models.Model):
             author_name=author.get_username() if author else "",
             source=current.source,
         )
+        self.versions.filter(version_number__lte=self.last_version_number - settings.AGENT_VERSION_LIMIT).delete()
         # Not by `save`, which would come here again.
         type(self)._default_manager.filter(pk=self.pk).update(last_version_number=self.last_version_number)
