@@ -5,6 +5,8 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from agentcms.db.encryption import PROVIDER_KEYS, decrypt, encrypt
 from runs_app.models import ModelProvider
@@ -58,3 +60,12 @@ def test_a_secret_that_cannot_be_read_is_named_and_stays(settings):
         call_command("reencrypt_secrets", stdout=StringIO())
 
     assert ModelProvider.objects.get(key="house").encrypted_key == before
+
+
+def test_the_large_definitions_of_tools_are_not_read():
+    create_rows()
+
+    with CaptureQueriesContext(connection) as queries:
+        call_command("reencrypt_secrets", stdout=StringIO())
+
+    assert not [query["sql"] for query in queries if '"tools"' in query["sql"]]

@@ -39,7 +39,8 @@ def reencrypt_all() -> Iterator[tuple[str, bool]]:
     """Encrypt each stored secret again. Yield the name of its row, and whether the secret could be read."""
     for model, column, purpose in ENCRYPTED_COLUMNS:
         rows = model._default_manager.exclude(**{column: ""}).order_by("pk")
-        for row in rows:
+        # Not all columns: the definitions of the tools of an MCP server are large.
+        for row in rows.only("key", "title", column).iterator(chunk_size=100):
             token = getattr(row, column)
             text = decrypt(token, purpose)
             if text is not None:
