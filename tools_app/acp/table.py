@@ -49,7 +49,7 @@ def record_from_row(row: AcpAgent) -> AcpRecord:
         row.auth_method_id,
         row.persists_session,
         row.permissions,
-        row.all_limits,
+        row.all_limits or Limits(),
         row.model,
         row.workspace,
         row.last_version_number,
@@ -68,6 +68,8 @@ def acp_unavailable_reason(row: AcpAgent, environment: Mapping[str, str] | None)
             f"The environment of the ACP agent '{row.title}' was encrypted with another PROVIDER_KEY_SECRET. "
             "Enter it again."
         )
+    if row.all_limits is None:
+        return f"The limits of the ACP agent '{row.title}' are not valid. Enter them again."
     try:
         ACP_COMMANDS.get(row.command_key).require_sandbox()
     except ValidationError as error:

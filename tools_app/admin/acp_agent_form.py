@@ -76,7 +76,7 @@ class AcpAgentForm(forms.ModelForm):
                 choices=[("", "Choose a command"), *((key, key) for key in keys)],
                 help_text="A program of ACP_COMMANDS, which the operator of the server sets.",
             )
-        limits = self.instance.all_limits
+        limits = self.instance.all_limits or Limits()
         for name in LIMIT_FIELDS:
             if name in self.fields:
                 self.fields[name].initial = getattr(limits, name)

@@ -89,6 +89,7 @@ def tool_body(row: McpServer, definition: Definition) -> JSONObject:
 
 def acp_agent_body(row: AcpAgent) -> dict[str, object]:
     """Return an ACP agent without the values of its environment."""
+    limits = row.all_limits
     return {
         "id": row.key,
         "title": row.title,
@@ -98,7 +99,7 @@ def acp_agent_body(row: AcpAgent) -> dict[str, object]:
         "authMethodId": row.auth_method_id or None,
         "persistSession": row.persists_session,
         "permissions": row.permissions,
-        "limits": row.all_limits.model_dump(by_alias=True),
+        "limits": row.limits if limits is None else limits.model_dump(by_alias=True),
         "model": row.model or None,
         "workspace": row.workspace or None,
         "enabled": row.is_enabled,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import ClassVar
 
 from django.core.exceptions import ValidationError
@@ -118,9 +119,11 @@ class AcpAgent(VersionedConfiguration):
             validate_workspace_name(self.workspace)
 
     @property
-    def all_limits(self) -> Limits:
-        """The limits with the defaults of those that are not set."""
-        return Limits.model_validate(self.limits)
+    def all_limits(self) -> Limits | None:
+        """The limits with the defaults of those that are not set, or None if the stored ones are not valid."""
+        with suppress(PydanticValidationError):
+            return Limits.model_validate(self.limits)
+        return None
 
     @property
     def environment(self) -> dict[str, str] | None:

@@ -5,6 +5,8 @@ import pytest
 from access_app.role import Role
 from tests.api_client import Caller
 from tests.factories import UserFactory, api_key, member
+from tools_app.acp.errors import AcpError
+from tools_app.acp.table import acp_table, get_available_agent
 from tools_app.models import AcpAgent
 from tools_app.programs import sandbox
 
@@ -172,3 +174,19 @@ def test_unknown_names_are_warnings_and_errors_of_a_strict_request(superuser):
     assert (refused.status_code, refused.body["issues"][0]["field"]) == (400, "permisions")
     assert "Did you mean permissions?" in created.body["warnings"][0]["message"]
     assert "warnings" not in again.body
+
+
+def test_stored_limits_that_are_not_valid_disable_one_agent_until_they_are_entered_again(superuser):
+    """For example those of another release, which allowed more."""
+    for key in ("coder", "writer"):
+        superuser.post(AGENTS, {**BODY, "id": key})
+    AcpAgent.objects.filter(key="coder").update(limits={"memoryMb": 9})
+    acp_table.invalidate()
+
+    assert get_available_agent("writer").limits.memory_mb == 2048
+    with pytest.raises(AcpError, match=r"The limits of the ACP agent 'Coder' are not valid\. Enter them again\."):
+        get_available_agent("coder")
+    assert superuser.get(AGENTS).body["total"] == 2
+    assert superuser.get(AGENT).body["limits"] == {"memoryMb": 9}
+    assert superuser.patch(AGENT, {"limits": {"memoryMb": 99}}).status_code == 200
+    assert get_available_agent("coder").limits.memory_mb == 99
