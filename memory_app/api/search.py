@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
@@ -28,12 +29,11 @@ from memory_app.recall.options import RecallSettings, recall_of_agent
 from memory_app.recall.search import (
     RecalledMessage,
     embed_question,
-    messages_after,
-    messages_before,
     recall_messages,
     vectors_of_resource,
     vectors_of_thread,
 )
+from memory_app.recall.surroundings import load_heads, load_surroundings
 
 log = logging.getLogger(__name__)
 
@@ -113,17 +113,21 @@ def find_by_meaning(
         after=after,
         threshold=options.threshold,
     )
-    return [found_message_body(item) for item in recalled]
+    return message_bodies(recalled)
 
 
-def found_message_body(item: RecalledMessage) -> JSONObject:
+def message_bodies(items: Sequence[RecalledMessage]) -> list[JSONObject]:
+    heads = load_heads([item.message for item in items])
+    return [found_message_body(item, heads[item.message.pk]) for item in items]
+
+
+def found_message_body(item: RecalledMessage, head: Message) -> JSONObject:
     """Return a message that was found, under the ID of the message as the API shows it."""
     row = item.message
     context = {name: [message_summary(other) for other in getattr(item, name)] for name in ("before", "after")}
-    head = row.thread.messages.filter(number=row.head_number or row.number).first()
     return {
         **message_summary(row),
-        "id": (head or row).key,
+        "id": head.key,
         "threadId": row.thread.key,
         "threadTitle": row.thread.title,
         "score": round(item.score, 4),
@@ -138,10 +142,10 @@ def find_by_words(caller: MemoryCaller, thread: Thread | None, resource: str, qu
         threads = Thread.objects.filter(pk=thread.pk)
     else:
         threads = Thread.objects.for_caller(caller).of_resource(caller.realm, resource)
-    rows = matching(threads, query.text).select_related("thread").order_by("-created_at", "-pk")[: query.limit]
+    rows = [*matching(threads, query.text).select_related("thread").order_by("-created_at", "-pk")[: query.limit]]
+    around = load_surroundings(rows, before, after)
     # Every hit has all words, so all have the best score.
-    hits = (RecalledMessage(row, 0, 1, messages_before(row, before), messages_after(row, after)) for row in rows)
-    return [found_message_body(item) for item in hits]
+    return message_bodies([RecalledMessage(row, 0, 1, *around[row.pk]) for row in rows])
 
 
 def recall_config(config: JSONObject) -> JSONObject:

@@ -8,7 +8,7 @@ from itertools import count, islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from agentcms.db.raw_rows import fetch_raw_rows
 from agentcms.vectors import find_embedder
@@ -16,6 +16,7 @@ from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity_of_
 from agentcms.vectors.quantize import scores
 from memory_app.models import Message, Vector
 from memory_app.recall.parts import cut_parts
+from memory_app.recall.surroundings import load_surroundings
 
 if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows
@@ -127,17 +128,16 @@ def recall_messages(
     hits = rank_messages(vectors, queries)
     similar = takewhile(lambda hit: threshold is None or hit.score >= threshold, hits)
     candidates = ((row, hit) for row, hit in with_messages(similar) if not is_known(row))
-    chosen = islice(without_repeats(candidates) if distinct else candidates, top_k)
+    chosen = [*islice(without_repeats(candidates) if distinct else candidates, top_k)]
+    around = load_surroundings([row for row, _ in chosen], before, after)
     return [
-        RecalledMessage(
-            row,
-            hit.part,
-            hit.score,
-            [item for item in messages_before(row, before) if not is_known(item)],
-            [item for item in messages_after(row, after) if not is_known(item)],
-        )
+        RecalledMessage(row, hit.part, hit.score, *(without_known(items, is_known) for items in around[row.pk]))
         for row, hit in chosen
     ]
+
+
+def without_known(items: Sequence[Message], is_known: Callable[[Message], bool]) -> list[Message]:
+    return [item for item in items if not is_known(item)]
 
 
 def with_messages(hits: Iterable[FoundMessage]) -> Iterator[tuple[Message, FoundMessage]]:
@@ -156,16 +156,3 @@ def without_repeats(candidates: Iterable[tuple[Message, FoundMessage]]) -> Itera
         if (row.role, row.text) not in seen:
             seen.add((row.role, row.text))
             yield row, hit
-
-
-def messages_before(row: Message, count: int) -> list[Message]:
-    """Return the messages before a row as the API shows them, oldest first."""
-    heads = Message.objects.filter(thread=row.thread_id, head_number=F("number"))
-    head = row.head_number or row.number
-    return [*heads.filter(number__lt=head).order_by("-number")[:count]][::-1] if count else []
-
-
-def messages_after(row: Message, count: int) -> list[Message]:
-    """Return the messages after a row as the API shows them, oldest first."""
-    heads = Message.objects.filter(thread=row.thread_id, head_number=F("number"))
-    return [*heads.filter(number__gt=row.number).order_by("number")[:count]] if count else []

@@ -4,6 +4,8 @@ import json
 from urllib.parse import quote
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from agentcms.vectors import EmbedderFailed
 from jobs_app import runner
@@ -75,6 +77,21 @@ def test_the_options_of_the_call_count(caller, thread):
             f"/api/memory/search?searchQuery=x&threadId=t&memoryConfig={quote(json.dumps({'semanticRecall': option}))}"
         )
         assert answer.status_code == 400, answer.body
+
+
+@pytest.mark.parametrize("agent_id", ["recaller", "concierge"])
+def test_many_hits_take_as_few_queries_as_one(caller, editor, thread, agent, agent_id):
+    config = quote(json.dumps({"messageRange": 2}))
+    thread.messages.update(text="The museum")
+
+    def count(limit):
+        with CaptureQueriesContext(connection) as queries:
+            body = search(caller, "museum", resourceId="alice", agentId=agent_id, memoryConfig=config, limit=limit)
+        assert body["count"] == limit
+        return len(queries)
+
+    count(1)  # fills the caches
+    assert count(1) == count(5)
 
 
 def test_an_agent_without_semantic_recall_is_searched_by_words(caller, editor, thread, agent):

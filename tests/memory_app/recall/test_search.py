@@ -91,3 +91,33 @@ def test_a_message_that_a_thread_repeats_takes_one_place_and_few_queries(editor,
         recalled = recall_messages(vectors_of_resource(thread.resource_id, EMBEDDER), query, 4, distinct=True)
 
     assert [item.message.text for item in recalled] == ["Done.", "Book the boat."]
+
+
+def test_the_messages_around_each_hit_take_as_few_queries_as_those_around_one(editor, django_assert_max_num_queries):
+    """Tool results belong to the answer before them, under which the API shows them."""
+    threads = [add_thread(editor, texts=[("user", f"Message {number}") for number in range(6)], key=k) for k in "ab"]
+    for thread in threads:
+        add_vectors(thread, [np.array([1, number / 10], np.float32) for number in range(6)])
+        thread.messages.filter(number=4).update(head_number=3)
+    vectors = vectors_of_resource(threads[0].resource_id, EMBEDDER)
+
+    with django_assert_max_num_queries(5):
+        recalled = recall_messages(vectors, np.array([[1, 0]], np.float32), 12, before=2, after=1)
+
+    around = {
+        (item.message.thread_id, item.message.number): (
+            [row.number for row in item.before],
+            [row.number for row in item.after],
+        )
+        for item in recalled
+    }
+    expected = {
+        1: ([], [2]),
+        2: ([1], [3]),
+        3: ([1, 2], [5]),
+        4: ([1, 2], [5]),
+        5: ([2, 3], [6]),
+        6: ([3, 5], []),
+    }
+    assert around == {(thread.pk, number): expected[number] for thread in threads for number in expected}
+    assert all(row.thread_id == item.message.thread_id for item in recalled for row in (*item.before, *item.after))
