@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_INDEXES = 20  # of a base
 MAX_SENT_LENGTH = 16_000  # characters of JSON, with the text
+MAX_ANSWERED_NUMBERS = 500_000  # of the vectors in an answer: 5 MB of JSON
+DECIMALS = 6  # of these numbers, more than a vector keeps in 8 bits for each
 TEXT_MESSAGE = "Among the documents each vector needs its text: send it as metadata.text."
 
 
@@ -198,7 +200,9 @@ def query_index(
     *,
     includes_vector: bool,
 ) -> list[JSONObject]:
-    """Return the nearest vectors as the published client reads them."""
+    """Return the nearest vectors as the published client reads them. Raise BadRequest for too many with numbers."""
+    if includes_vector:
+        reject_large_answer(top_k, vector.size)
     hits = load_hits(base, index, vector, condition, top_k)
     vectors = stored_vectors([hit.chunk_id for hit in hits]) if includes_vector else {}
     return [
@@ -213,6 +217,16 @@ def query_index(
     ]
 
 
+def reject_large_answer(top_k: int, dimension: int) -> None:
+    """Raise BadRequest if so many vectors with their numbers would make an answer too large."""
+    if top_k * dimension > MAX_ANSWERED_NUMBERS:
+        most = MAX_ANSWERED_NUMBERS // dimension
+        message = f"With includeVector, at most {most:,} vectors of {dimension:,} numbers fit into an answer."
+        raise BadRequest("request body", [("topK", f"{message} Lower topK, or leave out includeVector.")])
+
+
 def stored_vectors(chunk_ids: Sequence[int]) -> dict[int, list[float]]:
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "scale", "data")
-    return {pk: unpack(PackedVector(scale, bytes(data))).tolist() for pk, scale, data in rows}
+    vectors = {pk: unpack(PackedVector(scale, bytes(data))) for pk, scale, data in rows}
+    # In 64 bits: of 32 bits, JSON would show all decimals.
+    return {pk: vector.astype(float).round(DECIMALS).tolist() for pk, vector in vectors.items()}

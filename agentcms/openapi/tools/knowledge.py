@@ -241,7 +241,7 @@ KNOWLEDGE_FIELDS: dict[str, str] = {
     "VectorIds.ids": "The IDs of the vectors, in their order.",
     "VectorQuery.indexName": "The name of the index.",
     "VectorQuery.queryVector": "The vector.",
-    "VectorQuery.topK": "The most results.",
+    "VectorQuery.topK": "The most results. With includeVector, as many as have 500,000 numbers together.",
     "VectorQuery.filter": "A filter by metadata.",
     "VectorQuery.includeVector": "Whether results have their vectors.",
     "VectorMatches.id": "The ID of the vector.",

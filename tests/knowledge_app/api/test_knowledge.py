@@ -258,6 +258,29 @@ def test_vectors_are_sent_and_found(filled, publisher):
     assert publisher.get(f"{store}/indexes").body == ["handbook"]
 
 
+def test_an_answer_has_no_more_numbers_of_vectors_than_it_can_carry(publisher, monkeypatch, filled):
+    monkeypatch.setattr(sent_vectors, "MAX_ANSWERED_NUMBERS", 640)
+    query = {"indexName": "handbook", "queryVector": [1.0 / 3] * 64, "includeVector": True}
+
+    refused = publisher.post("/api/vector/handbook/query", {**query, "topK": 11})
+
+    assert (refused.status_code, refused.body["issues"]) == (
+        400,
+        [
+            {
+                "field": "topK",
+                "message": "With includeVector, at most 10 vectors of 64 numbers fit into an answer. "
+                "Lower topK, or leave out includeVector.",
+            }
+        ],
+    )
+    hits = publisher.post("/api/vector/handbook/query", query).body
+    assert max(len(str(number)) for hit in hits for number in hit["vector"]) <= len("-0.123456")
+    assert (
+        publisher.post("/api/vector/handbook/query", {**query, "includeVector": False, "topK": 11}).status_code == 200
+    )
+
+
 @pytest.mark.parametrize(
     "sent",
     [
