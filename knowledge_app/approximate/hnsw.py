@@ -11,6 +11,7 @@ from django.db.models import Count, Q
 
 from agentcms.vectors.pgvector import uses_pgvector
 from agentcms.wire.json_types import JSONObject
+from jobs_app.leases import renewed_lease
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_staff
 from knowledge_app.models import Chunk, KnowledgeIndex
@@ -51,18 +52,23 @@ def refresh_hnsw_indexes(job: Job) -> JSONObject:
     """Create the HNSW indexes that are missing, and drop those of knowledge indexes that were deleted."""
     if not uses_pgvector():
         return {"created": 0, "dropped": 0}
-    dropped = drop_orphans()
+    dropped, created = drop_orphans(), 0
     chunks = Count("chunks", filter=Q(chunks__is_pending=False))
     missing = KnowledgeIndex.objects.filter(has_ann_index=False).annotate(count=chunks).filter(count__gte=MIN_CHUNKS)
-    created = 0
-    for index in missing:
-        created += create_hnsw_index(index)
-        job.report_progress(done=created)
+    tried: list[UUID] = []
+    # One after the other: for an index that becomes large meanwhile, no other job is made.
+    while (index := missing.exclude(pk__in=tried).order_by("pk").first()) is not None:
+        tried.append(index.pk)
+        with renewed_lease(job):
+            created += create_hnsw_index(index)
     return {"created": created, "dropped": dropped}
 
 
 def create_hnsw_index(index: KnowledgeIndex) -> bool:
-    """Create the HNSW index of a knowledge index, while others read and write. Return False if it cannot have one."""
+    """Create the HNSW index of a knowledge index, while others read and write.
+
+    Return False if it cannot have one, or was deleted meanwhile.
+    """
     data = Chunk.objects.filter(index=index, is_pending=False).values_list("data", flat=True).first()
     dimensions = len(bytes(data)) if data is not None else 0
     if not 0 < dimensions <= MAX_HNSW_DIMENSIONS:
@@ -75,7 +81,10 @@ def create_hnsw_index(index: KnowledgeIndex) -> bool:
             f"USING hnsw ((halves::halfvec({dimensions})) halfvec_cosine_ops) "
             f"WHERE index_id = '{index.pk}'::uuid AND NOT is_pending"
         )
-    return KnowledgeIndex.objects.filter(pk=index.pk).update(has_ann_index=True, dimensions=dimensions) > 0
+    is_used = KnowledgeIndex.objects.filter(pk=index.pk).update(has_ann_index=True, dimensions=dimensions) > 0
+    if not is_used:  # the knowledge index was deleted meanwhile
+        drop_index_named(name)
+    return is_used
 
 
 @contextmanager

@@ -120,6 +120,42 @@ def test_the_hnsw_index_of_a_deleted_index_is_dropped(chunks, monkeypatch):
         assert hnsw_names() == names or not is_enabled
 
 
+def test_an_index_that_becomes_large_while_others_are_refreshed_gets_its_own(chunks, monkeypatch):
+    monkeypatch.setattr(hnsw, "MIN_CHUNKS", COUNT)
+    late = Chunk.objects.exclude(index=chunks.index)
+    late.update(is_pending=True)
+    create = hnsw.create_hnsw_index
+
+    def create_while_others_grow(index):
+        late.update(is_pending=False)
+        assert hnsw.enqueue_refresh() is None  # one is at work
+        return create(index)
+
+    monkeypatch.setattr(hnsw, "create_hnsw_index", create_while_others_grow)
+    with enabled_pgvector() as is_enabled:
+        run_jobs()
+
+        assert KnowledgeIndex.objects.filter(has_ann_index=True).count() == 2 * is_enabled
+
+
+def test_no_hnsw_index_remains_of_an_index_that_is_deleted_while_it_is_made(chunks, monkeypatch):
+    count = hnsw.count_chunks
+    with enabled_pgvector() as is_enabled:
+        if not is_enabled:
+            return
+        beside = KnowledgeIndex.objects.create(base=chunks, name="beside")
+        Chunk.objects.filter(index=chunks.index).update(index=beside)
+
+        def count_and_delete(index):
+            KnowledgeIndex.objects.filter(pk=index.pk).delete()
+            return count(index)
+
+        monkeypatch.setattr(hnsw, "count_chunks", count_and_delete)
+
+        assert not hnsw.create_hnsw_index(beside)
+        assert hnsw_names() == set()
+
+
 def hnsw_names():
     with connection.cursor() as cursor:
         cursor.execute("SELECT indexname FROM pg_indexes WHERE starts_with(indexname, %s)", [hnsw.HNSW_INDEX_PREFIX])

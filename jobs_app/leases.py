@@ -1,0 +1,43 @@
+"""The lease of a job during one long statement, which reports no progress."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+from django.db import connection
+
+from agentcms.db.outages import OUTAGE_ERRORS
+from jobs_app.models import Job, LeaseLost
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def renewed_lease(job: Job) -> Iterator[None]:
+    """Renew the lease of a job by a thread during the block. Otherwise another worker would begin the same work."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_renew, args=(job, ended), name="job-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    job.report_progress(done=job.done)
+
+
+def _renew(job: Job, ended: threading.Event) -> None:
+    """Renew the lease until the work ends, or until another worker has the job. The work itself notices that later."""
+    while not ended.wait(settings.JOB_LEASE / 4):
+        try:
+            job.report_progress(done=job.done)
+        except LeaseLost:
+            return
+        except OUTAGE_ERRORS as error:
+            log.warning("The lease of job %s could not be renewed. The next try follows: %s", job.pk, error)
+        finally:
+            connection.close()
