@@ -35,16 +35,18 @@ from runs_app.response_cache.flights import Flight, flight_of
 from runs_app.response_cache.key import CacheableRequest, NotCacheable, cache_key
 from runs_app.response_cache.options import AgentCacheOptions, CacheOptions, has_call_options, merge_cache_options
 from runs_app.response_cache.store import (
-    LOCK_SECONDS,
     NextAct,
     answer_looked_up,
     read_cached_answer,
     release_lock,
+    renew_lock,
     store_answer,
     take_turn,
 )
 
 POLL_INTERVAL = 0.05  # seconds between reads of an answer for which another request has asked
+MAX_WAIT = 120  # seconds for the answer to an equal request
+RENEW_INTERVAL = 5.0  # seconds; see LOCK_SECONDS
 
 
 @dataclass
@@ -144,9 +146,11 @@ class Lookup:
             answer, turn = await self.wait_for_answer(flight)
             answer_looked_up.send(CachedModel, result="miss" if answer is None else "hit")
             if turn in (NextAct.FIRST, NextAct.UNCACHED):
+                renewal = asyncio.create_task(self.keep_lock(turn))
                 try:
                     yield None
                 finally:
+                    renewal.cancel()
                     # Shielded, or a cancelled run would leave those that wait until its lock expires.
                     await asyncio.shield(self.end_turn(flight, turn))
                 return
@@ -157,7 +161,7 @@ class Lookup:
         if flight.has_landed:
             answer = parse_answer(flight.text) if flight.text else None
             return answer, NextAct.OWN if answer is None else NextAct.WAIT
-        deadline = time.monotonic() + LOCK_SECONDS
+        deadline = time.monotonic() + MAX_WAIT
         while True:
             text = await run_blocking(read_cached_answer, self.key)
             if text is not None and (answer := parse_answer(text)) is not None:
@@ -166,6 +170,12 @@ class Lookup:
             if turn is not NextAct.WAIT or time.monotonic() > deadline:
                 return None, turn
             await asyncio.sleep(POLL_INTERVAL)
+
+    async def keep_lock(self, turn: NextAct) -> None:
+        """Keep the lock while the model answers. A process that is killed leaves it for a few seconds only."""
+        while turn is NextAct.FIRST:
+            await asyncio.sleep(RENEW_INTERVAL)
+            await run_blocking(renew_lock, self.key)
 
     async def end_turn(self, flight: Flight, turn: NextAct) -> None:
         """Let the requests that wait for the answer have it, or ask the model themselves."""

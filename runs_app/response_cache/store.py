@@ -20,7 +20,7 @@ answer_looked_up = Signal()  # sent with `result`, "hit", "miss" or "bust"
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 256 * 1024  # of an answer
-LOCK_SECONDS = 120  # after which a process that has stopped no longer blocks others
+LOCK_SECONDS = 15  # after which a process that has stopped no longer blocks others
 NOT_STORED_SECONDS = 10  # for which equal requests do not wait for an answer that is not stored
 
 CACHED_ANSWERS = "cached answers"  # the purpose of the encryption
@@ -64,6 +64,13 @@ def take_turn(key: str) -> NextAct:
         return NextAct.FIRST if cache.add(f"response-cache-lock:{key}", 1, LOCK_SECONDS) else NextAct.WAIT
     except CACHE_ERRORS:
         return NextAct.UNCACHED
+
+
+def renew_lock(key: str) -> bool:
+    """Keep the lock of a request that still asks the model. Return False if there is none any more."""
+    with suppress(*CACHE_ERRORS):
+        return cache.touch(f"response-cache-lock:{key}", LOCK_SECONDS)
+    return False
 
 
 def release_lock(key: str, *, is_stored: bool) -> None:

@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 from agents_app.registry import Entry, Kind, registry
 from runs_app.building.agent import build
-from runs_app.response_cache import store
+from runs_app.response_cache import capability, store
 from tests.runs_app.conftest import answer, running
 
 pytestmark = pytest.mark.django_db
@@ -408,3 +408,15 @@ def test_equal_requests_of_two_processes_ask_once(model):
 
     assert answers == ["Answer 1 is complete."] * 2
     assert model.requests == 1
+
+
+def test_the_lock_is_kept_while_the_model_answers_and_not_much_longer_by_a_killed_process(model, monkeypatch):
+    assert 2 * capability.RENEW_INTERVAL < store.LOCK_SECONDS <= 15
+    renewed = []
+    monkeypatch.setattr(capability, "RENEW_INTERVAL", 0.02)
+    monkeypatch.setattr(capability, "renew_lock", lambda key: renewed.append(store.renew_lock(key)))
+    model.is_slow = True
+
+    ask(agent())
+
+    assert {*renewed} == {True}  # there was a lock to renew
