@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
+from django.db.models import Q, TextField, Value
+from django.db.models.fields.json import KT
+from django.db.models.functions import Concat
 from django.utils import timezone
 
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
@@ -52,9 +55,10 @@ class AgentFilters:
         if self.owner is not None:
             agents = agents.filter(owner_id=self.owner)
         if self.model:
-            provider, _, name = self.model.partition("/")
-            agents = agents.filter(model__provider=provider)
-            agents = agents.filter(model__name=name) if name else agents
+            # Not divided: the keys of providers, too, may have slashes.
+            value = Concat(KT("model__provider"), Value("/"), KT("model__name"), output_field=TextField())
+            agents = agents.alias(model_value=value)
+            agents = agents.filter(Q(model__provider=self.model) | Q(model_value=self.model))
         if self.tool:
             agents = agents.with_tool(self.tool)
         if self.author:

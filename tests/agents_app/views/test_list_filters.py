@@ -69,9 +69,13 @@ def test_a_model_filter_names_a_provider_or_one_of_its_models(viewer):
     AgentFactory(name="Small", model={"provider": "openai", "name": "gpt-5-mini"})
     AgentFactory(name="Large", model={"provider": "openai", "name": "org/gpt-5"})
     AgentFactory(name="Other")
+    AgentFactory(name="Gateway", model={"provider": "gateway/openai", "name": "gpt-5"})
 
     assert set(names(viewer.get(LIST, {"model": "openai"}))) == {"Small", "Large"}
     assert names(viewer.get(LIST, {"model": "openai/org/gpt-5"})) == ["Large"]
+    assert names(viewer.get(LIST, {"model": "gateway/openai"})) == ["Gateway"]
+    assert names(viewer.get(LIST, {"model": "gateway/openai/gpt-5"})) == ["Gateway"]
+    assert names(viewer.get(LIST, {"model": "gateway"})) == []
     assert set(names(viewer.get(LIST, {"provider": "openai"}))) == {"Small", "Large"}  # an older link
 
 
