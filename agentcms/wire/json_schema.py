@@ -16,7 +16,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.patterns import Pattern, compile_pattern
 
 if TYPE_CHECKING:
-    from jsonschema import ValidationError
+    from jsonschema import SchemaError, ValidationError
 
 MAX_SCHEMA_KB = 100
 MAX_STEPS = 40_000  # keywords that the validation of one value looks at; half a second or more
@@ -63,7 +63,7 @@ def reject_invalid_schema(schema: JSONMapping) -> None:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        raise ValueError(error.message) from None
+        raise ValueError(message_in_json_terms(error)) from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -138,13 +138,15 @@ class SchemaValidator:
         return errors
 
 
-def message_in_json_terms(error: ValidationError) -> str:
+def message_in_json_terms(error: ValidationError | SchemaError) -> str:
     """Return the message of an error with its values written by `quoted_json`; the library writes None for null.
 
     A message of more than MAX_QUOTED_LENGTH stays as it is.
     """
     if len(error.message) > MAX_QUOTED_LENGTH:
         return error.message
+    if error.validator is None:  # the schema false
+        return f"{quoted_json(error.instance)} is not allowed"
     if error.validator == "const":
         return f"{quoted_json(error.validator_value)} was expected"
     if error.validator == "enum":

@@ -142,10 +142,16 @@ def test_a_pattern_of_another_engine_refuses_no_value():
             "null is not valid under any of the given schemas",
         ),
         ({"type": "integer"}, "None", "'None' is not of type 'integer'"),
+        ({"properties": {"a": False}}, {"a": None}, "null is not allowed"),
     ],
 )
 def test_messages_write_null_and_booleans_as_json_does(schema, value, message):
     assert messages(schema, value) == [message]
+
+
+def test_messages_about_a_schema_write_null_and_booleans_as_json_does():
+    with pytest.raises(ValueError, match=r"^true is not of type 'number'$"):
+        reject_unusable_schema({"minimum": True})
 
 
 def test_a_large_value_is_not_quoted_again():
