@@ -265,7 +265,7 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "statistic": "What is compared: mean, pass_rate, min, or difference_to_live.",
     "min": "The lowest value with which a version may go live.",
     "max": "The highest value with which a version may go live.",
-    "maxFailed": "How many items may fail.",
+    "maxFailed": "How many items may fail. Each repeat of an item counts.",
     "maxAgeDays": "How old the experiment may be.",
     "mode": "enforce refuses a version, warn only says so.",
     "met": "Whether the version meets the gate.",
