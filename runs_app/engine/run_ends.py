@@ -58,10 +58,11 @@ def end_lost_run(run_id: UUID) -> bool:
     return True
 
 
-def requeue_lost_run(run_id: UUID, fence: int) -> bool:
-    """Queue a durable run whose process has died. Return False if another process was faster.
+def requeue_lost_run(run_id: UUID, fence: int, *, is_dead: bool = True) -> bool:
+    """Queue a durable run whose process has died or lost its lease. Return False if another process was faster.
 
-    `fence` is the claim of the dead process. A run that a user has cancelled is ended.
+    `fence` is the claim of this process. If it `is_dead`, that counts as an attempt: a step may have ended it. A run
+    that a user has cancelled is ended.
     """
     with transaction.atomic():
         lost = AgentRun.objects.leased().filter(pk=run_id, fence=fence, status=AgentRun.Status.RUNNING)
@@ -71,7 +72,7 @@ def requeue_lost_run(run_id: UUID, fence: int) -> bool:
         if run.cancel_requested_at is not None:
             record_end(run, status=AgentRun.Status.CANCELLED, error="")
         else:
-            columns = {"attempts": F("attempts") + 1, "worked_ms": F("worked_ms") + lost_work_ms(run)}
+            columns = {"attempts": F("attempts") + is_dead, "worked_ms": F("worked_ms") + lost_work_ms(run)}
             lost.update(status=AgentRun.Status.QUEUED, holder="", lease_until=None, **columns)
             call_after_commit(run_requeued.send, AgentRun, reason="lost")
     notifier.notify({run_id: run.cancel_requested_at is not None})

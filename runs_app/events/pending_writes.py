@@ -24,6 +24,7 @@ from runs_app.models.run import DURABLE_LEASE_DURATION
 COMMIT_INTERVAL = 0.1  # seconds
 URGENT_DELAY = 0.005  # seconds in which the first pieces and ends of other runs join a commit
 STEP_DELAY = 0.002  # seconds in which the finished steps of other runs join a commit
+OUTAGE_MEMORY = 10.0  # seconds after an outage in which an error of the database is taken for a part of it
 
 
 class PendingWrites:
@@ -36,6 +37,7 @@ class PendingWrites:
         self.runs: dict[UUID, PendingRun] = {}
         self.changed = threading.Condition()
         self.due_at = math.inf  # when the thread must write the pending chunks and ends
+        self.lost_database_at = -math.inf  # monotonic time at which the thread met an outage last
 
     def register(self, run_id: UUID, *, ends_only: bool = False) -> None:
         """Accept chunks of a run and renew its lease from now on."""
@@ -127,9 +129,23 @@ class PendingWrites:
         return run is not None and time.monotonic() < run.leased_until
 
     def hand_over(self, run_id: UUID, worked_ms: int, attempts: Combinable | None = None) -> Future[bool]:
-        """Queue a durable run for another process, after its chunks and steps. Set its attempts if they are given."""
+        """Queue a durable run for another process, after its chunks and steps.
+
+        Set its attempts if they are given, except for an outage of the database that the thread meets, too: then the
+        step of the run is not to blame.
+        """
         end: RunEnd = {"status": AgentRun.Status.QUEUED, "worked_ms": worked_ms}
-        return self.close(run_id, **(end if attempts is None else {**end, "attempts": attempts}))
+        if attempts is not None and time.monotonic() - self.lost_database_at > OUTAGE_MEMORY:
+            end["attempts"] = attempts
+        return self.close(run_id, **end)
+
+    def note_outage(self) -> None:
+        """Note that the thread cannot reach the database. Count no attempts of the runs that it hands over."""
+        with self.changed:
+            self.lost_database_at = time.monotonic()
+            for run in self.runs.values():
+                if run.end is not None:
+                    run.end.pop("attempts", None)
 
     def close(self, run_id: UUID, **values: Unpack[RunEnd]) -> Future[bool]:
         """Write the end of a run after its chunks. The result is False if another process owns the run."""

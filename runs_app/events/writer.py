@@ -17,6 +17,7 @@ from django.db import connection, transaction
 
 from agentcms.db.outages import OUTAGE_ERRORS
 from runs_app.engine import leases, run_ends
+from runs_app.engine.runners import get_runner
 from runs_app.events.notifications import notifier
 from runs_app.events.pending_runs import PendingRun, WriteSnapshot, remove_written_steps
 from runs_app.events.pending_writes import PendingWrites
@@ -46,6 +47,7 @@ class EventWriter(PendingWrites):
         self.thread: threading.Thread | None = None
         self.cancel_polled_at = self.renewed_at = 0.0
         self.is_unsure = False  # whether the last transaction was committed
+        self.abandoned: dict[UUID, PendingRun] = {}  # whose leases ended while the database was away
 
     def _register(self, run_id: UUID, run: PendingRun) -> None:
         with self.changed:
@@ -63,6 +65,8 @@ class EventWriter(PendingWrites):
             except OUTAGE_ERRORS as error:
                 log.warning("The database is not available. Events of runs are retried: %s", error)
                 self.is_unsure = True
+                self.note_outage()
+                self._abandon_expired()
                 connection.close()
             except Exception:
                 log.exception("Events of runs could not be written.")
@@ -76,10 +80,24 @@ class EventWriter(PendingWrites):
         with self.changed:
             return [run_id for run_id, run in self.runs.items() if run.leased_until < now]
 
+    def _abandon_expired(self) -> None:
+        """Discard the runs whose leases end because of an outage, and remember them until the database is back."""
+        expired = self._expired_ids()
+        with self.changed:
+            self.abandoned |= {run_id: run for run_id in expired if (run := self.runs.get(run_id)) is not None}
+        self._discard_lost(expired)
+
+    def _queue_abandoned(self) -> None:
+        """Queue the runs that an outage has ended here, before others take this process for a dead one."""
+        for run_id, run in list(self.abandoned.items()):
+            if run_ends.requeue_lost_run(run_id, run.fence, is_dead=False) and run.parent_id is None:
+                get_runner().dispatch(run_id)
+            del self.abandoned[run_id]
+
     def _wait_until_due(self) -> None:
         """Wait until chunks must be written or cancel requests must be read."""
         with self.changed:
-            if not self.changed.wait_for(lambda: self.runs, CONNECTION_IDLE):
+            if not self.changed.wait_for(lambda: self.runs or self.abandoned, CONNECTION_IDLE):
                 connection.close()  # the thread may sleep for long
                 self.changed.wait_for(lambda: self.runs)
             while (seconds := min(self.due_at, self.cancel_polled_at + CANCEL_POLL_INTERVAL) - time.monotonic()) > 0:
@@ -89,6 +107,7 @@ class EventWriter(PendingWrites):
         """Write pending events, then renew leases and read cancel requests if they are due."""
         self.write(self._take_snapshots())
         self.is_unsure = False
+        self._queue_abandoned()
         now = time.monotonic()
         fences = self._registered_fences()  # before the query: a run that starts meanwhile is not lost
         if now - self.renewed_at > (DURABLE_RENEW_INTERVAL if any(fences.values()) else LEASE_RENEW_INTERVAL):

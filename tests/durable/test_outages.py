@@ -1,12 +1,13 @@
 """Durable runs while the database is away, and while all processes are replaced."""
 
+import math
 import signal
 import time
 
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from runs_app.engine import reaper, sub_runs
+from runs_app.engine import sub_runs
 from runs_app.engine.engine import get_engine
 from runs_app.engine.execution import execute
 from runs_app.events import writer
@@ -22,6 +23,12 @@ from tests.served import wait_until
 RUNS = 50 if DRILL else 10
 CALLS = 6
 TWO_CALLS = [[["count", {"number": 0}]], [["count", {"number": 1, "gate": "one"}]], "Done."]
+
+
+@pytest.fixture(autouse=True)
+def no_earlier_outage(monkeypatch):
+    """Forget the outages of the tests before, which would excuse errors of the database."""
+    monkeypatch.setattr(get_engine().writer, "lost_database_at", -math.inf)
 
 
 @pytest.fixture
@@ -63,13 +70,13 @@ def test_an_outage_longer_than_the_lease_ends_the_work_of_the_process(idle_engin
     begin()
     get_engine().writer.runs[run.pk].leased_until = 0.0  # as after six seconds
     wait_until(lambda: run.pk not in get_engine().tasks, 30, "the end of the task")
-    end()
-    AgentRun.objects.filter(pk=run.pk).update(lease_until=run.created_at)
+    # One more lost process would be too many.
+    AgentRun.objects.filter(pk=run.pk).update(lease_until=run.created_at, attempts=2)
     (planned / "one.open").touch()
-    reaper.look_once()
+    end()
 
-    done = take_over(run)
-    assert (done.status, done.fence) == ("succeeded", 2)
+    done = wait_for_end(run)
+    assert (done.status, done.error, done.fence) == ("succeeded", "", 2)
     assert_complete(done)
     assert notes(planned, "tool 0") == ["tool 0 begins", "tool 0 ends"]
 
@@ -188,6 +195,26 @@ def test_a_run_that_meets_an_outage_before_its_execution_goes_on_later(idle_engi
     done = take_over(run)
     assert (done.status, done.error, done.fence) == ("succeeded", "", 2)
     assert_complete(done)
+
+
+def test_an_outage_that_the_whole_process_meets_is_no_attempt_of_a_step(idle_engine, planned, monkeypatch, away):
+    begin, end = away
+    original = ResolvedAgent.build
+
+    def meet_outage(*args, **kwargs):
+        begin()
+        raise OperationalError("The database is away.")
+
+    monkeypatch.setattr(ResolvedAgent, "build", meet_outage)
+    run = start(TWO_CALLS)
+    wait_until(lambda: get_engine().writer.is_unsure, 30, "the outage")
+    monkeypatch.setattr(ResolvedAgent, "build", original)
+    (planned / "one.open").touch()
+    end()
+
+    wait_until_queued(run, attempts=0)
+    done = take_over(run)
+    assert (done.status, done.error, done.fence) == ("succeeded", "", 2)
 
 
 def test_an_error_of_the_database_that_repeats_itself_ends_a_run(idle_engine, planned, monkeypatch):
