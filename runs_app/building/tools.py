@@ -20,7 +20,7 @@ from agentcms.errors import OutsideError
 from agentcms.logs import describe_exception
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
-from agents_app.registry import Entry, Kind
+from agents_app.registry import Entry, Kind, is_task
 from runs_app import calling
 from runs_app.approvals.lookup import CHILD_RUN_ID
 from runs_app.building.tool_messages import (
@@ -32,6 +32,7 @@ from runs_app.building.tool_messages import (
 from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
+from runs_app.engine.journal import current_journal, interrupting_outages
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import ChildSuspended, RunInterrupted, RunLeaseLost
@@ -97,7 +98,9 @@ def workflow_tool(key: str, entry: Entry) -> AgentTool:
     async def run(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         attempt = context.deps.tool_attempts.get(context.tool_call_id or "")
         key = attempt.idempotency_key if attempt is not None else None
-        return await run_workflow(entry, arguments, context.deps.user_id, key, context.deps.run_id)
+        # The job of a Celery task goes on meanwhile, and the next attempt of the call finds it.
+        with interrupting_outages(current_journal.get() if is_task(entry.target) else None):
+            return await run_workflow(entry, arguments, context.deps.user_id, key, context.deps.run_id)
 
     function = getattr(entry.target, "run", entry.target)
     return build_tool(Kind.WORKFLOW, key, f"{TOOL_PREFIXES['workflows']}{key}", entry.description, function, run)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -17,6 +18,7 @@ from django.utils import timezone
 from pydantic_ai.durable_exec import DurableOperationId
 from pydantic_ai.models import StreamedResponse
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from runs_app.engine.context import ToolAttempt
 from runs_app.engine.step_input import StepInput, identify_step
 from runs_app.engine.usage_limits import RunLimits
@@ -34,6 +36,21 @@ UNKNOWN_OUTCOME_MESSAGE = (
 )
 
 current_journal: ContextVar[Journal | None] = ContextVar("current_journal", default=None)
+
+
+@contextmanager
+def interrupting_outages(journal: Journal | None) -> Iterator[None]:
+    """Stop a durable run where the database is away, so that it continues later. Its model would take it for an error.
+
+    The child runs of parallel calls are then queued again, too. A background task has no journal.
+    """
+    try:
+        yield
+    except OUTAGE_ERRORS as error:
+        if journal is None:
+            raise
+        journal.is_stopping = True
+        raise RunInterrupted from error
 
 
 @dataclass

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid5
 
-from django.db import InterfaceError, OperationalError
-
 from agentcms.ids import derive_uuid
 from agents_app.configuration.references import missing_reference_message
 from agents_app.configuration.schema import ConfigError
@@ -19,6 +17,7 @@ from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from runs_app.engine import leases, run_ends
 from runs_app.engine.context import CallSubAgent
+from runs_app.engine.journal import interrupting_outages
 from runs_app.engine.start.sub_run import start_child, start_durable_child
 from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import ChildSuspended, RunInterrupted
@@ -28,7 +27,6 @@ from runs_app.resolution import stored_agents
 
 if TYPE_CHECKING:
     from runs_app.engine.engine import Engine
-    from runs_app.engine.journal import Journal
 
 INHERITED_OPTIONS = ("requireToolApproval",)  # of a call, by the child runs
 MAX_SUB_RUNS = 50  # in one tree of runs, at all depths together
@@ -249,21 +247,6 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
         if claimed is None:
             await run_db(child.refresh_from_db, fields=["status", "output", "error"])
     return child_output(child.agent_key, RunResult(child.status, child.output, child.error))
-
-
-@contextmanager
-def interrupting_outages(journal: Journal | None) -> Iterator[None]:
-    """Stop a durable run where the database is away, so that it continues later. Its model would take it for an error.
-
-    The child runs of parallel calls are then queued again, too. A background task has no journal.
-    """
-    try:
-        yield
-    except (OperationalError, InterfaceError) as error:
-        if journal is None:
-            raise
-        journal.is_stopping = True
-        raise RunInterrupted from error
 
 
 def is_suspended(run_id: UUID) -> bool:

@@ -7,6 +7,8 @@ import time
 import pytest
 from django.db import OperationalError, connection, transaction
 
+from jobs_app import runner
+from runs_app.building import workflows
 from runs_app.engine import sub_runs
 from runs_app.engine.engine import get_engine
 from runs_app.engine.execution import execute
@@ -250,6 +252,18 @@ def test_an_outage_in_the_call_of_a_sub_agent_fails_neither_run(idle_engine, pla
     assert_complete(done)
     assert [chunk["payload"]["result"] for chunk in chunks(done, "tool-result")] == ["Quick.", "Slow."]
     assert set(AgentRun.objects.values_list("status", flat=True)) == {"succeeded"}
+
+
+def test_an_outage_in_the_call_of_a_workflow_is_no_error_of_the_workflow(idle_engine, planned, monkeypatch):
+    monkeypatch.setattr(runner, "send_job", lambda job_id: runner.run_claimed(str(job_id)))
+    fail_times(monkeypatch, workflows, "start_workflow", 1)
+    run = start([[["workflow-word-frequency", {"text": "a b a"}]], "Done."], workflows=["word-frequency"])
+
+    wait_until_queued(run, attempts=1)
+
+    done = take_over(run)
+    assert (done.status, done.error) == ("succeeded", "")
+    assert [chunk["payload"]["result"] for chunk in chunks(done, "tool-result")] == [{"a": 2, "b": 1}]
 
 
 def test_a_deployment_fails_no_run(any_engine, settings):
