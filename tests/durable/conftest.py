@@ -15,7 +15,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from agentcms.db.backends.sqlite3.base import WriterQueue
-from agentcms.server.processes import PROJECT
+from agentcms.server.processes import PROJECT, stop_with_parent
 from runs_app.engine import workers
 from runs_app.engine.runners import Runner, get_runner
 from runs_app.engine.start import rows
@@ -251,7 +251,11 @@ def temporal_server(tmp_path_factory) -> Iterator[str]:
         str(folder / "temporal.sqlite3"),
     ]
     with folder.joinpath("log").open("wb") as output:
-        process = subprocess.Popen([*command, *options], cwd=folder, stdout=output, stderr=output)
+        # Also where a signal ends the tests at once.
+        parent_ends = stop_with_parent(os.getpid())
+        process = subprocess.Popen(
+            [*command, *options], cwd=folder, stdout=output, stderr=output, preexec_fn=parent_ends
+        )
     address = f"127.0.0.1:{port}"
     try:
         wait_until(lambda: is_temporal_ready(address), 60, f"Temporal; see {folder}/log")
