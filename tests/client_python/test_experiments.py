@@ -9,11 +9,23 @@ import sys
 import tomllib
 import uuid
 
+import httpx
 import pytest
 import yaml
-from agentcms_client import AsyncClient, BarMissed, Call, Client, ExperimentFailed, ItemsFailed, Outcome, pytest_plugin
+from agentcms_client import (
+    ApiError,
+    AsyncClient,
+    BarMissed,
+    Call,
+    Client,
+    ExperimentFailed,
+    ItemsFailed,
+    Outcome,
+    experiments,
+    pytest_plugin,
+)
 from agentcms_client.command import build_parser, exit_code
-from agentcms_client.experiments import Request, run_steps
+from agentcms_client.experiments import POLL_SECONDS, Request, run_steps, wait_steps
 from django.core.management.base import BaseCommand
 
 from agentcms.settings import BASE_DIR
@@ -94,6 +106,32 @@ def test_a_baseline_that_stops_hides_no_missed_bar():
     with pytest.raises(ExperimentFailed, match="The baseline did not run to its end") as raised:
         run(fail_under={"exact": 0.5})
     assert (raised.value.outcome.status, exit_code(raised.value)) == ("completed", 3)
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError("refused"), ApiError(503, {})])
+def test_an_outage_of_the_server_is_waited_for(error):
+    started = {"id": "e", "datasetId": "d", "status": "running"}
+    steps = wait_steps(started, Request("d", "clerk"))
+
+    assert next(steps) == POLL_SECONDS
+    assert next(steps).path == "/api/datasets/d/experiments/e"
+    assert steps.throw(error) == POLL_SECONDS
+    next(steps)
+    with pytest.raises(StopIteration) as end:
+        steps.send({**started, "status": "completed"})
+
+    assert end.value.value["status"] == "completed"
+
+
+@pytest.mark.parametrize(("error", "outage"), [(ApiError(404, {}), 300), (ApiError(503, {}), -1)])
+def test_an_experiment_that_is_gone_and_a_long_outage_raise(monkeypatch, error, outage):
+    monkeypatch.setattr(experiments, "MAX_OUTAGE", outage)
+    steps = wait_steps({"id": "e", "datasetId": "d", "status": "running"}, Request("d", "clerk"))
+    next(steps)
+    next(steps)
+
+    with pytest.raises(ApiError):
+        steps.throw(error)
 
 
 def test_items_that_fail_raise_unless_they_are_allowed(served, exam):

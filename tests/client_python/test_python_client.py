@@ -382,6 +382,14 @@ def test_a_client_waits_longer_for_a_response_than_for_a_connection():
     assert (run.connect, run.read) == (10, 600)
 
 
+def test_the_attempts_outlast_the_restart_of_a_server(client, pauses):
+    cms, _ = client(*[httpx.ConnectError("refused")] * 4, answer())
+
+    cms.get_agent("a")
+
+    assert sum(pauses) > 3
+
+
 def test_the_last_pause_ends_with_the_time_limit():
     waiting = WaitPauses(0.5)
     waiting.pause = 5

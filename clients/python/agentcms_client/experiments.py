@@ -17,7 +17,7 @@ import httpx
 from agentcms_client.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms_client.outcomes import ExperimentFailed, Outcome, worse_scorers
 from agentcms_client.requests import Call, joined_path
-from agentcms_client.responses import ApiError
+from agentcms_client.responses import ApiError, is_transient
 
 if TYPE_CHECKING:
     from agentcms_client.async_client import AsyncClient
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 UNFINISHED_STATUSES = ("pending", "running")
 POLL_SECONDS = 0.5
 SECONDS_TO_CANCEL = 30.0
+MAX_OUTAGE = 300.0  # seconds, as for the command of the server
 CANCEL_PAUSES = (0.5, 1.0, 2.0, 2.0)  # seconds in which a server finishes the request that starts an experiment
 PAGE_SIZE = 100
 COMPLETED = "completed"
@@ -153,15 +154,23 @@ def cancel_steps(experiment_id: str) -> Generator[Call | Pause, Any, None]:
 
 
 def wait_steps(started: JSONObject, request: Request) -> Generator[Call | Pause, Any, JSONObject]:
-    """Wait for the end of an experiment, at most for the timeout. Return it."""
-    end, experiment = time.monotonic() + request.timeout, started
+    """Wait for the end of an experiment, at most for the timeout. Return it.
+
+    It goes on while the server cannot be reached, for example because it is restarted. Raise after MAX_OUTAGE.
+    """
+    end, experiment, seen_at = time.monotonic() + request.timeout, started, time.monotonic()
     while True:
         if request.on_progress is not None:
             request.on_progress(experiment)
         if experiment["status"] not in UNFINISHED_STATUSES or time.monotonic() > end:
             return experiment
         yield POLL_SECONDS
-        experiment = yield Call("GET", experiment_path(started))
+        try:
+            experiment = yield Call("GET", experiment_path(started))
+            seen_at = time.monotonic()
+        except (ApiError, httpx.TransportError) as error:
+            if not is_transient(error) or time.monotonic() - seen_at > MAX_OUTAGE:
+                raise
 
 
 def results_steps(experiment: JSONMapping) -> Generator[Call | Pause, Any, list[JSONObject]]:

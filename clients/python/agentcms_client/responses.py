@@ -13,6 +13,7 @@ from agentcms_client.json_types import JSONObject
 from agentcms_client.requests import Call
 
 MAX_ATTEMPTS = 5
+FIRST_RETRY_DELAY = 0.5  # seconds; all attempts together outlast the restart of a web server
 MAX_RETRY_DELAY = 30.0  # seconds
 FIRST_WAIT_PAUSE = 0.2  # seconds
 MAX_WAIT_PAUSE = 5.0  # seconds
@@ -128,8 +129,15 @@ def retry_delay(response: httpx.Response | None, attempt: int) -> float | None:
     requested = _requested_delay(response.headers.get("Retry-After", "")) if response is not None else None
     if requested is not None:
         return min(requested, MAX_RETRY_DELAY)
-    delay: float = min(0.1 * 2**attempt, MAX_RETRY_DELAY)
+    delay: float = min(FIRST_RETRY_DELAY * 2**attempt, MAX_RETRY_DELAY)
     return delay * random.uniform(0.5, 1)  # noqa: S311  not a secret
+
+
+def is_transient(error: ApiError | httpx.TransportError) -> bool:
+    """Return whether the server could not be reached, or could not answer for now."""
+    if isinstance(error, ApiError):
+        return error.status in TRANSIENT_STATUSES
+    return not isinstance(error, USELESS_TO_REPEAT)
 
 
 def _requested_delay(retry_after: str) -> float | None:
