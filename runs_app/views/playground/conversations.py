@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
@@ -21,6 +22,7 @@ from runs_app.models import AgentRun
 NEW = "new"  # the choice of a column that starts a conversation
 MAX_CONVERSATIONS = 20
 MAX_LABEL_LENGTH = 60
+MAX_READ_LENGTH = 500  # characters of a message, which may be very long, of whose beginning the label is made
 
 
 class ConversationOption(NamedTuple):
@@ -42,7 +44,8 @@ def conversation_options(agent: Agent, user: Caller, questions: Mapping[int, str
     `questions` are the first words in conversations that the page shows, whose messages may not be stored yet.
     """
     first = Message.objects.filter(thread=OuterRef("pk"), role=Message.Role.USER).order_by("number")
-    threads = own_threads(agent, user).annotate(first_text=Subquery(first.values("text")[:1]))
+    beginning = first.values(beginning=Left("text", MAX_READ_LENGTH))[:1]
+    threads = own_threads(agent, user).annotate(first_text=Subquery(beginning))
     columns = ("key", "realm", "title", "resource_key", "updated_at")
     rows = threads.only(*columns)[:MAX_CONVERSATIONS]
     texts = {row.pk: vars(row)["first_text"] or questions.get(row.pk, "") for row in rows}

@@ -1,10 +1,13 @@
 """Conversations in the playground: a new one, an earlier one, and the caller as whom it is asked."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memory_app.models import Thread
 from runs_app.models import AgentRun
+from runs_app.views.playground import conversations
 from tests.factories import AgentFactory, member
 from tests.memory_app.conftest import add_thread
 from tests.page_client import browser
@@ -62,6 +65,19 @@ def test_a_conversation_without_runs_is_continued(editor, ann, concierge):
     assert "alice" in page.context["conversations"][0].label
     run = ask(editor, concierge, "And now?", thread=[str(thread.pk)])
     assert (run.thread_id, run.resource.key) == (thread.pk, "alice")
+
+
+def test_a_label_is_made_of_the_beginning_of_a_long_message(ann, concierge):
+    thread = add_thread(ann, "long", texts=[("user", "word " * 20_000)], agent=concierge, agent_key=concierge.pk)
+
+    with CaptureQueriesContext(connection) as queries:
+        (option,) = conversations.conversation_options(concierge, ann, {})
+
+    assert option.value == str(thread.pk)
+    assert option.label.startswith(f"{'word ' * 11}word…")
+    with connection.cursor() as cursor:
+        cursor.execute(queries[0]["sql"])
+        assert max(len(str(value)) for value in cursor.fetchone()) < 1000
 
 
 def test_conversations_of_others_are_neither_offered_nor_continued(editor, concierge):
