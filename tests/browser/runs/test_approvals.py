@@ -40,7 +40,14 @@ def test_calls_are_decided_with_the_keyboard(visit: Any, api: Any, desk: str, ax
     for order in orders[:2]:
         start(api, desk, REFUND % order)
     start(api, desk, f'arrange-delivery {{"order": "{orders[2]}"}}')
+    create_agent(api, f"{desk}-2", tools=["issue-refund"])  # so that there is a choice to filter by
+    start(api, f"{desk}-2", REFUND % "other")
     visitor = visit()
+    page = visitor.goto("/approvals")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator(".filter-bar summary", has_text="Filter").click()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.set_viewport_size({"width": 1280, "height": 900})
     page = visitor.goto(f"/approvals?agent={desk}")
     violations = find_violations(page, axe)
     waiting = page.locator("#approval-tabs .count").first
