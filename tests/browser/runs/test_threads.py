@@ -16,6 +16,8 @@ def test_the_number_of_messages_grows_with_them(visit, api: Any):
     page = visit().goto(f"/threads/{key}")
     pages = page.get_by_role("navigation", name="Pagination")
     expect(pages).to_contain_text("2 messages")
+    heading = page.get_by_role("heading", name="Details")
+    assert heading.evaluate("element => getComputedStyle(element).marginBottom") == "0px"  # in the middle of its bar
 
     assert api.post(f"/api/agents/{key}/generate", json={**body, "messages": "Are you there?"}).status_code == 200
 
