@@ -86,9 +86,9 @@ def other_experiments(row: Experiment) -> ExperimentQuerySet:
     )
 
 
-def result_row(result: ExperimentResult, may_review: bool) -> TemplateContext:
-    form = None
-    if may_review:
+def result_row(result: ExperimentResult, may_review: bool, form: ReviewForm | None = None) -> TemplateContext:
+    """Return the values of a row, with a form for its review: `form` if what was entered is invalid."""
+    if may_review and form is None:
         initial = {"review": result.review, "tags": result.tags, "comment": result.comment}
         form = ReviewForm(initial=initial, auto_id=f"{result.pk}_%s")
     return {
@@ -113,23 +113,30 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
     result = row.results.select_related("item_version").filter(pk=result_id).first()
     if result is None:
         raise Http404
-    form = ReviewForm(request.POST)
+    form = ReviewForm(request.POST, auto_id=f"{result.pk}_%s")
     if form.is_valid():
         result.review, result.tags = form.cleaned_data["review"], form.cleaned_data["tags"]
         result.comment = form.cleaned_data["comment"]
         # These columns alone: a retry may change the others meanwhile.
         result.save(update_fields=["review", "tags", "comment"])
-    else:
-        messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
     # The filters and the number of the page, to which the redirect returns.
     query = request.POST.get("query", "")[:200]
     if is_htmx(request):
-        context = {"experiment": row, "row": result_row(result, True), "query": query}
-        response = render(request, "evals/_result.html", context)
-        if form.is_valid():
-            trigger_client_event(response, "review-saved", {"target": "body", "message": "Review saved."})
-        return response
+        return render_reviewed_row(request, row, result, form, query)
+    if form.errors:
+        messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
     return redirect(f"{reverse('evals:experiment', args=[row.pk])}?{query}#result-{result.pk}")
+
+
+def render_reviewed_row(
+    request: HttpRequest, row: Experiment, result: ExperimentResult, form: ReviewForm, query: str
+) -> HttpResponse:
+    """Return the row of a result after its review, or with the errors of its form beside what was entered."""
+    context = {"experiment": row, "query": query}
+    if form.errors:
+        return render(request, "evals/_result.html", context | {"row": result_row(result, True, form)}, status=422)
+    response = render(request, "evals/_result.html", context | {"row": result_row(result, True)})
+    return trigger_client_event(response, "review-saved", {"target": "body", "message": "Review saved."})
 
 
 @require_POST

@@ -193,6 +193,22 @@ def test_a_result_is_reviewed_with_tags_and_a_comment(client, editor):
         assert ("First" in page, "Second" in page) == (True, False)
 
 
+def test_an_invalid_review_shows_its_error_beside_what_was_entered(client, editor):
+    experiment = ended(make_dataset("First", owner_id="support"), [0.5])
+    result = experiment.results.get()
+    fields = {"tags": "x" * 65, "comment": "Too short."}
+
+    response = client.post(
+        f"/experiments/{experiment.pk}/results/{result.pk}/review", fields, headers={"HX-Request": "true"}
+    )
+
+    page = text(response, 422)
+    assert "tags of at most 64 characters." in page
+    assert "Too short.</textarea>" in page
+    result.refresh_from_db()
+    assert result.comment == ""
+
+
 @pytest.mark.usefixtures("idle_engine")
 def test_failed_items_run_again(client, editor, agent):
     dataset = make_dataset("One", {"input": "Two", "scorer_keys": ["missing"]}, owner_id="support")
