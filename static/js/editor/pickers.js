@@ -180,6 +180,9 @@
     });
   });
 
+  // Whoever types on has not chosen yet.
+  listen("input", ({ target }) => target.matches("[data-adds-first]") && target.removeAttribute("data-adds-first"));
+
   function step(event, stops) {
     const next = stops[stops.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1)];
     if (!next) return;
@@ -190,6 +193,7 @@
   function close(event, details) {
     event.preventDefault();
     details.open = false;
+    find("[data-add-search]", details).removeAttribute("data-adds-first");
     find("summary", details).focus();
   }
 
