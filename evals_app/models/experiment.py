@@ -94,7 +94,9 @@ class Experiment(models.Model):
     request_context = models.JSONField(default=dict, editable=False)
     memory = models.JSONField(default=dict, editable=False, help_text="thread and resource")
     budget = models.JSONField(default=dict, editable=False)
-    gate_scorers = models.JSONField(null=True, editable=False, help_text="Scorers that must give every answer a 1.")
+    gate_scorers = models.JSONField(
+        null=True, editable=False, help_text="Scorers that must give every answer a 1, or a 0 if low scores are good."
+    )
     bars = models.JSONField(default=dict, editable=False, help_text="The mean that each scorer must reach.")
 
     is_external = models.BooleanField(

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 from django.db.models import Min
 from django.utils import timezone
 
 from access_app.role import RoleRequired
 from agentcms.db.locks import lock_name
+from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
@@ -51,7 +52,7 @@ def deliver_due() -> None:
     for run_id, _ in by_run.order_by("first")[:MAX_RUNS_PER_LOOK]:
         try:
             deliver_results(run_id)
-        except (OperationalError, InterfaceError):  # it would be the same for the others
+        except OUTAGE_ERRORS:  # it would be the same for the others
             raise
         except Exception:
             log.exception("The results of run %s could not be delivered. They are tried again later.", run_id)

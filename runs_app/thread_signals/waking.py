@@ -6,11 +6,12 @@ import logging
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
 from access_app.permissions import require_role
 from access_app.role import Role, RoleRequired
 from agentcms.db.column_values import ColumnValues
+from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
@@ -119,7 +120,7 @@ def start_next(thread: Thread, signals: Sequence[Message]) -> bool:
         # A savepoint: a failure here must not undo the end of the run before.
         with transaction.atomic():
             wake(thread, signals)
-    except (OperationalError, InterfaceError):
+    except OUTAGE_ERRORS:
         raise  # the writer tries again
     except EXPECTED_ERRORS as error:
         refuse_signals(signals, refusal_reason(error))
