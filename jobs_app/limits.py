@@ -10,12 +10,13 @@ from django.db import transaction
 from django.db.models import Sum
 
 from access_app.caller import Caller
-from agentcms.errors import ApiError
+from agentcms.errors import ApiError, Conflict
 from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
 from jobs_app.models import Job, JobFile, JobQuerySet, LeaseLost
 
 JOB_RETRY_AFTER = 5  # seconds
+NEEDED_MESSAGE = "Something waits for this job. Cancel what started it, such as the experiment, or wait until it ends."
 
 _limited_kinds: set[str] = set()
 
@@ -69,10 +70,20 @@ def require_free_job(user: Caller) -> None:
         raise TooManyJobs
 
 
+def limited_kinds() -> set[str]:
+    """Return the kinds of exports and imports, and of jobs that superusers start."""
+    return _limited_kinds | {staff_job.kind for staff_job in runner.staff_jobs.values()}
+
+
 def limited_jobs(user: Caller) -> JobQuerySet:
     """Return the jobs that the user started, without those that score runs."""
-    kinds = _limited_kinds | {staff_job.kind for staff_job in runner.staff_jobs.values()}
-    return Job.objects.filter(requested_by=user.pk, kind__in=kinds)
+    return Job.objects.filter(requested_by=user.pk, kind__in=limited_kinds())
+
+
+def reject_needed_job(job: Job) -> None:
+    """Raise Conflict if something waits for a job, such as an experiment, a document or the deletion of data."""
+    if not job.is_finished and job.kind not in limited_kinds():
+        raise Conflict(NEEDED_MESSAGE, "job_needed")
 
 
 def require_quota(user: Caller, size: int = 0) -> None:

@@ -14,6 +14,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import Conflict
 from jobs_app.api.lookups import get_job
 from jobs_app.api.representation import job_response, listed_job_payload
+from jobs_app.limits import reject_needed_job
 from jobs_app.models import Job
 
 JOBS_PER_PAGE = 50
@@ -48,6 +49,7 @@ class JobView(JSONView):
         # A key for reading alone may delete what it has started itself: exports.
         if not can_have_role(request.user, Role.EDITOR) and job.parameters.get("role") != Role.VIEWER:
             raise RoleRequired(Role.EDITOR, None)
+        reject_needed_job(job)
         if not job.discard():
             raise Conflict(RUNNING_MESSAGE, "job_running", {"Retry-After": "5"})
         return json_response({"success": True, "message": f"Job {job_id} deleted"})

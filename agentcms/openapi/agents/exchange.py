@@ -63,9 +63,9 @@ EXCHANGE_OPERATIONS = (
 EXCHANGE_DESCRIPTIONS: dict[str, str] = {
     "exportAgents": "Starts a job. Its file has one line for each agent that you may see.",
     "importAgents": "Needs the publisher role for the owners in the file. Starts a job; dryRun only checks the lines.",
-    "listJobs": "Exports and imports, without their results.",
+    "listJobs": "Exports, imports and other work, such as experiments, without their results.",
     "getJob": "Repeat the request until state is done or failed.",
-    "deleteJob": "A running job cannot be deleted.",
+    "deleteJob": "A running job cannot be deleted. Of other work than exports and imports, only a finished one can.",
     "getJobFile": "Exists as soon as the job is done.",
     "listJobRecords": "One record for each line of the file, with the reason if it was not imported.",
 }

@@ -170,6 +170,18 @@ def test_a_running_job_cannot_be_deleted(api):
     assert api.delete(f"/api/jobs/{started.body['id']}").status_code == 200
 
 
+@pytest.mark.parametrize("kind", ["run_experiment", "forget_resource", "index_document"])
+def test_a_job_for_which_something_waits_cannot_be_deleted_before_its_end(api, kind):
+    job = enqueue(kind, requested_by=User.objects.get(username="penny"))
+
+    refused = api.delete(f"/api/jobs/{job.pk}")
+    Job.objects.update(state="failed")
+
+    assert (refused.status_code, refused.body["code"]) == (409, "job_needed")
+    assert "Cancel what started it" in refused.body["error"]
+    assert api.delete(f"/api/jobs/{job.pk}").status_code == 200
+
+
 def test_a_key_for_reading_deletes_only_exports_that_such_a_key_started():
     user = member("publisher")
     api, reader = Caller(api_key(user)), Caller(api_key(user, Role.VIEWER))
