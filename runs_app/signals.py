@@ -9,7 +9,7 @@ from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
 from agents_app.models import Agent
-from runs_app.approvals.approval_signals import approval_decided, approval_requested
+from runs_app.approvals.approval_signals import approval_decided, approval_requested, approval_stored
 from runs_app.approvals.resuming import release_deleted_runs
 from runs_app.background.endings import cancel_tasks_of_run, settle_task_of_child
 from runs_app.engine.run_ends import run_ended, run_ending
@@ -27,16 +27,10 @@ def invalidate_providers(**kwargs: object) -> None:
     table.invalidate()
 
 
-@receiver(approval_requested)
-def send_webhook_of_request(call: PendingCall, **kwargs: object) -> None:
-    """Notify the webhook that a call waits for people."""
-    enqueue_webhook(REQUESTED_EVENT, call)
-
-
-@receiver(approval_decided)
-def send_webhook_of_decision(call: PendingCall, **kwargs: object) -> None:
-    """Notify the webhook how a call was decided."""
-    enqueue_webhook(DECIDED_EVENT, call)
+@receiver(approval_stored)
+def notify_webhook(call: PendingCall, **kwargs: object) -> None:
+    """Notify the webhook that a call waits for people, or how it was decided. The job is stored with the call."""
+    enqueue_webhook(REQUESTED_EVENT if call.is_open else DECIDED_EVENT, call)
 
 
 @receiver(run_ending)

@@ -17,14 +17,13 @@ from django.db.models.functions import Now
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
-from agentcms.db.after_commit import call_after_commit
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.names import printable_key
 from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.json_issues import issues_by_schema
 from agents_app.configuration.schema import Issue
-from runs_app.approvals.approval_signals import approval_decided
+from runs_app.approvals.approval_signals import announce_call, approval_decided
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, InvalidDecision, NotSuspended
 from runs_app.approvals.expiry import has_expired
 from runs_app.approvals.resuming import continue_if_decided
@@ -199,4 +198,4 @@ def store_decision(call: PendingCall, decision: Decision, user: User, via: Pendi
     call.refresh_from_db()
     if not is_stored:
         raise AlreadyDecided(call)
-    call_after_commit(approval_decided.send, PendingCall, call=call)
+    announce_call(approval_decided, call)

@@ -8,9 +8,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from agentcms.db.after_commit import call_after_commit
 from agentcms.db.compiled_query import compiled_query
-from runs_app.approvals.approval_signals import approval_decided
+from runs_app.approvals.approval_signals import announce_call, approval_decided
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.models import AgentRun, PendingCall
 
@@ -51,7 +50,7 @@ def expire_calls_of(run_id: UUID) -> int:
             }
             PendingCall.objects.waiting().filter(pk=call.pk).update(**columns)
             call.refresh_from_db()
-            call_after_commit(approval_decided.send, PendingCall, call=call)
+            announce_call(approval_decided, call)
         continue_if_decided(run)
     return len(calls)
 

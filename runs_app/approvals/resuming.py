@@ -9,7 +9,7 @@ from django.db.models import F, Min, QuerySet
 from django.db.models.functions import Now
 
 from agentcms.db.after_commit import call_after_commit
-from runs_app.approvals.approval_signals import approval_decided
+from runs_app.approvals.approval_signals import announce_call, approval_decided
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
@@ -81,7 +81,7 @@ def cancel_calls(run_ids: Iterable[UUID]) -> None:
     announced_ids = [*calls.exclude(kind=PendingCall.Kind.CHILD).values_list("pk", flat=True)]
     cancel_unannounced_calls(calls)
     for call in PendingCall.objects.filter(pk__in=announced_ids):
-        call_after_commit(approval_decided.send, PendingCall, call=call)
+        announce_call(approval_decided, call)
 
 
 def cancel_unannounced_calls(calls: QuerySet[PendingCall]) -> None:

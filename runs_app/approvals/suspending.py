@@ -12,11 +12,10 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agentcms.db.after_commit import call_after_commit
 from agentcms.db.column_values import ColumnValues
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONMapping, JSONObject
-from runs_app.approvals.approval_signals import approval_requested
+from runs_app.approvals.approval_signals import announce_call, approval_requested
 from runs_app.approvals.lookup import ReachableCall, background_task_id, child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import cancel_unannounced_calls, continue_if_decided
 from runs_app.background.child_waits import suspend_task_of_child
@@ -151,7 +150,7 @@ def announce_after_commit(calls: Iterable[PendingCall]) -> None:
     """Notify people about the calls that they may decide, after the commit."""
     for call in calls:
         if call.kind != PendingCall.Kind.CHILD:
-            call_after_commit(approval_requested.send, PendingCall, call=call)
+            announce_call(approval_requested, call)
 
 
 def mark_resource(run_id: UUID, calls: Iterable[PendingCall]) -> None:

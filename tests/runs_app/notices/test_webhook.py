@@ -12,9 +12,12 @@ import pytest
 from agentcms.checks import check_notices
 from jobs_app import runner
 from jobs_app.models import Job
+from runs_app.approvals.approval_signals import approval_stored
+from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.suspending import new_call, rule_columns, save_suspension
 from runs_app.models import PendingCall
-from runs_app.signals import approval_decided, approval_requested
-from tests.runs_app.factories import RefundCallFactory
+from tests.factories import member
+from tests.runs_app.factories import RefundCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
 SECRET = "a secret of more than thirty-two characters"
@@ -48,9 +51,9 @@ def receiver(settings):
     server.server_close()
 
 
-def deliver(call, signal=approval_requested):
+def deliver(call):
     """Send the signal and run its job. Return the job."""
-    signal.send(PendingCall, call=call)
+    approval_stored.send(PendingCall, call=call)
     job = Job.objects.get(kind="approval_webhook", state="queued")
     return runner.run_claimed(str(job.pk))
 
@@ -73,7 +76,7 @@ def test_the_request_is_signed_and_has_no_arguments(receiver):
 
 
 def test_a_decision_is_sent_with_who_made_it(receiver):
-    deliver(RefundCallFactory(state="declined", decided_by_name="maya", reason="No"), approval_decided)
+    deliver(RefundCallFactory(state="declined", decided_by_name="maya", reason="No"))
 
     sent = json.loads(receiver.requests[0][2])
     assert (sent["event"], sent["approval"]["state"], sent["approval"]["decidedBy"]) == (
@@ -119,9 +122,23 @@ def test_private_addresses_are_refused(receiver, settings):
 def test_without_a_webhook_there_is_no_job(settings):
     settings.APPROVAL_WEBHOOK_URL = ""
 
-    approval_requested.send(PendingCall, call=RefundCallFactory())
+    approval_stored.send(PendingCall, call=RefundCallFactory())
 
     assert not Job.objects.exists()
+
+
+def test_a_process_that_dies_after_the_commit_loses_no_event(receiver):
+    """The test runs in a transaction, so nothing of what follows a commit is called."""
+    decider = member("editor")
+    run = RunFactory(requested_by=decider, chunks=[], open=True, is_durable=True)
+    call = new_call(run, "c1", "refund", {}, kind="approval", **rule_columns({}))
+    save_suspension(run.pk, calls=[call], worked_ms=0, status="suspended", last_event_number=1)
+
+    decide(PendingCall.objects.get(), Decision(Verdict.DECLINE, "No"), decider, PendingCall.Via.PAGE)
+
+    events = [job.parameters for job in Job.objects.filter(kind="approval_webhook").order_by("created_at")]
+    assert [event["event"] for event in events] == ["approval_requested", "approval_decided"]
+    assert [event["approval"]["state"] for event in events] == ["open", "declined"]
 
 
 def test_incomplete_settings_are_reported(settings):
