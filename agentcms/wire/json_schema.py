@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_parser import count_values
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.patterns import Pattern, compile_pattern
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from jsonschema import SchemaError, ValidationError
 
 MAX_SCHEMA_KB = 100
-MAX_STEPS = 40_000  # keywords that the validation of one value looks at; half a second or more
+MAX_STEPS = 60_000  # of the validation of one value; half a second or more
+# Comparisons in a keyword that take as long as a step: it looks at each item of a long list, for example.
+COMPARISONS_IN_A_STEP = 50
+CHARACTERS_IN_A_COMPARISON = 100  # of a text that is searched for a pattern
+VALUE_COMPARISONS = 5  # for a value that is written as JSON
 MAX_QUOTED_LENGTH = 10_000  # characters; quoting a large value again for each of its errors takes a second
 EVALUATED = "unevaluatedProperties"  # the library reads patterns for it with an engine that may take for ever
 Keyword = Callable[[Any, Any, Any, Any], Iterator[Any]]
@@ -30,15 +35,18 @@ class SchemaUnusable(ValueError):
 
 
 class Effort:
-    """The work on one value: the steps so far, and the patterns that were compiled for it."""
+    """The work on one value: the steps so far, and the patterns that were compiled for it.
+
+    A step is a keyword, or a part of the schema with the part of the value that it applies to.
+    """
 
     def __init__(self) -> None:
         self.steps = 0
         self.patterns: dict[str, Pattern | None] = {}
 
-    def count(self) -> None:
-        """Count a step. Raise SchemaUnusable if there were too many."""
-        self.steps += 1
+    def count(self, comparisons: int = 0) -> None:
+        """Count a step, and more for many comparisons. Raise SchemaUnusable if there were too many."""
+        self.steps += 1 + comparisons // COMPARISONS_IN_A_STEP
         if self.steps > MAX_STEPS:
             raise SchemaUnusable("The schema takes too many steps for this value. Simplify the schema.")
 
@@ -179,20 +187,39 @@ def limited_validator() -> Any:
         "patternProperties": pattern_properties,
         "additionalProperties": additional_properties,
         "uniqueItems": unique_items,
+        "unevaluatedItems": unevaluated_items,
+        "unevaluatedProperties": unevaluated_properties,
     }
     extend: Any = validators.extend
-    limited = extend(Draft202012Validator, {name: counted(check) for name, check in keywords.items()})
-    # The library would change to its own validator at a member "$schema".
-    limited.evolve = evolve
+    limited = extend(Draft202012Validator, {name: counted(name, check) for name, check in keywords.items()})
+    limited.evolve = counted_evolve
     return limited
 
 
-def counted(keyword: Keyword) -> Keyword:
+def counted(name: str, keyword: Keyword) -> Keyword:
     def check(validator: object, value: object, instance: object, schema: object) -> Iterator[Any]:
-        _effort.get().count()
+        _effort.get().count(comparisons_of(name, value, instance))
         yield from keyword(validator, value, instance, schema) or ()
 
     return check
+
+
+def counted_evolve(validator: Any, **changes: Any) -> Any:
+    """Return the validator of a part of its schema. The library would change to its own one at a member "$schema"."""
+    _effort.get().count()
+    return evolve(validator, **changes)
+
+
+def comparisons_of(name: str, value: Any, instance: Any) -> int:
+    """Return with how many comparisons a keyword looks at an instance, besides those that are steps themselves."""
+    if name in ("enum", "const"):
+        return count_values(value)
+    if name == "uniqueItems":
+        return VALUE_COMPARISONS * count_values(instance) if isinstance(instance, list) else 0
+    if isinstance(instance, str):
+        return len(instance) // CHARACTERS_IN_A_COMPARISON if name == "pattern" else 0
+    own = len(value) if isinstance(value, dict | list) else 0
+    return own + len(instance) if isinstance(instance, dict | list) else 0
 
 
 def pattern(validator: object, value: str, instance: object, schema: object) -> Iterator[Any]:
@@ -219,6 +246,43 @@ def additional_properties(validator: Any, value: Any, instance: Any, schema: Any
         known = [name for name in instance if any(_effort.get().matches(text, name) for text in expressions)]
         schema = {"properties": {**schema.get("properties", {}), **dict.fromkeys(known, True)}}
     yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, value, instance, schema)
+
+
+def unevaluated_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    """Do what the library does, which searches a list for each item."""
+    from jsonschema import ValidationError
+    from jsonschema._utils import extras_msg, find_evaluated_item_indexes_by_schema
+
+    if not isinstance(instance, list):
+        return
+    evaluated = {*find_evaluated_item_indexes_by_schema(validator, instance, schema)}
+    if others := [item for index, item in enumerate(instance) if index not in evaluated]:
+        quoted, verb = extras_msg(others)
+        yield ValidationError(f"Unevaluated items are not allowed ({quoted} {verb} unexpected)")
+
+
+def unevaluated_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    """Do what the library does, which searches a list for each property."""
+    from jsonschema import ValidationError
+    from jsonschema._utils import extras_msg, find_evaluated_property_keys_by_schema
+
+    if not isinstance(instance, dict):
+        return
+    evaluated = {*find_evaluated_property_keys_by_schema(validator, instance, schema)}
+    others = [name for name in instance if name not in evaluated and not is_valid(validator, instance[name], value)]
+    if not others:
+        return
+    quoted, verb = extras_msg(sorted(others) if value is False else others)
+    message = f"Unevaluated properties are not allowed ({quoted} {verb} unexpected)"
+    if value is not False:
+        message = (
+            f"Unevaluated properties are not valid under the given schema ({quoted} {verb} unevaluated and invalid)"
+        )
+    yield ValidationError(message)
+
+
+def is_valid(validator: Any, instance: object, schema: object) -> bool:
+    return next(validator.descend(instance, schema), None) is None
 
 
 def unique_items(validator: object, value: object, instance: object, schema: object) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """Schemas that users write: what they refuse, and those that would take for ever or ask other servers."""
 
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -57,6 +58,41 @@ def test_schemas_that_grow_without_an_end_are_given_up(schema, value):
     assert time.thread_time() - started < SECONDS
 
 
+LONG = [*range(30_000)]
+WIDE = {f"a{number}": number for number in range(30_000)}
+dependent = {
+    f"a{n}": {"dependentSchemas": {name: {"$ref": f"#/$defs/a{n + 1}"} for name in ("x", "y")}} for n in range(60)
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"enum": [*range(14_000)]}}, [13_999] * 30_000),
+        (
+            {"$defs": {"a": {"const": [*range(9000)]}}, "items": {"allOf": [{"$ref": "#/$defs/a"}] * 2000}},
+            [[*range(9000)]] * 6,
+        ),
+        ({"allOf": [{"items": {}}] * 6000}, LONG),
+        ({"allOf": [{"items": True}] * 6000}, LONG),
+        ({"allOf": [{"uniqueItems": True}] * 4000}, LONG),
+        ({"items": {"properties": {f"b{n}": {} for n in range(9000)}}}, [{}] * 30_000),
+        ({"allOf": [{"pattern": "^[xyz]+$"}] * 4000}, "xyz" * 150_000),
+        ({"items": {}, "unevaluatedItems": False}, LONG),
+        ({"additionalProperties": {}, "unevaluatedProperties": False}, WIDE),
+        ({"unevaluatedProperties": False, "$ref": "#/$defs/a0", "$defs": {**dependent, "a60": {}}}, {"x": 1, "y": 1}),
+    ],
+    ids=["enum", "const", "items", "all", "unique", "properties", "pattern", "list", "object", "dependent"],
+)
+def test_the_time_for_a_large_value_is_limited(schema, value):
+    started = time.thread_time()
+
+    with suppress(SchemaUnusable):
+        SchemaValidator(schema).errors(value, 10)
+
+    assert time.thread_time() - started < 5
+
+
 def test_no_other_server_is_asked():
     paths = []
 
@@ -95,6 +131,9 @@ def test_many_unequal_objects_are_compared_quickly():
         ({"properties": {"a": {}}, "additionalProperties": {"type": "null"}}, {"a": 1, "b": None}, {"b": 1}),
         ({"uniqueItems": True}, [1, True, "1", {"a": 1}], [{"a": 1, "b": 2}, {"b": 2, "a": 1}]),
         ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"a": 1}, {"b": 1}),
+        ({"unevaluatedProperties": {"type": "number"}}, {"a": 1}, {"a": 1, "b": "x"}),
+        ({"prefixItems": [{}], "unevaluatedItems": False}, [1], [1, 2]),
+        ({"contains": {"type": "string"}, "unevaluatedItems": {"type": "null"}}, ["a", None], ["a", 1]),
         ({"$defs": {"word": {"type": "string"}}, "items": {"$ref": "#/$defs/word"}}, ["a"], [1]),
     ],
 )
