@@ -15,7 +15,9 @@ class AgentCMSConfig(AppConfig):
         # the supervisor and the guard of its orphans, which do not need it.
         from agentcms import celery, checks  # noqa: F401  the import registers the checks
         from agentcms.observability import metrics
+        from agentcms.web.header_parameters import reject_invalid_parameters
 
         metrics.connect_signals()
+        reject_invalid_parameters()
         with suppress(OSError):  # `manage.py check` reports a folder that is not writable
             settings.FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
