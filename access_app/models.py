@@ -18,7 +18,7 @@ from django.utils import timezone
 from access_app.role import SHARED_LABEL, Role
 from agentcms.db.compiled_query import compiled_query
 from agentcms.db.lock_timeout import no_lock_wait
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -184,6 +184,11 @@ class ApiKey(models.Model):
         is_expired = self.expires_at is not None and self.expires_at <= timezone.now()
         has_known_role = self.role in KEY_ROLES
         return self.revoked_at is None and not is_expired and has_known_role and self.user.is_active
+
+    @property
+    def facts(self) -> list[tuple[str, JSONValue]]:
+        """The names and values of the context. In a template, `context.items` could be the fact "items"."""
+        return [*(self.context or {}).items()]
 
     def revoke(self) -> None:
         """Revoke the key at once; a second call changes nothing."""

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.ids import uuid7
-from agentcms.wire.json_types import JSONValue
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.models import Agent
 from evals_app.models.dataset import Dataset
 from evals_app.models.item import DatasetItem, ItemVersion
@@ -186,6 +186,11 @@ class Experiment(models.Model):
     @property
     def done_count(self) -> int:
         return self.succeeded_count + self.failed_count
+
+    @property
+    def scorer_figures(self) -> list[JSONObject]:
+        """The figures of each scorer. In a template, `scorers.items` could be those of a scorer with this ID."""
+        return [*self.summary.get("scorers", {}).values()]
 
     @property
     def duration(self) -> timedelta | None:

@@ -59,7 +59,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "tag": tag,
         "query": urlencode({name: value for name, value in (("only", only), ("tag", tag)) if value}),
         "baseline": baseline,
-        "scorers": row.summary.get("scorers", {}),
+        "scorers": row.scorer_figures,
         **{name: duration_text(row.summary.get(f"{name}Ms")) for name in ("median", "p95")},
         "others": other_experiments(row).with_target_names(request.user)[:20] if row.is_finished else [],
         "may_edit": may_edit,

@@ -8,6 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from agentcms.ids import uuid7
+from agentcms.wire.json_types import JSONValue
 from knowledge_app.models.knowledge_base import KnowledgeBase
 from knowledge_app.models.knowledge_index import KnowledgeIndex
 
@@ -80,6 +81,11 @@ class Document(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def metadata_rows(self) -> list[tuple[str, JSONValue]]:
+        """The keys and values of the metadata. In a template, `metadata.items` could be the value of a key."""
+        return [*self.metadata.items()]
 
     @property
     def is_waiting(self) -> bool:

@@ -72,6 +72,23 @@ def test_facts_are_typed_one_per_line():
     assert ApiKey.objects.get().context == facts
 
 
+def test_a_number_that_no_database_stores_is_a_text():
+    numbers = {"account": "12345678901234567891", "huge": "9" * 5000, "large": "1e999", "small": 12.5, "round": 1e22}
+
+    browser(member("editor")).post(
+        KEYS, typed(context="\n".join(f"{name}: {number}" for name, number in numbers.items()))
+    )
+
+    assert ApiKey.objects.get().context == numbers
+
+
+def test_a_fact_may_have_any_name():
+    page = browser(member("editor")).post(KEYS, typed(context="items: 5\nkeys: a")).content.decode()
+
+    assert "items = 5" in page
+    assert "keys = a" in page
+
+
 def test_facts_with_a_fault_stay_as_they_were_typed():
     page = browser(member("editor")).post(KEYS, typed(context="plan: pro\nseats")).content.decode()
 

@@ -174,6 +174,15 @@ def test_a_judge_that_is_better_the_lower_it_scores_is_marked(client, editor):
         assert page.count("(lower is better)") == count
 
 
+def test_the_id_of_a_scorer_may_be_any_word(client, editor):
+    experiment = ended(make_dataset("One"), [0.5])
+    figures = summarize_experiment(experiment)["scorers"]["exact"]
+    Experiment.objects.update(summary={"scorers": {"items": {**figures, "name": "Number of items"}}})
+
+    assert "Number of items" in text(client.get(f"/experiments/{experiment.pk}"))
+    assert "Number of items 0.50" in text(client.get("/experiments"))
+
+
 def test_a_result_is_reviewed_with_tags_and_a_comment(client, editor):
     experiment = ended(make_dataset("First", "Second", owner_id="support"), [0.5, 0.5])
     first = experiment.results.get(item_version__input="First")

@@ -44,6 +44,15 @@ def test_the_list_of_documents_cuts_long_metadata(base):
     assert "v" * 81 not in page
 
 
+def test_a_key_of_the_metadata_may_have_any_name(base):
+    add_text(base, "Router", "Text.", metadata={"items": 5, "keys": "a"})
+
+    pages = [browser().get(path).text for path in (PAGE, f"{PAGE}/documents/{Document.objects.get().pk}")]
+
+    assert "items: 5, keys: a" in pages[0]
+    assert ">items</dt><dd" in pages[1]
+
+
 def test_the_key_of_a_new_base_is_made_from_its_name(base):
     publisher = browser(Role.PUBLISHER)
     fields = {"owner_id": "support", "embedder": "local/words", "chunk_size": 500, "chunk_overlap": 50}
