@@ -183,5 +183,9 @@ class MetricsView(APIView):
     permission_classes = (CanReadMetrics,)
     schema = None
 
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        # Always this format: the only renderer is that of JSON, so DRF would answer 406 to a client that accepts text.
+        return super().perform_content_negotiation(request, force=True)
+
     def get(self, request: Request) -> HttpResponse:
         return HttpResponse(render_metrics(), CONTENT_TYPE)

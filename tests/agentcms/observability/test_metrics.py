@@ -239,6 +239,12 @@ def test_a_key_of_staff_reads_metrics(client):
     assert client.get("/metrics", headers={"authorization": f"Bearer {key}"}).status_code == 200
 
 
+def test_metrics_are_sent_to_a_client_that_accepts_text_alone(staff):
+    answer = staff.get("/metrics", headers={"accept": "text/plain;version=0.0.4;q=0.3"})
+
+    assert (answer.status_code, answer["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+
+
 def test_an_allowed_address_reads_metrics_unless_through_a_proxy(client, settings):
     settings.METRICS_ALLOW = [ip_network("127.0.0.0/8")]
 
