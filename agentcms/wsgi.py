@@ -12,13 +12,15 @@ from django.db import connection
 from django.urls import get_resolver
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
+from agentcms.middleware.wsgi_addresses import unmap_addresses
 from agentcms.middleware.wsgi_charset import require_utf8
 
-application = require_utf8(get_wsgi_application())
+application = unmap_addresses(require_utf8(get_wsgi_application()))
 
 if settings.TRUSTED_PROXIES:
     # Otherwise all users behind a proxy share one address, and one of them could use up the sign-in attempts of all.
-    application = wrap_wsgi_with_proxy_headers(application, [str(network) for network in settings.TRUSTED_PROXIES])
+    networks = [str(network) for network in settings.TRUSTED_PROXIES]
+    application = unmap_addresses(wrap_wsgi_with_proxy_headers(application, networks))
 
 if connection.vendor == "postgresql":
     # Load the views now, or the first request would wait for them. A small SQLite installation saves the memory.
