@@ -22,6 +22,8 @@ is_valid_request_id = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
 SECRET_PATTERN = re.compile(r"acms_[0-9a-f]{8}_[\w-]+|(?<=://)[^\s/@:]*:[^\s/@]*(?=@)")
 # The messages of these errors describe the system. The message of any other error may quote user data.
 INFRASTRUCTURE_ERRORS = (OperationalError, InterfaceError, RedisConnectionError, OSError, ImproperlyConfigured)
+# Characters that begin a line or control a terminal. A path may contain them.
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_FRAMES = 12
 
 
@@ -36,11 +38,12 @@ class TextFormatter(logging.Formatter):
     """A formatter for people: one line, followed by the traceback of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text = f"{record.levelname} {record.name}: {masked_message(record)}"
+        text = f"{record.levelname} {record.name}: {escape_control_characters(masked_message(record))}"
         if current_id := request_id.get():
             text += f" [{current_id}]"
         if record.exc_info and (error := record.exc_info[1]):
-            text = "\n  ".join([text, describe_exception(error), *traceback_lines(error)])
+            reason = escape_control_characters(describe_exception(error))
+            text = "\n  ".join([text, reason, *traceback_lines(error)])
         return text
 
 
@@ -65,6 +68,11 @@ def masked_message(record: logging.LogRecord) -> str:
         task = getattr(record, "data", {})
         return f"Task {task.get('name', '')}[{task.get('id', '')}] failed."
     return SECRET_PATTERN.sub("***", record.getMessage())
+
+
+def escape_control_characters(text: str) -> str:
+    """Return a text in one line, so that nobody can add lines to the log."""
+    return CONTROL_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def describe_exception(error: BaseException) -> str:

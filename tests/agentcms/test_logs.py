@@ -92,6 +92,13 @@ def test_keys_and_passwords_are_masked_everywhere():
     assert "@host:6379" in text
 
 
+def test_a_text_cannot_begin_a_line_of_its_own():
+    text = logged("GET %s", "/a\nERROR forged\r\x1b[2J\u2028é", formatter=logs.TextFormatter)
+
+    assert text.startswith("ERROR name: GET /a\\nERROR forged\\r\\x1b[2J\\u2028é")
+    assert text.isprintable()
+
+
 def test_celery_logs_no_error_message():
     record = logging.LogRecord("celery.app.trace", logging.ERROR, __file__, 1, "Task raised %s", ("secret",), None)
     record.data = {"name": "jobs_app.tasks.run_job", "id": "7"}
