@@ -106,17 +106,25 @@ def parse_filter_of_body(value: object, keys: Collection[str]) -> Filter:
 
 
 class FilterParser:
-    """A parser of one filter, which counts its conditions."""
+    """A parser of one filter, which counts its conditions. Empty filters and lists are conditions too."""
 
     def __init__(self, keys: set[str] | None) -> None:
         self.keys = keys
         self.conditions = 0
+
+    def count(self, path: str) -> None:
+        """Count a condition. Raise FilterError if there are too many."""
+        self.conditions += 1
+        if self.conditions > MAX_CONDITIONS:
+            raise FilterError(path, f"A filter has at most {MAX_CONDITIONS} conditions.")
 
     def parse(self, value: object, path: str, depth: int) -> Filter:
         if not isinstance(value, Mapping):
             raise FilterError(path, 'A filter is an object, such as {"year": {"$gte": 2024}}.')
         if depth == 0:
             raise FilterError(path, f"A filter is nested at most {MAX_FILTER_DEPTH} levels deep.")
+        if not value:
+            self.count(path)
         return all_of(self.parse_member(name, member, join(path, name), depth) for name, member in value.items())
 
     def parse_member(self, name: str, value: object, path: str, depth: int) -> Filter:
@@ -158,6 +166,8 @@ class FilterParser:
         if name in ("$in", "$nin"):
             if not isinstance(operand, list) or len(operand) > MAX_LISTED_VALUES:
                 raise FilterError(path, f"Give a list of at most {MAX_LISTED_VALUES} values.")
+            if not operand:
+                self.count(path)
             any_value = AnyOf(tuple(self.compare(key, "$eq", item, f"{path}[{i}]") for i, item in enumerate(operand)))
             return any_value if name == "$in" else Not(any_value)
         if name not in FILTER_OPERATORS:
@@ -165,9 +175,7 @@ class FilterParser:
         return self.compare(key, name, operand, path)
 
     def compare(self, key: str, operator: str, value: Any, path: str) -> KeyComparison:
-        self.conditions += 1
-        if self.conditions > MAX_CONDITIONS:
-            raise FilterError(path, f"A filter has at most {MAX_CONDITIONS} conditions.")
+        self.count(path)
         if isinstance(value, Mapping | list):
             raise FilterError(path, "Give a text, a number, true, false or null.")
         if isinstance(value, str) and len(value) > MAX_FILTER_TEXT_LENGTH:

@@ -128,6 +128,8 @@ def test_keys_and_values_are_parameters_of_the_query(index):
         ({"a": "x" * 1001}, "a"),
         ({"a": "\0"}, "a"),
         ({"$or": [{"a": 1}] * 101}, "$or[100].a"),
+        ({"$or": [{}] * 101}, "$or[100]"),
+        ({"$and": [{"a": {"$in": []}}] * 101}, "$and[100].a.$in"),
         ({"$not": {"$not": {"$not": {"$not": {"$not": {"$not": {"$not": {"$not": {"a": 1}}}}}}}}}, None),
     ],
 )
