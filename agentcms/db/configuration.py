@@ -27,15 +27,20 @@ def database_config(
         return sqlite_config(config["NAME"], lock_timeout)
     config["ENGINE"] = "agentcms.db.backends.postgresql"
     config["DISABLE_SERVER_SIDE_CURSORS"] = not use_prepared_statements  # a pooler in transaction mode loses them
-    config["OPTIONS"] = {
-        **config.get("OPTIONS", {}),
+    options = config.setdefault("OPTIONS", {})
+    options |= {
         # Prepared statements are planned once for each connection. Some poolers do not support them.
         "server_side_binding": use_prepared_statements,
         "prepare_threshold": 3 if use_prepared_statements else None,
         "pool": {"min_size": 1, "max_size": pool_size, **POOL_TIMEOUTS},
-        "options": f"-c lock_timeout={lock_timeout}s -c idle_in_transaction_session_timeout={idle_timeout}s",
+        "options": f"{timeout_options(lock_timeout, idle_timeout)} {options.get('options', '')}".strip(),
     }
     return config
+
+
+def timeout_options(lock_timeout: int, idle_timeout: int) -> str:
+    """Return the options of libpq for timeouts in seconds. Those of the URL come after them and replace them."""
+    return f"-c lock_timeout={lock_timeout}s -c idle_in_transaction_session_timeout={idle_timeout}s"
 
 
 def limit_statements(config: dict[str, Any], seconds: int) -> None:

@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from agentcms.db.configuration import database_config, limit_statements
 from agentcms.server.processes import PROJECT
 from tests.settings_file import evaluate_settings, settings_source
 
@@ -122,6 +124,24 @@ def test_both_names_of_the_allowed_networks_are_read(tmp_path, monkeypatch):
     networks = evaluate_settings()["OUTBOUND_NETWORKS"]
 
     assert [str(network) for network in networks] == ["10.0.0.0/8", "127.0.0.0/8"]
+
+
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("", []),
+        ("?options=-c%20search_path%3Dcms%20-c%20lock_timeout%3D5s", ["-c search_path=cms", "-c lock_timeout=5s"]),
+        ("?currentSchema=cms", ["-c search_path=cms"]),
+    ],
+)
+def test_options_of_the_database_url_come_after_those_of_the_settings(query, options):
+    config = database_config(
+        f"postgres://cms@db/cms{query}", Path(), pool_size=1, use_prepared_statements=True, lock_timeout=20
+    )
+    limit_statements(config, 60)
+
+    own = ["-c lock_timeout=20s", "-c idle_in_transaction_session_timeout=0s"]
+    assert config["OPTIONS"]["options"] == " ".join([*own, *options, "-c statement_timeout=60s"])
 
 
 def test_the_documented_production_settings_pass_the_deployment_check(tmp_path):
