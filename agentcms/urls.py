@@ -42,6 +42,7 @@ urlpatterns = [
     path(
         "admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)
     ),  # one sign-in page, one throttle
+    path("admin/password_change/", RedirectView.as_view(pattern_name="account:password")),  # one page for it, too
     path("admin/", admin.site.urls),
     path("", include("access_app.urls")),
     path("", include("agents_app.urls")),

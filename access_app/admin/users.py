@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 
 from access_app.admin.memberships import MembershipInline, TeamManagersMixin
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
+from access_app.forms.password import AccountPasswordForm
 from access_app.models import Membership
 from access_app.teams import reject_loss_of_managers
 
@@ -39,6 +40,7 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
     """The page of users. Superusers change users; other staff only the memberships that they manage."""
 
     form = AccountForm
+    change_password_form = AccountPasswordForm
     inlines: ClassVar = [MembershipInline]
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     readonly_fields = ("last_login", "date_joined")

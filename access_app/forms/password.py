@@ -1,8 +1,8 @@
-"""The form for a new password."""
+"""The forms for a new password."""
 
 from __future__ import annotations
 
-from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.forms import AdminPasswordChangeForm, PasswordChangeForm
 from django.contrib.auth.models import User
 
 
@@ -15,3 +15,14 @@ class NewPasswordForm(PasswordChangeForm):
         if commit:
             self.user.save(update_fields=["password"])
         return self.user
+
+
+class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
+    """The form of Django for the password of another user, without the other columns of the user."""
+
+    def save(self, commit: bool = True) -> User:
+        """Store the password alone, as `NewPasswordForm` does."""
+        user: User = super().save(commit=False)
+        if commit:
+            user.save(update_fields=["password"])
+        return user

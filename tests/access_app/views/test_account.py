@@ -84,6 +84,28 @@ def test_a_new_password_does_not_activate_a_user_again(ann, monkeypatch):
 
 
 def test_changing_the_password_signs_out_other_browsers(ann):
+def test_a_password_set_in_the_admin_does_not_activate_a_user_again(ann, monkeypatch):
+    set_password = User.set_password
+
+    def deactivate_meanwhile(user, password):
+        User.objects.filter(pk=ann.pk).update(is_active=False)
+        set_password(user, password)
+
+    root = browser(UserFactory(is_superuser=True, is_staff=True))
+    monkeypatch.setattr(User, "set_password", deactivate_meanwhile)
+    new = {"password1": "another long password", "password2": "another long password"}
+    root.post(reverse("admin:auth_user_password_change", args=[ann.pk]), {**new, "usable_password": "true"})
+
+    ann.refresh_from_db()
+    assert ann.check_password("another long password")
+    assert not ann.is_active
+
+
+def test_the_admin_leads_to_the_page_of_the_password(ann):
+    for send in (browser(ann).get, browser(ann).post):
+        assert send(reverse("admin:password_change"))["Location"] == reverse("account:password")
+
+
     here, elsewhere = browser(ann), browser(ann)
     new = "another long password"
 
