@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 
 from access_app.caller import Caller
 from access_app.models import Membership
@@ -14,6 +15,7 @@ from access_app.role import SHARED_LABEL, Role
 from agentcms.db.locks import lock_name
 
 LAST_MANAGER_MESSAGE = "The team {team} needs at least one manager. Add another manager first."
+GONE_MESSAGE = "{user} is no longer a member of {team}: somebody has changed this meanwhile."
 
 
 def known_owners(user: Caller, role: Role) -> list[str]:
@@ -57,19 +59,30 @@ def can_be_owner(owner_id: str) -> bool:
 
 
 def change_role(membership: Membership, role: Role) -> None:
-    """Give a member another role. Raise ValidationError for the last manager of a team."""
+    """Give a member another role. Raise ValidationError for the last manager of a team, and for who has left it."""
     with transaction.atomic():
         if role != Role.MANAGER:
             reject_loss_of_managers([membership])
-        membership.role = role
-        Membership.objects.filter(pk=membership.pk).update(role=role)  # the row may have been deleted meanwhile
+        if not stored_membership(membership).update(role=role):
+            raise ValidationError(gone_message(membership), code="gone")
+    membership.role = role
 
 
 def remove_member(membership: Membership) -> None:
-    """Remove a member from a team. Raise ValidationError for the last manager."""
+    """Remove a member from a team. Raise ValidationError for the last manager, and for who has left the team."""
     with transaction.atomic():
         reject_loss_of_managers([membership])
-        membership.delete()
+        if not stored_membership(membership).delete()[0]:
+            raise ValidationError(gone_message(membership), code="gone")
+
+
+def stored_membership(membership: Membership) -> QuerySet[Membership]:
+    """Return the row of a membership, unless it was deleted or belongs to another team by now."""
+    return Membership.objects.filter(pk=membership.pk, owner_id=membership.owner_id)
+
+
+def gone_message(membership: Membership) -> str:
+    return GONE_MESSAGE.format(user=membership.user, team=membership.owner_id or SHARED_LABEL)
 
 
 def last_manager_message(membership: Membership) -> str:

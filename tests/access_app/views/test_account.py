@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from access_app import views
 from access_app.models import ApiKey, Membership
 from access_app.role import Role
 from tests.factories import PASSWORD, MembershipFactory, UserFactory, member
@@ -159,6 +160,37 @@ def test_a_manager_cannot_change_another_team(manager):
     assert client.get(team("newsroom")).status_code == 403
     assert client.post(team("newsroom"), {"username": "mo", "role": "manager"}).status_code == 403
     assert client.post(reverse("account:remove_member", args=[other.pk])).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["member", "remove_member"])
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_member_who_has_left_the_team_meanwhile_is_not_changed(manager, monkeypatch, name, is_deleted):
+    """The row is deleted, or moved to another team, after it was found."""
+    left = MembershipFactory(owner_id="support", user=UserFactory(username="lee"))
+    rows = Membership.objects.filter(pk=left.pk)
+    managed_membership = views.managed_membership
+
+    def leave_meanwhile(*args):
+        membership = managed_membership(*args)
+        if is_deleted:
+            rows.delete()
+        else:
+            rows.update(owner_id="newsroom")
+        return membership
+
+    monkeypatch.setattr(views, "managed_membership", leave_meanwhile)
+    answer = browser(manager).post(reverse(f"account:{name}", args=[left.pk]), {"role": "editor"}, follow=True)
+
+    assert "lee is no longer a member of support: somebody has changed this meanwhile." in answer.content.decode()
+    assert [*rows.values_list("owner_id", "role")] == ([] if is_deleted else [("newsroom", "viewer")])
+
+
+def test_a_username_is_found_in_any_unicode_form(manager):
+    zoe = UserFactory(username="zo\N{LATIN SMALL LETTER E WITH DIAERESIS}")
+
+    browser(manager).post(team(), {"username": "zoe\N{COMBINING DIAERESIS}", "role": "editor"})
+
+    assert Membership.objects.filter(user=zoe, owner_id="support").exists()
 
 
 def test_adding_an_unknown_user_is_an_error(manager):
