@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth import get_user_model
+from django.contrib.auth.forms import UsernameField
 from django.core.exceptions import ValidationError
 
 from access_app.models import Membership
@@ -18,7 +19,7 @@ MEMBER_MESSAGE = "This user is already a member. Change the role in the list."
 class MemberForm(forms.ModelForm):
     """A form for a new member of a team, by username."""
 
-    username = forms.CharField(max_length=150, label="Username")
+    username = UsernameField(max_length=150, label="Username", widget=forms.TextInput)
     role = forms.ChoiceField(choices=Role.choices, initial=Role.EDITOR)
 
     class Meta:

@@ -84,7 +84,6 @@ def test_a_new_password_does_not_activate_a_user_again(ann, monkeypatch):
     assert not ann.is_active
 
 
-def test_changing_the_password_signs_out_other_browsers(ann):
 def test_a_password_set_in_the_admin_does_not_activate_a_user_again(ann, monkeypatch):
     set_password = User.set_password
 
@@ -107,6 +106,7 @@ def test_the_admin_leads_to_the_page_of_the_password(ann):
         assert send(reverse("admin:password_change"))["Location"] == reverse("account:password")
 
 
+def test_changing_the_password_signs_out_other_browsers(ann):
     here, elsewhere = browser(ann), browser(ann)
     new = "another long password"
 
