@@ -133,6 +133,8 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
 
 def revocable_by(request: HttpRequest) -> Q:
     """Return the condition of the keys that the user may revoke: own ones, and those for end users of own teams."""
+    if has_role_everywhere(request.user, Role.MANAGER):  # also of a team without members
+        return Q(user=request.user.pk) | Q(realm_owner__isnull=False)
     return Q(user=request.user.pk) | Q(realm_owner__in=managed_owners(request.user))
 
 

@@ -126,6 +126,15 @@ def test_only_managers_see_issue_and_revoke_the_keys_of_a_team():
     assert not ApiKey.objects.valid().exists()
 
 
+def test_a_superuser_revokes_the_key_of_a_team_without_members():
+    key, _ = ApiKey.objects.issue(UserFactory(), name="Chat", realm_owner="abandoned")
+
+    answer = browser(UserFactory(is_superuser=True)).post(reverse("account:revoke_key", args=[key.pk]))
+
+    assert answer["Location"] == team_keys("abandoned")
+    assert not ApiKey.objects.valid().exists()
+
+
 def test_the_admin_issues_keys_for_managed_teams():
     staff = member("manager", "support", is_staff=True)
     client = browser(staff)
