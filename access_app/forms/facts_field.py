@@ -44,7 +44,8 @@ class FactsField(ParsedJSONField):
         """Reject what the database cannot store, such as a NUL character."""
         super().validate(value)
         if faults := [*find_json_faults(value, "")]:
-            raise ValidationError([fault.message for fault in faults], code="invalid")
+            messages = [f"{fault.field}: {fault.message}" if fault.field else fault.message for fault in faults]
+            raise ValidationError(messages, code="invalid")
 
 
 def parse_fact(text: str) -> object:
@@ -53,7 +54,16 @@ def parse_fact(text: str) -> object:
         return text
     try:
         # JSON has no NaN and no Infinity, which Python would read as numbers: they stay texts.
-        value = json.loads(text, parse_constant=str)
+        value = json.loads(text, parse_constant=str, parse_int=number_or_text, parse_float=number_or_text)
     except ValueError:
         return text
     return text if value is None else value
+
+
+def number_or_text(digits: str) -> int | float | str:
+    """Return the number, or the text itself if no database stores such a number. It may be that of an account."""
+    try:
+        number: int | float = int(digits)
+    except ValueError:  # a decimal, or too many digits for Python
+        number = float(digits)
+    return digits if any(find_json_faults(number)) else number

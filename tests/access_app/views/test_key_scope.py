@@ -43,7 +43,7 @@ def test_a_user_binds_a_key_to_a_resource():
         ("context", "plan", "Line 1 has no name."),
         ("context", "plan: pro\n\nplan: free", "“plan” is set twice."),
         ("context", "roles: manager", "knows roles"),
-        ("context", "plan: a\x00b", "character"),
+        ("context", "plan: a\x00b", "plan: Text must not contain a NUL character."),
         ("context", "[1]", "must be a JSON object"),
         ("context", '{"roles": ["manager"]}', "knows roles"),
         ("context", '{"a": "%s"}' % ("x" * 9000), "must not exceed 8 KB"),
