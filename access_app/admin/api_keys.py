@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, confirmation_page
 from access_app.forms.facts_field import FactsField
@@ -54,6 +57,12 @@ class ApiKeyForm(forms.ModelForm):
     def clean_realm_owner(self) -> str | None:
         choice: str = self.cleaned_data["realm_owner"]
         return choice.removeprefix("team:") if choice else None
+
+    def clean_expires_at(self) -> datetime | None:
+        expires_at: datetime | None = self.cleaned_data["expires_at"]
+        if expires_at is not None and expires_at <= timezone.now():
+            raise ValidationError("Choose a time in the future (UTC): the key would not work.", code="invalid")
+        return expires_at
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

@@ -150,6 +150,16 @@ def test_the_admin_issues_keys_for_managed_teams():
     assert "alice" in page
 
 
+def test_the_admin_issues_no_key_that_has_expired():
+    root = UserFactory(is_superuser=True, is_staff=True)
+    fields = {"user": root.pk, "name": "Chat", "role": "", "expires_at": "2020-01-01T00:00", "context": ""}
+
+    answer = browser(root).post(ADD, {**fields, "realm_owner": "", "resource": ""})
+
+    assert "Choose a time in the future (UTC)" in answer.content.decode()
+    assert not ApiKey.objects.exists()
+
+
 def test_the_user_of_a_key_for_end_users_is_an_editor_there():
     root = UserFactory(is_superuser=True, is_staff=True)
     member("manager", "support")
