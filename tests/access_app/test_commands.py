@@ -84,7 +84,24 @@ def test_a_key_may_serve_the_end_users_of_a_team_or_one_of_them():
 
     key = ApiKey.objects.get(user=user)
     assert (key.realm_owner, key.resource, key.context) == ("support", "alice", {"plan": "pro"})
-    for options in ({"realm_owner": "sales"}, {"context": "[]"}, {"context": "{"}, {"resource": "x" * 257}):
-        with pytest.raises(CommandError):
-            call_command("create_api_key", user.username, **options)
-    assert ApiKey.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"realm_owner": "sales"}, "no editor of sales"),
+        ({"realm_owner": "support", "role": "viewer"}, "able to edit"),
+        ({"context": "[]"}, "must be a JSON object"),
+        ({"context": "{"}, "at line 1, column 2"),
+        ({"context": '{"a": NaN}'}, "NaN is not JSON"),
+        ({"context": '{"a": "\\u0000"}'}, "NUL"),
+        ({"resource": "x" * 257}, "at most 256"),
+    ],
+)
+def test_create_api_key_refuses_what_no_key_may_have_with_a_reason(options, says):
+    user = member("editor", "support")
+
+    with pytest.raises(CommandError, match=says):
+        call_command("create_api_key", user.username, **options)
+
+    assert not ApiKey.objects.exists()

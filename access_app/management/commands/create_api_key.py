@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -14,6 +13,7 @@ from access_app.models import ApiKey, validate_key_context, validate_key_resourc
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.db.column_values import ColumnValues
+from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 
 
 class Command(BaseCommand):
@@ -40,7 +40,9 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {user}.") from None
         if len(name) > 100:
             raise CommandError("The name of a key may have at most 100 characters.")
-        _, token = ApiKey.objects.issue(key_user, name=name, role=role, **memory_columns(key_user, options))
+        _, token = ApiKey.objects.issue(
+            key_user, name=name, role=role, **memory_columns(key_user, options | {"role": role})
+        )
         self.stdout.write(token)
 
 
@@ -49,10 +51,12 @@ def memory_columns(user: User, options: dict[str, Any]) -> ColumnValues:
     owner, resource = options["realm_owner"], options["resource"]
     if owner is not None and not has_role(user, Role.EDITOR, owner):
         raise CommandError(f"{user} is no editor of {owner or SHARED_LABEL}. Make the user a member first.")
+    if owner is not None and options["role"] == Role.VIEWER:
+        raise CommandError("A key for end users must be able to edit. Choose a higher role or none.")
     try:
-        context = json.loads(options["context"] or "null")
-    except ValueError:
-        context = options["context"]
+        context = parse_typed_json(options["context"] or "null")
+    except InvalidJSON as error:
+        raise CommandError(f"The context is not valid: {error}") from None
     try:
         validate_key_resource(resource)
         validate_key_context(context)
