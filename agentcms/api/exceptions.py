@@ -150,8 +150,9 @@ def _from_disallowed_host(exception: django.DisallowedHost) -> ApiError:
     return ApiError(400, "This host name is not served here.", "bad_host")
 
 
-# SQLite raises this for an invalid regular expression in a lookup of the admin. PostgreSQL raises a DataError.
-SQLITE_BAD_PATTERN = "user-defined function raised exception"
+# SQLite raises these for an invalid regular expression in a lookup of the admin, for which PostgreSQL raises a
+# DataError, and for a searched text of more than 50,000 bytes.
+SQLITE_BAD_PATTERNS = ("user-defined function raised exception", "LIKE or GLOB pattern too complex")
 
 MISSING_ROW = "23503"  # foreign_key_violation of PostgreSQL
 SQLITE_MISSING = "FOREIGN KEY constraint failed"
@@ -162,7 +163,7 @@ NOT_UPDATED = "did not affect any rows."  # the end of the message of `save` wit
 @api_error.register(InterfaceError)
 def _from_database_error(exception: Exception) -> ApiError | None:
     """Convert a database error: 503 for a lock or connection timeout, None for a bug such as a missing table."""
-    if str(exception) == SQLITE_BAD_PATTERN:
+    if str(exception) in SQLITE_BAD_PATTERNS:
         return _from_rejected_value(exception)
     if not _is_transient(exception):
         return None

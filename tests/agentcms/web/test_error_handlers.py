@@ -13,6 +13,7 @@ CASES = [
     (django.RequestDataTooBig("big"), 413, "too_large"),
     (OperationalError("connection refused"), 503, "unavailable"),
     (DataError("a secret"), 400, "bad_request"),
+    (OperationalError("LIKE or GLOB pattern too complex"), 400, "bad_request"),
     (ValueError("a secret"), 500, "server_error"),
 ]
 
