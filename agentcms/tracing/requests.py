@@ -32,9 +32,10 @@ class RequestSpan:
     @property
     def traceparent(self) -> str:
         """The `traceparent` of the caller, or a blank text unless the caller is authenticated."""
-        user: Any = getattr(self.request, "user", None)
-        is_authenticated = user is not None and bool(user.is_authenticated)
-        return str(self.request.META.get(HEADER, "")) if is_authenticated else ""
+        header = str(self.request.META.get(HEADER, ""))
+        # The user of a page is read from the database at the first use, which may have failed.
+        user: Any = getattr(self.request, "user", None) if header else None
+        return header if user is not None and user.is_authenticated else ""
 
 
 _current: ContextVar[RequestSpan | None] = ContextVar("request_span", default=None)

@@ -1,8 +1,11 @@
 """The trace of a run: what it contains and how its spans belong together."""
 
 import pytest
+from django.db import OperationalError
+from django.utils.functional import SimpleLazyObject
 
 from agentcms.tracing import spans
+from agentcms.tracing.requests import begin_request, end_request
 from agents_app.registry import tool
 from jobs_app import runner
 from jobs_app.models import Job
@@ -106,6 +109,21 @@ def test_the_trace_of_an_unknown_caller_is_not_continued(db, client, flushed):
 
     assert {span.trace_id.hex() for span in flushed().spans}.isdisjoint({INCOMING.split("-")[1]})
     assert len(flushed().spans) == 2
+
+
+def test_the_user_of_a_page_is_not_read_for_its_span_alone(rf, flushed):
+    """The database may be away, which is why the page has not read it."""
+
+    def unavailable():
+        raise OperationalError("connection refused")
+
+    request = rf.get("/")
+    request.user = SimpleLazyObject(unavailable)
+    begin_request(request)
+
+    end_request("", 503)
+
+    assert [span.name for span in flushed().spans] == ["GET "]
 
 
 def test_a_run_that_waited_for_people_continues_in_a_new_trace_with_a_link(user, flushed):
