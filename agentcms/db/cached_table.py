@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Generic, TypeVar
 
 from cachetools import TLRUCache
@@ -39,9 +40,11 @@ class CachedTable(Generic[CachedRecord]):
         self._cache: SizeLimitedCache[str, TableContent[CachedRecord]] = SizeLimitedCache(
             TLRUCache(1, lambda key, content, now: content.read_at + seconds, time.monotonic)
         )
+        self._lock = Lock()
+        self._valid_from = 0.0  # of the monotonic clock; what was read before is outdated
 
     def get(self) -> TableContent[CachedRecord]:
-        return self._cache.get_or_create("table", self._read)
+        return self._cache.get("table") or self._store(self._read(), 0.0)
 
     def find(self, key: str) -> CachedRecord | None:
         return self.get().records.get(key)
@@ -51,11 +54,22 @@ class CachedTable(Generic[CachedRecord]):
 
     def reload(self) -> None:
         """Read the table now, for those who need what another process stored within the last second."""
-        self._cache.set("table", self._read())
+        content = self._read()
+        self._store(content, content.read_at)
 
     def invalidate(self) -> None:
         """Remove the table from the cache of this process."""
-        self._cache.clear()
+        with self._lock:
+            self._valid_from = time.monotonic()
+            self._cache.clear()
+
+    def _store(self, content: TableContent[CachedRecord], valid_from: float) -> TableContent[CachedRecord]:
+        """Cache the table and return it. What was read before `valid_from`, and ends later, is not cached."""
+        with self._lock:
+            self._valid_from = max(self._valid_from, valid_from)
+            if content.read_at >= self._valid_from:
+                self._cache.set("table", content)
+        return content
 
     def _read(self) -> TableContent[CachedRecord]:
         read_at = time.monotonic()

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from agentcms.db.cached_table import CachedTable
 
 
@@ -21,3 +23,25 @@ def test_the_age_is_counted_from_the_beginning_of_the_reading():
 
     assert (first, cached) == (1, 1)
     assert readings[1] - readings[0] < 0.49
+
+
+@pytest.mark.parametrize("change", ["reload", "invalidate"])
+def test_a_reading_that_began_before_a_change_does_not_hide_it(change):
+    stored = {"a": 1}
+    hooks = []
+
+    def read():
+        records = dict(stored)
+        if hooks:  # another thread changes the table before this reading ends
+            hooks.pop()()
+        return records
+
+    def change_meanwhile():
+        stored["a"] = 2
+        getattr(table, change)()
+
+    table = CachedTable(read, str, seconds=60)
+    hooks.append(change_meanwhile)
+
+    assert table.find("a") == 1
+    assert table.find("a") == 2
