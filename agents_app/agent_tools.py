@@ -109,13 +109,21 @@ def word_frequency(text: str, most: int = 10) -> dict[str, int]:
     return dict(Counter(re.findall(r"\w+", text.lower())).most_common(most))
 
 
-@scorer("answer-length", title="Answer length")
+@scorer(
+    "answer-length",
+    title="Answer length",
+    description="1 for an answer of at most 120 words, and less the longer it is.",
+)
 def answer_length(answer: str, words: int = 120) -> float:
     """Return 1 for an answer up to a number of words, and less the longer it is."""
     return min(1.0, words / max(len(answer.split()), 1))
 
 
-@scorer("cites-source", title="Cites a source")
+@scorer(
+    "cites-source",
+    title="Cites a source",
+    description="1 for an answer with a URL or a source in brackets, else 0.",
+)
 def cites_source(answer: str) -> float:
     """Return 1 if an answer contains a URL or a source in brackets, else 0."""
     return float(bool(re.search(r"https?://|\[[^\[\]]+\]", answer)))

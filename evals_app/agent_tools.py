@@ -12,13 +12,21 @@ def plain_text(value: object) -> str:
     return " ".join(str(value).split()).casefold()
 
 
-@scorer("exact", title="Equals the ground truth")
+@scorer(
+    "exact",
+    title="Equals the ground truth",
+    description="1 for an answer that equals the ground truth, but for case and white space, else 0.",
+)
 def exact(answer: JSONValue, ground_truth: JSONValue = None) -> float:
     """Return 1 if an answer equals the ground truth, but for case and white space, else 0."""
     return float(ground_truth is not None and plain_text(answer) == plain_text(ground_truth))
 
 
-@scorer("includes-ground-truth", title="Includes the ground truth")
+@scorer(
+    "includes-ground-truth",
+    title="Includes the ground truth",
+    description="1 for an answer that contains the ground truth, else 0.",
+)
 def includes_ground_truth(answer: JSONValue, ground_truth: JSONValue = None) -> float:
     """Return 1 if an answer contains the ground truth, else 0."""
     return float(ground_truth is not None and plain_text(ground_truth) in plain_text(answer))

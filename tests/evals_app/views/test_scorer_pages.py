@@ -49,6 +49,13 @@ def test_the_configuration_has_the_labels_of_the_form(client, publisher, refunds
     ]
 
 
+def test_built_in_scorers_are_described_to_readers_of_the_page(client, publisher):
+    page = text(client.get("/scorers"))
+
+    assert "1 for an answer that contains the ground truth, else 0." in page
+    assert "Return " not in page
+
+
 def test_settings_of_steps_and_what_has_no_input_are_shown_too(client, publisher):
     judge = {"name": "Judge", "type": "tone", "scoreRange": {"max": 5}, "model": {"provider": "openai", "name": "x"}}
     create_scorer(judge, owner_id="support", author="ann", id="judge")
