@@ -126,6 +126,15 @@ def test_only_managers_see_issue_and_revoke_the_keys_of_a_team():
     assert not ApiKey.objects.valid().exists()
 
 
+def test_the_role_of_a_key_without_one_is_that_of_its_user():
+    ann, root = member("manager", "support"), UserFactory(is_superuser=True)
+    key, _ = ApiKey.objects.issue(ann, name="Chat", realm_owner="support")
+    revoke = reverse("account:revoke_key", args=[key.pk])
+
+    assert "<dt>Role</dt><dd>Same as my role</dd>" in browser(ann).get(revoke).content.decode()
+    assert "<dt>Role</dt><dd>Same as the user</dd>" in browser(root).get(revoke).content.decode()
+
+
 def test_a_superuser_revokes_the_key_of_a_team_without_members():
     key, _ = ApiKey.objects.issue(UserFactory(), name="Chat", realm_owner="abandoned")
 
