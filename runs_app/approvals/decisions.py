@@ -72,12 +72,13 @@ def decide(call: PendingCall, decision: Decision, user: Caller, via: PendingCall
     The same decision by the same user again returns the call. Raise PermissionDenied, AlreadyDecided, CallExpired,
     ArgumentsChanged, NotSuspended, or InvalidDecision with wire paths.
     """
-    reject_unauthorized(call, user)
     decider = cast("User", user)  # anonymous users have no role
     with transaction.atomic():
         # The row of the run is locked first, as everywhere. It keeps two decisions from both being the last one.
         run = AgentRun.objects.select_for_update(of=("self",)).filter(pending_calls=call.pk).first()
         call.refresh_from_db()
+        # After the wait for the lock, in which the user may have left the team.
+        reject_unauthorized(call, user)
         if not call.is_open:
             return repeated_decision(call, decision, decider)
         if run is None or run.status != AgentRun.Status.SUSPENDED or run.segment != call.segment:

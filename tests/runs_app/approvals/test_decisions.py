@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from access_app.models import ApiKey
+from access_app.models import ApiKey, Membership
 from access_app.role import RoleRequired
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import (
@@ -18,6 +18,7 @@ from runs_app.approvals.errors import (
 )
 from runs_app.approvals.expiry import expire_calls, expire_calls_of
 from runs_app.models import PendingCall
+from runs_app.models.run_queryset import AgentRunQuerySet
 from runs_app.signals import approval_decided
 from tests.factories import MembershipFactory, member
 from tests.runs_app.factories import PendingCallFactory, RunFactory
@@ -69,6 +70,22 @@ def test_the_decision_is_stored_with_who_when_and_where(call, editor, dispatched
     assert (decided.state, decided.reason, decided.via) == ("declined", "Too much.", "page")
     assert (decided.decided_by, decided.decided_by_name) == (editor, editor.username)
     assert timezone.now() - decided.decided_at < timedelta(minutes=1)
+
+
+def test_who_left_the_team_while_the_run_was_locked_decides_nothing(call, editor, dispatched, monkeypatch):
+    lock = AgentRunQuerySet.select_for_update
+
+    def leave_and_lock(rows, **options):
+        Membership.objects.filter(user=editor).delete()
+        return lock(rows, **options)
+
+    monkeypatch.setattr(AgentRunQuerySet, "select_for_update", leave_and_lock)
+
+    with pytest.raises(PermissionDenied):
+        approve(call, editor)
+
+    call.refresh_from_db()
+    assert call.is_open
 
 
 def test_edited_arguments_are_stored_beside_those_of_the_model(call, editor, dispatched):
@@ -238,7 +255,7 @@ def test_a_tool_can_demand_a_second_person(dispatched):
 
 
 def test_a_member_removed_while_the_run_waits_may_not_decide(call, editor):
-    editor.memberships.all().delete()
+    Membership.objects.filter(user=editor).delete()
 
     with pytest.raises(PermissionDenied):
         approve(call, editor)
