@@ -72,7 +72,7 @@ def requeue_lost_run(run_id: UUID, fence: int, *, is_dead: bool = True) -> bool:
         if run.cancel_requested_at is not None:
             record_end(run, status=AgentRun.Status.CANCELLED, error="")
         else:
-            columns = {"attempts": F("attempts") + is_dead, "worked_ms": F("worked_ms") + lost_work_ms(run)}
+            columns = {"attempts": F("attempts") + int(is_dead), "worked_ms": F("worked_ms") + lost_work_ms(run)}
             lost.update(status=AgentRun.Status.QUEUED, holder="", lease_until=None, **columns)
             call_after_commit(run_requeued.send, AgentRun, reason="lost")
     notifier.notify({run_id: run.cancel_requested_at is not None})
