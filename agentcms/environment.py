@@ -124,16 +124,30 @@ def create_data_folder(folder: Path) -> None:
 
 
 def load_or_create_secret(path: Path) -> str:
-    """Return the secret in the file. Create the file with a random secret where it does not exist."""
-    if not path.exists():
+    """Return the secret in the file. Create the file with a random secret where it does not exist, or is blank."""
+    if not (secret := read_secret(path)):
         create_data_folder(path.parent)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        temporary.touch(mode=0o600)
-        temporary.write_text(secrets.token_urlsafe(48))
+        write_secret(temporary, secrets.token_urlsafe(48))
+        if path.exists():  # blank, as after a power failure on some file systems
+            path.unlink()
         with suppress(FileExistsError):  # link is atomic: the first process wins, and none reads half a secret
             os.link(temporary, path)
         temporary.unlink()
-    return path.read_text().strip()
+        secret = read_secret(path)
+    return secret
+
+
+def read_secret(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
+
+
+def write_secret(path: Path, secret: str) -> None:
+    """Write a file for this user only, to the disk: it encrypts what the database stores."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secret)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_address_file(path: Path) -> str:

@@ -13,16 +13,17 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import result_body, result_score_body
 from evals_app.api.lookups import get_experiment
 from evals_app.api.representation import paged
 from evals_app.experiments.external import require_open, run_item, submit_result
 from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult
+from evals_app.experiments.results import ReviewColumns, store_review
 from evals_app.models import ExperimentResult
 from runs_app.events.streams import StreamSlot
 
-REVIEW_COLUMNS = {"status": "review", "tags": "tags", "comment": "comment"}
 RESULT_ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}
 
 
@@ -60,11 +61,20 @@ class ResultView(JSONView):
         if result is None:
             raise ApiError(404, f"Result with id {result_id} not found", "EXPERIMENT_RESULT_NOT_FOUND")
         fields, unknown = read_named_fields(request, json_object_body(request), ResultChange)
-        for name, value in fields.items():
-            setattr(result, REVIEW_COLUMNS[name], value or ([] if name == "tags" else ""))
-        if fields:  # those alone: somebody else may set the others at the same moment
-            result.save(update_fields=[REVIEW_COLUMNS[name] for name in fields])
+        store_review(result, review_columns(fields))
         return json_response(result_body(result) | warning_payloads(unknown))
+
+
+def review_columns(fields: JSONObject) -> ReviewColumns:
+    """Return the columns of the fields of a `ResultChange`. Null empties one."""
+    columns: ReviewColumns = {}
+    if "status" in fields:
+        columns["review"] = fields["status"] or ""
+    if "tags" in fields:
+        columns["tags"] = fields["tags"] or []
+    if "comment" in fields:
+        columns["comment"] = fields["comment"] or ""
+    return columns
 
 
 class ItemRunView(JSONView):

@@ -25,9 +25,11 @@ from evals_app.models import Dataset
 from evals_app.scorers.expectations import expectation_issues
 
 MAX_ERRORS = 20  # of one item
-Text = Annotated[str, Field(max_length=10_000)]
-Key = Annotated[str, Field(min_length=1, max_length=256)]
-Keys = Annotated[list[Key], Field(max_length=50)]
+MAX_TEXT_LENGTH, MAX_KEY_LENGTH = 10_000, 256  # characters
+MAX_KEYS = 50
+Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
+Key = Annotated[str, Field(min_length=1, max_length=MAX_KEY_LENGTH)]
+Keys = Annotated[list[Key], Field(max_length=MAX_KEYS)]
 UNSIZED_COLUMNS = ("external_id", "source")
 SCHEMA_FIELDS = ("input_schema", "ground_truth_schema", "request_context_schema")
 

@@ -1,8 +1,9 @@
-"""The results of runs of an experiment that have ended."""
+"""The results of runs of an experiment that have ended, and their review by people."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypedDict
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -25,6 +26,25 @@ OPEN_RESULTS_PER_READ = 100
 SCORE_COLUMNS = ("scores", "scores_tokens", "scores_cost")
 LOST_CODE = "lost"
 STOPPED_ERROR = {"message": "The run was stopped.", "code": "stopped"}
+
+
+class ReviewColumns(TypedDict, total=False):
+    """The columns of a result that people set."""
+
+    review: str
+    tags: list[str]
+    comment: str
+
+
+def store_review(result: ExperimentResult, columns: ReviewColumns) -> None:
+    """Store what people think of a result.
+
+    Only these columns are written: a retry, or another person, may change the others at the same moment.
+    """
+    for name, value in columns.items():
+        setattr(result, name, value)
+    if columns:
+        result.save(update_fields=[*columns])
 
 
 def was_lost(run: AgentRun | None) -> bool:

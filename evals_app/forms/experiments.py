@@ -8,8 +8,10 @@ from django import forms
 
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
+from evals_app.datasets.schema import MAX_KEY_LENGTH, MAX_KEYS, MAX_TEXT_LENGTH
 from evals_app.experiments.memory import PER_ITEM
 from evals_app.experiments.options import MAX_CONCURRENCY, MAX_REPEATS, MAX_SEED, ONLY_AGENTS_MESSAGE
+from evals_app.experiments.results import ReviewColumns
 from evals_app.forms.key_lists import KeysField
 from evals_app.models import Dataset, Experiment, ExperimentResult, Scorer
 
@@ -19,7 +21,6 @@ MEMORY_CHOICES = (
     (PER_ITEM, "A new conversation for each item"),
     (SHARED_THREAD, "One conversation for all items, one after the other"),
 )
-MAX_REVIEW_TAGS = 20
 MAX_AGENT_CHOICES = 500
 MANY_AGENTS_HELP = f"The {MAX_AGENT_CHOICES} agents that changed last. The API runs all others. "
 
@@ -133,13 +134,17 @@ class ReviewForm(forms.Form):
     review = forms.ChoiceField(
         required=False, choices=[("", "Not reviewed"), *ExperimentResult.Review.choices], label="State"
     )
-    tags = KeysField(
-        required=False, max_length=1000, help_text="Separated by commas. A tag with a comma is in quotes."
-    )
-    comment = forms.CharField(required=False, max_length=5000, widget=forms.Textarea(attrs={"rows": 2}))
+    tags = KeysField(required=False, help_text="Separated by commas. A tag with a comma is in quotes.")
+    comment = forms.CharField(required=False, max_length=MAX_TEXT_LENGTH, widget=forms.Textarea(attrs={"rows": 2}))
 
     def clean_tags(self) -> list[str]:
         tags: list[str] = self.cleaned_data["tags"]
-        if len(tags) > MAX_REVIEW_TAGS or any(len(tag) > 64 for tag in tags):
-            raise forms.ValidationError(f"Enter at most {MAX_REVIEW_TAGS} tags of at most 64 characters.")
+        if len(tags) > MAX_KEYS or any(len(tag) > MAX_KEY_LENGTH for tag in tags):
+            raise forms.ValidationError(f"Enter at most {MAX_KEYS} tags of at most {MAX_KEY_LENGTH} characters.")
         return [*dict.fromkeys(tags)]
+
+    @property
+    def columns(self) -> ReviewColumns:
+        """The valid values."""
+        values = self.cleaned_data
+        return {"review": values["review"], "tags": values["tags"], "comment": values["comment"]}

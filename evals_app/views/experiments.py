@@ -20,6 +20,7 @@ from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.template_context import TemplateContext
 from evals_app.compare.regressions import find_baseline
+from evals_app.experiments.results import store_review
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.summary import count_scorer_errors
@@ -115,10 +116,7 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
         raise Http404
     form = ReviewForm(request.POST, auto_id=f"{result.pk}_%s")
     if form.is_valid():
-        result.review, result.tags = form.cleaned_data["review"], form.cleaned_data["tags"]
-        result.comment = form.cleaned_data["comment"]
-        # These columns alone: a retry may change the others meanwhile.
-        result.save(update_fields=["review", "tags", "comment"])
+        store_review(result, form.columns)
     # The filters and the number of the page, to which the redirect returns.
     query = request.POST.get("query", "")[:200]
     if is_htmx(request):

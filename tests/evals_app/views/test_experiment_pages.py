@@ -202,17 +202,33 @@ def test_a_result_is_reviewed_with_tags_and_a_comment(client, editor):
         assert ("First" in page, "Second" in page) == (True, False)
 
 
+def test_a_review_of_the_api_is_saved_on_the_page(client, editor):
+    experiment = ended(make_dataset("First", owner_id="support"), [0.5])
+    result = experiment.results.get()
+    path = f"/experiments/{experiment.pk}/results/{result.pk}/review"
+    fields = {
+        "review": "reviewed",
+        "tags": ", ".join(f"{number}" * 100 for number in range(50)),
+        "comment": "x" * 10_000,
+    }
+
+    client.post(path, fields)
+
+    result.refresh_from_db()
+    assert (len(result.tags), len(result.comment)) == (50, 10_000)
+
+
 def test_an_invalid_review_shows_its_error_beside_what_was_entered(client, editor):
     experiment = ended(make_dataset("First", owner_id="support"), [0.5])
     result = experiment.results.get()
-    fields = {"tags": "x" * 65, "comment": "Too short."}
+    fields = {"tags": "x" * 257, "comment": "Too short."}
 
     response = client.post(
         f"/experiments/{experiment.pk}/results/{result.pk}/review", fields, headers={"HX-Request": "true"}
     )
 
     page = text(response, 422)
-    assert "tags of at most 64 characters." in page
+    assert "tags of at most 256 characters." in page
     assert "Too short.</textarea>" in page
     result.refresh_from_db()
     assert result.comment == ""
