@@ -30,8 +30,19 @@ from agentcms.first_user import FIRST_USER_COMMAND
 from agentcms.web.dialogs import redirect_page, render_dialog
 
 
-class SignInView(LoginView):
-    """The sign-in page. It answers 422 for wrong credentials and 429 if throttled."""
+class ThrottledViewMixin:
+    """A mixin for the page of a `ThrottledFormMixin`. It answers 422 for wrong input and 429 if throttled."""
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        response: HttpResponse = super().form_invalid(form)  # type: ignore[misc]
+        response.status_code = 429 if form.wait else 422
+        if form.wait:
+            response.headers["Retry-After"] = str(form.wait)
+        return response
+
+
+class SignInView(ThrottledViewMixin, LoginView):
+    """The sign-in page."""
 
     authentication_form = SignInForm
     template_name = "registration/login.html"
@@ -43,14 +54,10 @@ class SignInView(LoginView):
 
     def form_invalid(self, form: Any) -> HttpResponse:
         form.focus_first_error()
-        response = super().form_invalid(form)
-        response.status_code = 429 if form.wait else 422
-        if form.wait:
-            response.headers["Retry-After"] = str(form.wait)
-        return response
+        return super().form_invalid(form)
 
 
-class ChangePasswordView(SuccessMessageMixin, PasswordChangeView):
+class ChangePasswordView(ThrottledViewMixin, SuccessMessageMixin, PasswordChangeView):
     """The page for a new password of the signed-in user."""
 
     form_class = NewPasswordForm
@@ -59,10 +66,8 @@ class ChangePasswordView(SuccessMessageMixin, PasswordChangeView):
     success_message = "Your password was changed. Other browsers were signed out."
     extra_context = {"tab": "password", "nav": "account"}
 
-    def form_invalid(self, form: Any) -> HttpResponse:
-        response = super().form_invalid(form)
-        response.status_code = 422
-        return response
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "address": self.request.META.get("REMOTE_ADDR", "")}
 
 
 # A token is shown once. The back button must not show it again from a cache.

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
-from django.core.exceptions import ValidationError
 
-from access_app.throttling.sign_in import SignInThrottle
+from access_app.forms.throttled import ThrottledFormMixin
 
 
-class SignInForm(AuthenticationForm):
-    """A sign-in form that checks the throttle before it hashes the password, which is expensive."""
+class SignInForm(ThrottledFormMixin, AuthenticationForm):
+    """A sign-in form with a throttle."""
 
-    wait = 0  # seconds until the next attempt, if throttled
+    throttled_message = "Too many sign-in attempts. Wait %(wait)s and try again."
 
     def focus_first_error(self) -> None:
         """Move the focus of the page to the first field with an error, or to the password."""
@@ -26,22 +25,5 @@ class SignInForm(AuthenticationForm):
         # No password is hashed then, so that the throttle need not count it.
         if not username or not self.cleaned_data.get("password"):
             return super().clean()
-        throttle = SignInThrottle(self.request.META.get("REMOTE_ADDR", "") if self.request else "", username)
-        self.wait = throttle.hit()
-        if self.wait:
-            raise ValidationError(
-                "Too many sign-in attempts. Wait %(wait)s and try again.",
-                code="throttled",
-                params={"wait": format_wait(self.wait)},
-            )
-        cleaned = super().clean()
-        throttle.reset()
-        return cleaned
-
-
-def format_wait(seconds: int) -> str:
-    """Return a number of seconds as text, rounded up: "40 seconds", "3 minutes"."""
-    if seconds < 60:
-        return f"{seconds} second{'' if seconds == 1 else 's'}"
-    minutes = -(-seconds // 60)
-    return f"{minutes} minute{'' if minutes == 1 else 's'}"
+        with self.counted_attempt(self.request.META.get("REMOTE_ADDR", "") if self.request else "", username):
+            return super().clean()

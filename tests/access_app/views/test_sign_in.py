@@ -210,6 +210,34 @@ def test_attempts_in_the_database_count_until_their_window_ends(client, user, mo
     assert sign_in(client).status_code == 302
 
 
+def change_password(client, old, new="another long password"):
+    typed = {"old_password": old, "new_password1": new, "new_password2": new}
+    return client.post(reverse("account:password"), typed)
+
+
+def test_wrong_current_passwords_count_as_attempts_to_sign_in(client, user, monkeypatch):
+    client.force_login(user)
+    for _ in range(throttling_sign_in.MAX_PER_PAIR):
+        assert change_password(client, "wrong").status_code == 422
+    monkeypatch.setattr(get_user_model(), "check_password", lambda *args: pytest.fail("hashed"))
+
+    answer = change_password(client, PASSWORD)
+
+    assert answer.status_code == 429
+    assert "Too many attempts. Wait 5 minutes and try again." in answer.content.decode()
+    assert int(answer["Retry-After"]) <= throttling_sign_in.ATTEMPT_WINDOW
+    assert sign_in(Client()).status_code == 429
+
+
+def test_a_correct_current_password_resets_the_attempts(client, user):
+    client.force_login(user)
+    for _ in range(throttling_sign_in.MAX_PER_PAIR - 1):
+        change_password(client, "wrong")
+
+    assert change_password(client, PASSWORD).status_code == 302
+    assert change_password(client, "wrong").status_code == 422
+
+
 def test_signing_out_requires_post(client, user):
     sign_in(client)
 
