@@ -36,6 +36,7 @@ class AnswerToScore(NamedTuple):
     """An answer, whose scorers are sampled in the transaction that ends its run."""
 
     run_id: UUID
+    agent_id: str | None
     scorers: JSONMapping  # their options by key
     job_id: UUID
     traceparent: str
@@ -46,19 +47,18 @@ def find_scoring(run: AgentRun) -> AnswerToScore | None:
     scorers = run.configuration.get("scorers")
     if not scorers:
         return None
-    return AnswerToScore(run.pk, scorers, uuid7(), spans.traceparent_to_store(f"enqueue {SCORE_RUN}"))
+    return AnswerToScore(run.pk, run.agent_id, scorers, uuid7(), spans.traceparent_to_store(f"enqueue {SCORE_RUN}"))
 
 
 def create_scoring_jobs(answers: Sequence[AnswerToScore]) -> None:
     """Create a job for each answer of which a scorer is sampled. Nobody sends these jobs to a worker yet.
 
-    The caller ends their runs in the same transaction. So a process that dies loses no score, and a counted answer is
-    one that is scored.
+    The answers are sorted by agent: every process locks the counts of agents in the same order. The caller ends their
+    runs in the same transaction. So a process that dies loses no score, and a counted answer is one that is scored.
     """
     columns = AgentRun.objects.filter(pk__in=[answer.run_id for answer in answers]).only("agent_id", "requested_by_id")
     runs = columns.in_bulk()
-    # Sorted: every process locks the counts of agents in the same order.
-    for answer in sorted(answers, key=lambda answer: runs[answer.run_id].agent_id or ""):
+    for answer in answers:
         run = runs[answer.run_id]
         keys = [
             key

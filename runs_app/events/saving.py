@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -15,7 +15,7 @@ from runs_app.events.pending_runs import RunEnd, WriteSnapshot
 from runs_app.events.stream_chunks import event_type
 from runs_app.frequent_queries import locked_runs_of_holder
 from runs_app.models import AgentRun, RunEvent, RunStep
-from runs_app.scoring import create_scoring_jobs
+from runs_app.scoring import AnswerToScore, create_scoring_jobs
 
 log = logging.getLogger(__name__)
 
@@ -119,12 +119,22 @@ def save_end(run_id: UUID, snapshot: WriteSnapshot, *, has_thread: bool) -> None
 def save_scoring_jobs(ends: Iterable[RunEnd | None]) -> None:
     """Create the jobs that score these answers. Their runs end, even if something is wrong with a scorer."""
     answers = [end["scoring"] for end in ends if end is not None and "scoring" in end]
-    if not answers:
-        return
+    answers.sort(key=lambda answer: answer.agent_id or "")
+    # All at once needs fewer queries. One after the other, a wrong scorer costs only the scores of its own answer.
+    if answers and not try_scoring_jobs(answers) and len(answers) > 1:
+        for answer in answers:
+            try_scoring_jobs([answer])
+
+
+def try_scoring_jobs(answers: Sequence[AnswerToScore]) -> bool:
+    """Create the jobs of all answers and return True, or of none and return False."""
     try:
         with transaction.atomic():
             create_scoring_jobs(answers)
     except OUTAGE_ERRORS:
         raise
     except Exception:
-        log.exception("Answers will not be scored.")
+        if len(answers) == 1:
+            log.exception("The answer of run %s will not be scored.", answers[0].run_id)
+        return False
+    return True

@@ -76,20 +76,23 @@ def test_an_outage_after_the_end_leaves_the_job_to_beat(caplog):
     assert f"beat sends job {job.pk} later" in caplog.text
 
 
-def test_a_run_ends_although_its_scorers_cannot_be_sampled(caplog):
+def test_runs_end_and_others_are_scored_although_a_scorer_cannot_be_sampled(caplog):
     agent = AgentFactory(model=DEMO)
-    run = RunFactory(agent=agent, configuration={**agent.active_version.snapshot, "scorers": {"tone": {}}}, open=True)
+    configuration = {**agent.active_version.snapshot, "scorers": {"tone": {}}}
+    wrong, *others = [RunFactory(agent=agent, configuration=configuration, open=True) for _ in range(3)]
     events = EventWriter("this-process", print, print)
-    AgentRun.objects.filter(pk=run.pk).update(holder=events.holder)
-    broken = scoring.find_scoring(run)._replace(scorers={"tone": {"sampling": {"type": "ratio", "rate": "often"}}})
-    events.runs[run.pk] = PendingRun(number=100, end={"status": "succeeded", "output": "Done.", "scoring": broken})
+    AgentRun.objects.update(holder=events.holder)
+    for run in (wrong, *others):
+        answer = scoring.find_scoring(run)
+        if run == wrong:
+            answer = answer._replace(scorers={"tone": {"sampling": {"type": "ratio", "rate": "often"}}})
+        events.runs[run.pk] = PendingRun(number=100, end={"status": "succeeded", "output": "Done.", "scoring": answer})
 
-    events.write({run.pk: take_snapshot(events.runs[run.pk])})
+    events.write({key: take_snapshot(pending) for key, pending in events.runs.items()})
 
-    run.refresh_from_db()
-    assert (run.status, run.output) == ("succeeded", "Done.")
-    assert "Answers will not be scored." in caplog.messages
-    assert not Job.objects.exists()
+    assert {*AgentRun.objects.values_list("status", "output")} == {("succeeded", "Done.")}
+    assert f"The answer of run {wrong.pk} will not be scored." in caplog.messages
+    assert {job.parameters["run"] for job in Job.objects.all()} == {str(run.pk) for run in others}
 
 
 def test_a_scorer_with_a_count_scores_every_nth_run():
