@@ -47,10 +47,10 @@ def start_experiment(dataset: Any, user: Any, agent: Any, **options: Any) -> Any
 
 
 def run_experiment(dataset: Any, user: Any, agent: Any, **options: Any) -> Any:
-    from evals_app.experiments.running.foreground import run_to_end
+    from evals_app.experiments.running.foreground import create_command_job, run_to_end
 
     experiment = start_experiment(dataset, user, agent, **options)
-    run_to_end(experiment)
+    run_to_end(experiment, create_command_job(experiment))
     experiment.refresh_from_db()
     return experiment
 

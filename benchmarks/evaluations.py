@@ -145,14 +145,14 @@ def memory_of_export(count: int) -> Figures:
 
 def last(options: argparse.Namespace) -> Figures:
     """Measure the peak memory of the last items of an experiment over the most items, with its figures of all."""
-    from evals_app.experiments.running.foreground import run_to_end
+    from evals_app.experiments.running.foreground import create_command_job, run_to_end
     from evals_app.models import Experiment
 
     user, agent = create_rows()
     run_experiment(create_dataset("warm-last", 10), user, agent)
     experiment = Experiment.objects.get(dataset="most")
     before = peak_mb()
-    run_to_end(experiment)
+    run_to_end(experiment, create_command_job(experiment))
     count = Experiment.objects.get(pk=experiment.pk).succeeded_count
     assert count == experiment.total_items
     return {f"peak memory that the last {LAST_ITEMS} of {count:,} items add, MB": peak_mb() - before}

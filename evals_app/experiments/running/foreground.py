@@ -32,14 +32,20 @@ KILLED_MESSAGE = (
 )
 
 
-def run_to_end(experiment: Experiment) -> None:
-    """Run an experiment in this process until it ends. An interruption cancels it.
+def create_command_job(experiment: Experiment) -> Job:
+    """Create the job of a command, in the transaction that stores its experiment.
+
+    A killed command cannot end its experiment. A worker takes this job over once its lease is not renewed any more.
+    """
+    return Job.objects.create_claimed(COMMAND_JOB, {"experiment": str(experiment.pk)})
+
+
+def run_to_end(experiment: Experiment, job: Job) -> None:
+    """Run an experiment with the job of its command in this process until it ends. An interruption cancels it.
 
     A second one ends it without a wait for its runs and their scores. Raise the error of an outage that does not end,
     and LeaseLost if a worker has ended the experiment because this process was suspended for too long.
     """
-    # A killed command cannot end its experiment. A worker takes this job over once its lease is not renewed any more.
-    job = Job.objects.create_claimed(COMMAND_JOB, {"experiment": str(experiment.pk)})
     item_loop = ItemLoop(experiment, job)
     try:
         work_through_outages(item_loop)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
@@ -24,7 +25,7 @@ from agents_app.configuration.schema import ConfigError
 from evals_app.experiments.creation import save_experiment
 from evals_app.experiments.jobs import is_outage
 from evals_app.experiments.options import parse_experiment
-from evals_app.experiments.running.foreground import run_to_end
+from evals_app.experiments.running.foreground import create_command_job, run_to_end
 from evals_app.models import Dataset, Experiment
 from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
 from evals_app.reports.files import json_report, junit_report
@@ -121,12 +122,15 @@ class Command(BaseCommand):
             raise CommandError(f"Dataset with id {options['dataset']} not found.", returncode=ExitCode.WRONG_USE)
         body = {**request_body(options, version), "bars": bars}
         try:
-            experiment = save_experiment(dataset, parse_experiment(body), find_user(options["user"]))
+            # Together: if the command was killed in between, nothing would ever end the experiment.
+            with transaction.atomic():
+                experiment = save_experiment(dataset, parse_experiment(body), find_user(options["user"]))
+                job = create_command_job(experiment)
         except (ApiError, ValidationError, PermissionDenied) as error:
             raise CommandError(describe_error(error), returncode=ExitCode.WRONG_USE) from None
         try:
             with interrupted_by_sigterm():
-                run_to_end(experiment)
+                run_to_end(experiment, job)
         except KeyboardInterrupt:
             pass  # the experiment is cancelled, which the exit code says
         except Exception as error:  # the experiment has failed; the exit code of an exception would mean a missed bar

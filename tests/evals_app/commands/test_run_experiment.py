@@ -21,6 +21,7 @@ from evals_app.experiments.running import foreground
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Dataset, Experiment
 from evals_app.reports.files import junit_report
+from jobs_app.models import JobQuerySet
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from tests.evals_app.experiment_runs import make_dataset
@@ -304,6 +305,17 @@ def run_in_thread(function):
     with ThreadPoolExecutor(1) as pool:
         pool.submit(function).result()
         pool.submit(connections.close_all).result()
+
+
+def test_a_command_that_is_killed_at_its_start_leaves_no_experiment(agent, monkeypatch):
+    """Without its job, no worker would ever end it."""
+
+    def be_killed(*args):
+        raise SystemExit(137)
+
+    monkeypatch.setattr(JobQuerySet, "create_claimed", be_killed)
+
+    assert (run()[0], Experiment.objects.count()) == (137, 0)
 
 
 def test_an_unexpected_error_is_not_a_missed_bar(agent, settings):

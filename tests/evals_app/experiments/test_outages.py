@@ -65,7 +65,7 @@ def test_a_command_tries_again_after_an_outage(error, flaky):
     experiment = new_experiment(make_dataset("One", "Two"), member("editor"), agent)
     flaky([error] * 3)
 
-    foreground.run_to_end(experiment)
+    foreground.run_to_end(experiment, foreground.create_command_job(experiment))
 
     experiment.refresh_from_db()
     assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
@@ -79,7 +79,7 @@ def test_a_command_gives_up_after_a_long_outage(flaky, monkeypatch):
     flaky([OperationalError("gone")])
 
     with pytest.raises(OperationalError):
-        foreground.run_to_end(experiment)
+        foreground.run_to_end(experiment, foreground.create_command_job(experiment))
 
     experiment.refresh_from_db()
     assert (experiment.status, experiment.results.count()) == ("failed", 0)
@@ -92,7 +92,7 @@ def test_an_error_of_the_application_is_not_tried_again(flaky):
     flaky([ValueError("a bug"), ValueError("a bug")])
 
     with pytest.raises(ValueError, match="a bug"):
-        foreground.run_to_end(experiment)
+        foreground.run_to_end(experiment, foreground.create_command_job(experiment))
 
     experiment.refresh_from_db()
     assert (experiment.status, "unexpected error (ValueError)" in experiment.error) == ("failed", True)

@@ -13,7 +13,7 @@ from evals_app.experiments.ending import finish
 from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running import item_loop as item_loop_module
-from evals_app.experiments.running.foreground import run_to_end
+from evals_app.experiments.running.foreground import create_command_job, run_to_end
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.stopping import end_early, request_cancel
 from evals_app.models import Experiment, ExperimentResult
@@ -206,7 +206,7 @@ def test_an_interruption_waits_for_no_scorer_that_hangs(editor, agent, gate, mon
     experiment = new_experiment(make_dataset("One"), editor, agent, scorerIds=["own"])
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        run_to_end(experiment)
+        run_to_end(experiment, create_command_job(experiment))
 
     assert time.monotonic() - started < 20  # the scorer waits for 30 seconds
     assert (experiment.status, experiment.results.get().error["code"]) == ("cancelled", "stopped")

@@ -8,7 +8,7 @@ from agents_app.models import Agent
 from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running import item_loop as item_loops
-from evals_app.experiments.running.foreground import COMMAND_JOB, run_to_end
+from evals_app.experiments.running.foreground import COMMAND_JOB, create_command_job, run_to_end
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Experiment
 from jobs_app import runner
@@ -130,7 +130,7 @@ def test_a_worker_ends_the_experiment_of_a_killed_command(editor, monkeypatch):
     monkeypatch.setattr(item_loops, "RENEWAL_INTERVAL", -1.0)
 
     with pytest.raises(LeaseLost):
-        run_to_end(experiment)
+        run_to_end(experiment, create_command_job(experiment))
 
     experiment.refresh_from_db()
     assert (experiment.status, "was killed" in experiment.error) == ("failed", True)
@@ -140,7 +140,7 @@ def test_a_worker_ends_the_experiment_of_a_killed_command(editor, monkeypatch):
 def test_a_command_that_ends_leaves_no_work_to_a_worker(editor):
     experiment = new_experiment(make_dataset("One"), editor, AgentFactory(model=DEMO, instructions=""))
 
-    run_to_end(experiment)
+    run_to_end(experiment, create_command_job(experiment))
 
     experiment.refresh_from_db()
     assert (experiment.status, Job.objects.get(kind=COMMAND_JOB).state) == ("completed", Job.State.DONE)
