@@ -69,8 +69,8 @@ def forget_resource_job(job: Job) -> dict[str, int]:
     realm, key = job.parameters["realm"], job.parameters["resource"]
     # From now on, requests add no threads and no runs to it.
     Resource.objects.filter(realm=realm, key=key).update(forgetting_since=timezone.now())
-    for run in runs_of(realm, key).unfinished():
-        run_ends.cancel_run(run.pk)
+    for run_id in runs_of(realm, key).unfinished().values_list("pk", flat=True):
+        run_ends.cancel_run(run_id)
     digest = resource_digest(realm, key)
     delete_exports(realm, key)
     resource_forgotten.send(Resource, digest=digest)

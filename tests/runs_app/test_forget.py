@@ -198,9 +198,12 @@ def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
         stopped.append((run_id, AgentRun.objects.get(pk=run_id).status))
 
     monkeypatch.setattr(personal_data.run_ends, "cancel_run", cancel_and_note)
-    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+    with CaptureQueriesContext(connection) as queries:
+        runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
 
     assert stopped == [(run.pk, "cancelled")]
+    statement = next(query["sql"] for query in queries if query["sql"].startswith('SELECT "runs_app_agentrun"'))
+    assert '"input"' not in statement.partition(" FROM ")[0]
     assert [*AgentRun.objects.unfinished()] == [other]
 
 
