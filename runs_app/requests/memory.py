@@ -95,10 +95,12 @@ def parse_narrowing(memory: JSONMapping) -> JSONObject:
 def read_only_flag(memory: JSONMapping, options: JSONMapping, issues: list[Issue]) -> bool | None:
     """Return whether a call stores nothing, or None if it does not say. Add an issue for each invalid value."""
     flags = {"memory.readOnly": memory.get("readOnly"), "memory.options.readOnly": options.get("readOnly")}
-    issues += [
-        Issue(path, "This must be true or false.") for path, flag in flags.items() if flag not in (None, True, False)
-    ]
     given = [flag for flag in flags.values() if flag is not None]
+    issues += [
+        Issue(path, "This must be true or false.")
+        for path, flag in flags.items()
+        if flag is not None and not isinstance(flag, bool)  # by ==, 1 is True
+    ]
     return True in given if given else None
 
 
