@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 AgentTool = Tool[RunDeps]
 ToolHandler = Callable[[RunContext[RunDeps], Mapping[str, Any]], Awaitable[Any]]
 
-MAX_RESULT_LENGTH = 256 * 1024  # characters of JSON
+MAX_RESULT_SIZE = 256 * 1024  # bytes of the text that a model gets
 
 
 def registered_tool(key: str, entry: Entry) -> AgentTool:
@@ -258,6 +258,8 @@ def to_tool_result(value: JSONValue) -> JSONValue:
         raise ToolFailed(UNREADABLE_RESULT_MESSAGE) from None
     if plain == UNREADABLE_VALUE:
         raise ToolFailed(UNREADABLE_RESULT_MESSAGE)
-    if len(json.dumps(plain)) > MAX_RESULT_LENGTH:
-        raise ToolFailed(f"The result is larger than {MAX_RESULT_LENGTH // 1024} kB. Ask for less data.")
+    # A text reaches the model as it is. In JSON with escapes, most alphabets would need six characters for a letter.
+    text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    if len(text.encode()) > MAX_RESULT_SIZE:
+        raise ToolFailed(f"The result is larger than {MAX_RESULT_SIZE // 1024} kB. Ask for less data.")
     return plain

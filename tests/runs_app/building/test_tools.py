@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, transaction
-from pydantic_ai import ToolReturnPart
+from pydantic_ai import ToolFailed, ToolReturnPart
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from agents_app.configuration.schema import to_wire_dict
@@ -19,6 +19,7 @@ from agents_app.registry import Kind, registry, tool
 from runs_app.building.agent import build
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, UNREADABLE_RESULT_MESSAGE, UNREADABLE_VALUE
 from runs_app.building.tool_names import tool_name
+from runs_app.building.tools import to_tool_result
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
 
@@ -301,6 +302,14 @@ def test_a_tool_with_a_too_large_result_fails(call_tool):
         "The result is larger than 256 kB. Ask for less data.",
         "failed",
     )
+
+
+@pytest.mark.parametrize("result", ["д" * 2**17, "\n" * 2**18, ["д" * (2**17 - 2)]], ids=["text", "lines", "list"])
+def test_a_result_is_as_large_as_the_text_that_the_model_gets(result):
+    assert to_tool_result(result) == result
+
+    with pytest.raises(ToolFailed, match="larger than 256 kB"):
+        to_tool_result([result, ""])
 
 
 @pytest.mark.parametrize("key", ["word-count", "a" * 64, "_private"])
