@@ -13,6 +13,7 @@ from pydantic_ai import Agent, AgentRunResultEvent, StructuredDict, ToolOutput
 from pydantic_ai.models import Model
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
+from runs_app.requests.inlined_schema import inline_references
 
 ANSWER_TOOL_NAME = "answer"
 NO_ANSWER_TOOL_NAME = "no_answer"
@@ -34,7 +35,7 @@ async def read_reply(
         model,
         instructions=READER_INSTRUCTIONS,
         output_type=[
-            ToolOutput(StructuredDict(dict(schema)), name=ANSWER_TOOL_NAME),
+            ToolOutput(StructuredDict(inline_references(schema)), name=ANSWER_TOOL_NAME),
             ToolOutput(NoAnswer, name=NO_ANSWER_TOOL_NAME),
         ],
         retries={"output": 0},

@@ -1,5 +1,6 @@
 """Messages that answer the tool that waits in their conversation."""
 
+import asyncio
 import json
 
 import pytest
@@ -8,6 +9,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry, tool
 from runs_app.approvals import auto_resume
+from runs_app.building.answer_reader import read_reply
 from runs_app.calling import current
 from runs_app.models import AgentRun, PendingCall
 from runs_app.providers import table
@@ -187,3 +189,22 @@ def test_a_call_that_waits_for_approval_is_never_resumed(editor):
 
     assert say(editor, "Yes")["finishReason"] == "stop"
     assert PendingCall.objects.get().is_open
+
+
+def test_the_model_that_reads_an_answer_gets_a_schema_without_references():
+    """The library only replaces those to `$defs`."""
+    seen = []
+
+    async def answer(messages, info):
+        seen.extend(tool.parameters_json_schema["properties"] for tool in info.output_tools if tool.name == "answer")
+        yield {0: DeltaToolCall("no_answer", "{}")}
+
+    schema = {
+        "type": "object",
+        "properties": {"size": {"$ref": "#/definitions/size"}},
+        "definitions": {"size": {"enum": ["S", "L"]}},
+    }
+    model = FunctionModel(stream_function=answer)
+
+    assert asyncio.run(read_reply(model, "shirts", "Which size?", schema, "Hello")) is None
+    assert seen == [{"size": {"enum": ["S", "L"]}}]
