@@ -6,11 +6,12 @@ from copy import deepcopy
 import pytest
 
 from evals_app.scorers.changes import create_scorer
-from evals_app.scorers.results import answer_of_run
+from evals_app.scorers.results import answer_of_run, calls_of_run
 from evals_app.traces import spans_of_run, trajectory_of
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO
+from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -83,3 +84,17 @@ def test_the_trajectory_of_a_trace_is_one_to_expect(agent):
 
     scores = [result.score_of("path") for result in again.results.order_by("item_id")]
     assert scores == [1.0, 0.0]
+
+
+def test_the_calls_of_many_sub_agents_are_read_by_two_queries_for_each_level(django_assert_num_queries):
+    calls = [("tool-call", {"toolCallId": key, "toolName": key, "args": {}}) for key in "abc"]
+    run = RunFactory(chunks=[("step-start", {}), *calls])
+    for key in "abc":
+        child = RunFactory(parent=run, root_id=run.pk, parent_call_id=key, chunks=calls)
+        RunFactory(parent=child, root_id=run.pk, parent_call_id="b", chunks=calls[:1])
+
+    with django_assert_num_queries(6):
+        uses, steps = calls_of_run(run)
+
+    assert "".join(f"{use.name}{use.depth}" for use in uses) == "".join(f"{key}0a1b1a2c1" for key in "abc")
+    assert steps == 1
