@@ -18,7 +18,7 @@ from runs_app.engine import run_ends
 from runs_app.engine.reaper import recover
 from runs_app.models import AgentRun, RunStep
 
-DETAIL_FIELDS = ("agent_team", "error", "warnings", "processes")
+DETAIL_FIELDS = ("agent_team", "error", "warnings", "holder", "processes")
 MAX_STEP_LENGTH = 20_000  # characters of a step
 CARRY_ON_HINT = (
     "Only durable runs that wait for a process, or whose process died, can be continued. The caller of a sub-agent "

@@ -102,6 +102,15 @@ def test_the_reason_of_a_failure_is_not_shown(run, asker):
     assert "Ask a member of the team" in page_text(client.get(reverse("runs:view", args=[run.pk])))
 
 
+def test_the_process_that_executes_a_run_is_not_shown(run, asker):
+    run.status, run.holder = "running", "web-1.internal:77:ab12"
+    run.save()
+    page = reverse("admin:runs_app_agentrun_change", args=[run.pk])
+
+    assert "web-1.internal" in browser(asker).get(page).content.decode()
+    assert "web-1.internal" not in leave(asker).get(page).content.decode()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_stream_of_the_page_shows_only_the_answer(run, asker):
     body = b"".join(leave(asker).get(reverse("runs:stream", args=[run.pk])).streaming_content).decode()
