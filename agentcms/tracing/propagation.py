@@ -22,7 +22,8 @@ def is_own_server(url: str) -> bool:
     """Return whether the operator named the host of a URL, with or without its port, in TRACE_OWN_HOSTS."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
-    return bool(host) and ({host, f"{host}:{port}"} & settings.TRACE_OWN_HOSTS != set())
+    in_url = f"[{host}]" if ":" in host else host  # an IPv6 address
+    return bool(host) and not settings.TRACE_OWN_HOSTS.isdisjoint({host, in_url, f"{in_url}:{port}"})
 
 
 async def add_trace_context(request: Any) -> None:

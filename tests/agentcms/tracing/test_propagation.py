@@ -63,6 +63,16 @@ def test_a_port_may_be_the_default_one_of_the_scheme(settings, url, host):
     assert is_own_server(url)
 
 
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [("[::1]:8080", True), ("[::1]", True), ("::1", True), ("[::1]:80", False), ("[::2]:8080", False)],
+)
+def test_an_ipv6_address_is_in_brackets_before_its_port(settings, host, is_own):
+    settings.TRACE_OWN_HOSTS = {host}
+
+    assert is_own_server("http://[::1]:8080/mcp") is is_own
+
+
 def test_nothing_is_sent_while_tracing_is_off(collector, settings):
     settings.TRACES_ENDPOINT, settings.TRACE_OWN_HOSTS = "", {"127.0.0.1"}
 
