@@ -10,12 +10,14 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import IntegrityError, OperationalError, ProgrammingError, connection, transaction
 
 log = logging.getLogger(__name__)
 
 ONE_DAY = timedelta(days=1)
 ABSENCE = "no_rows_of_the_next_partition"
+# Codes of PostgreSQL: the table is there, or the constraint is not, because another clean-up runs at the same time.
+CHANGED_MEANWHILE = {"42P07", "42704"}
 MAX_LOCK_WAIT = "2s"  # all writers of the table wait behind a statement that waits for its lock
 
 
@@ -51,21 +53,23 @@ def partitions(table: str) -> list[Partition]:
 
 
 def create_partition(table: str, day: date) -> bool:
-    """Create the partition of a day. Return False if its rows are in the default one, or if a lock takes too long."""
+    """Create the partition of a day unless it is there, as after a clean-up that runs at the same time.
+
+    Return False if its rows are in the default one, if a lock takes too long, or if another table has its name.
+    """
     name, default = f"{table}_{day:%Y%m%d}", f"{table}_default"
     first, end = first_id(day), first_id(day + ONE_DAY)
     is_future = day > datetime.now(UTC).date()  # nothing is written there now, so the constraint refuses nothing
-    if is_future and not prove_absence(default, first, end):
-        return False
     # Attaching needs a weaker lock than `CREATE TABLE … PARTITION OF`: readers and writers of other days go on.
-    is_attached = execute_or_give_up(
+    is_attached = (not is_future or prove_absence(default, first, end)) and execute_or_give_up(
         f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
         f"""ALTER TABLE "{table}" ATTACH PARTITION "{name}" FOR VALUES FROM ('{first}') TO ('{end}')""",
         drop_absence(default),
     )
-    if not is_attached:  # the day would come, and its rows would be refused
-        execute_or_give_up(drop_absence(default))
-    return is_attached
+    if is_attached:
+        return True
+    execute_or_give_up(drop_absence(default))  # the day would come, and its rows would be refused
+    return any(partition.day == day for partition in partitions(table))
 
 
 def drop_absence(default: str) -> str:
@@ -74,7 +78,7 @@ def drop_absence(default: str) -> str:
 
 
 def prove_absence(default: str, first: UUID, end: UUID) -> bool:
-    """Add a constraint by which a default partition has no rows of some IDs. Return False if it has, or is locked.
+    """Add a constraint by which a default partition has no rows of some IDs. Return whether it was proved.
 
     Without it PostgreSQL reads the whole default partition while a partition is attached, and nobody else may read it.
     Validating a constraint stops neither readers nor writers.
@@ -86,15 +90,12 @@ def prove_absence(default: str, first: UUID, end: UUID) -> bool:
         f"""ALTER TABLE "{default}" ADD CONSTRAINT {ABSENCE}"""
         f""" CHECK (run_id < '{first}' OR run_id >= '{end}') NOT VALID""",
     )
-    if is_added and execute_or_give_up(f'ALTER TABLE "{default}" VALIDATE CONSTRAINT {ABSENCE}'):
-        return True
-    execute_or_give_up(drop_absence(default))
-    return False
+    return is_added and execute_or_give_up(f'ALTER TABLE "{default}" VALIDATE CONSTRAINT {ABSENCE}')
 
 
 def drop_partition(partition: Partition) -> bool:
-    """Drop a partition with its rows. Return False if a lock takes too long."""
-    return execute_or_give_up(f'DROP TABLE "{partition.name}"')
+    """Drop a partition with its rows, if it is there. Return False if a lock takes too long."""
+    return execute_or_give_up(f'DROP TABLE IF EXISTS "{partition.name}"')
 
 
 def execute_or_give_up(*statements: str) -> bool:
@@ -104,7 +105,10 @@ def execute_or_give_up(*statements: str) -> bool:
             cursor.execute(f"SET LOCAL lock_timeout = '{MAX_LOCK_WAIT}'")
             for statement in statements:
                 cursor.execute(statement)
-    except (IntegrityError, OperationalError) as error:
+    except (IntegrityError, OperationalError, ProgrammingError) as error:
+        was_changed = getattr(error.__cause__, "sqlstate", "") in CHANGED_MEANWHILE
+        if isinstance(error, ProgrammingError) and not was_changed:
+            raise
         log.info("A partition was not changed: %s", str(error).partition("\n")[0])
         return False
     return True

@@ -13,6 +13,7 @@ from agentcms.db.partitions import ABSENCE, Partition, create_partition, drop_pa
 from agentcms.ids import derive_uuid, uuid7
 from runs_app.models import AgentRun, RunEvent, RunStep
 from runs_app.partitions import DAYS_AHEAD, EVENTS, STEPS, maintain_partitions
+from tests.concurrently import run_concurrently
 from tests.runs_app.factories import RunFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres_only]
@@ -139,6 +140,37 @@ def test_a_partition_that_cannot_be_attached_leaves_no_constraint(default_partit
 
     run = run_of_day(default_partition)
     assert partition_of(run.events.first()) == f"{EVENTS}_default"
+
+
+def test_a_partition_that_another_process_created_or_dropped_meanwhile_is_no_error(default_partition):
+    assert create_partition(EVENTS, default_partition)
+    assert create_partition(EVENTS, default_partition)
+
+    last = partitions(EVENTS)[-1]
+    assert drop_partition(last)
+    assert drop_partition(last)
+
+
+def test_clean_ups_at_one_time_do_not_fail(transactional_db):
+    for partition in [*partitions(EVENTS), *partitions(STEPS)]:
+        if partition.day > TODAY:
+            drop_partition(partition)
+
+    assert run_concurrently([lambda: list(maintain_partitions())] * 3) == [[EVENTS, STEPS]] * 3
+
+    list(maintain_partitions())  # what each of them left to the others
+    assert len(days(EVENTS)) == len(days(STEPS)) == DAYS_AHEAD + 1
+
+
+def test_a_table_that_is_no_partition_is_left_alone(default_partition):
+    name = f"{EVENTS}_{default_partition:%Y%m%d}"
+    with connection.cursor() as cursor:
+        cursor.execute(f'CREATE TABLE "{name}" (id int)')
+
+    assert not create_partition(EVENTS, default_partition)
+
+    with connection.cursor() as cursor:
+        cursor.execute(f'DROP TABLE "{name}"')
 
 
 @pytest.fixture
