@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from agentcms.logs import is_valid_request_id, request_id
 from agentcms.observability import health, metrics
-from agentcms.tracing.requests import begin_request, end_request
+from agentcms.tracing.requests import begin_request, end_request, loaded_user
 
 log = logging.getLogger("agentcms.requests")
 
@@ -34,6 +34,7 @@ class RequestLogMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started_at = perf_counter()
         client_id = request.META.get("HTTP_X_REQUEST_ID", "")
+        # The ID of a client gets into the log and into a header, so only one of plain characters is taken.
         current_id = client_id if is_valid_request_id(client_id) else token_hex(8)
         request_id.set(current_id)
         probe = PROBES.get(request.path_info)
@@ -93,13 +94,12 @@ def counters_for(method: str, route: str, status: int) -> tuple[Callable[[], Non
 
 def log_request(request: HttpRequest, status: int, seconds: float) -> None:
     """Log a request. The query string is left out, because it may contain user data."""
-    user = getattr(request, "user", None)
     fields = {
         "method": request.method,
         "path": request.path_info,
         "route": route(request),
         "status": status,
         "milliseconds": round(seconds * 1000, 2),
-        "user": getattr(user, "pk", None),
+        "user": getattr(loaded_user(request), "pk", None),
     }
     log.info("%s %s %d", request.method, request.path_info, status, extra={"fields": fields})

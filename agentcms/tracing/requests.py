@@ -11,6 +11,8 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.utils.functional import SimpleLazyObject
+
 if TYPE_CHECKING:
     from django.http import HttpRequest
     from opentelemetry.context import Context
@@ -32,13 +34,23 @@ class RequestSpan:
     @property
     def traceparent(self) -> str:
         """The `traceparent` of the caller, or a blank text unless the caller is authenticated."""
-        header = str(self.request.META.get(HEADER, ""))
-        # The user of a page is read from the database at the first use, which may have failed.
-        user: Any = getattr(self.request, "user", None) if header else None
-        return header if user is not None and user.is_authenticated else ""
+        user = loaded_user(self.request)
+        return str(self.request.META.get(HEADER, "")) if user is not None and user.is_authenticated else ""
 
 
 _current: ContextVar[RequestSpan | None] = ContextVar("request_span", default=None)
+
+
+def loaded_user(request: HttpRequest) -> Any:
+    """Return the user of a request if something has used it, or else None.
+
+    Django reads the user of a page from the database at its first use. In an outage that would wait for a connection
+    and fail once more, after the page of the error was made.
+    """
+    user = getattr(request, "user", None)
+    # Django's function `get_user` sets the attribute once it has read the user.
+    is_loaded = not isinstance(user, SimpleLazyObject) or hasattr(request, "_cached_user")
+    return user if is_loaded else None
 
 
 def begin_request(request: HttpRequest) -> None:

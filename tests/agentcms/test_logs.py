@@ -5,9 +5,12 @@ import logging
 
 import pytest
 from django.db import DataError, OperationalError
+from django.http import HttpResponse
+from django.utils.functional import SimpleLazyObject
 
 from agentcms import logs
 from agentcms.api.exceptions import api_error
+from agentcms.observability.middleware import RequestLogMiddleware
 from tests.api_client import AGENTS, Caller
 from tests.factories import UserFactory, api_key, member
 
@@ -57,6 +60,22 @@ def test_requests_are_logged_where_enabled(client, settings, caplog, log_lines):
     assert (line["requestId"], line["status"], line["user"], line["method"]) == ("seven", 404, user.pk, "GET")
     assert line["route"] == "api/stored/agents/<str:agent_id>"
     assert "secret" not in json.dumps(line)
+
+
+def test_the_user_of_a_page_is_not_read_for_its_log_line_alone(rf, settings, caplog, log_lines):
+    """The database may be away, which is why the page is an error."""
+    settings.LOG_REQUESTS = True
+    caplog.set_level("INFO")
+
+    def unavailable():
+        raise OperationalError("connection refused")
+
+    request = rf.get("/")
+    request.user = SimpleLazyObject(unavailable)
+
+    RequestLogMiddleware(lambda request: HttpResponse(status=503))(request)
+
+    assert [(line["status"], line["user"]) for line in log_lines()] == [(503, None)]
 
 
 @pytest.mark.parametrize("formatter", [logs.TextFormatter, logs.JSONFormatter])

@@ -111,13 +111,14 @@ def test_the_trace_of_an_unknown_caller_is_not_continued(db, client, flushed):
     assert len(flushed().spans) == 2
 
 
-def test_the_user_of_a_page_is_not_read_for_its_span_alone(rf, flushed):
+@pytest.mark.parametrize("headers", [{}, {"traceparent": INCOMING}])
+def test_the_user_of_a_page_is_not_read_for_its_span_alone(rf, flushed, headers):
     """The database may be away, which is why the page has not read it."""
 
     def unavailable():
         raise OperationalError("connection refused")
 
-    request = rf.get("/")
+    request = rf.get("/", headers=headers)
     request.user = SimpleLazyObject(unavailable)
     begin_request(request)
 
