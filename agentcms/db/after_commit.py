@@ -24,5 +24,6 @@ def call_after_commit(function: Callable[_P, object], *args: _P.args, **kwargs: 
     def call() -> None:
         function(*args, **kwargs)
 
+    # Django logs this name, which would be that of the inner function for each.
     call.__qualname__ = getattr(function, "__qualname__", repr(function))
     transaction.on_commit(call, robust=True)

@@ -54,6 +54,7 @@ class CachedTable(Generic[CachedRecord]):
 
     def reload(self) -> None:
         """Read the table now, for those who need what another process stored within the last second."""
+        # What a slower thread began to read before this is outdated, and must not replace it in the cache.
         content = self._read()
         self._store(content, content.read_at)
 
@@ -72,6 +73,7 @@ class CachedTable(Generic[CachedRecord]):
         return content
 
     def _read(self) -> TableContent[CachedRecord]:
+        # Before the query: a change that is committed while it runs may be missing from its result.
         read_at = time.monotonic()
         records = self._load()
         revisions = "\n".join(self._revision_of(record) for record in records.values())

@@ -67,6 +67,7 @@ class CompiledQuery(Generic[P, R]):
         key = (options, *variants.values())
         statement = self._statements.get(key)
         if statement is None:
+            # Without a lock: threads that miss at the same time compile equal statements, and the last one stays.
             statement = self._statements[key] = self._compile(options, variants)
         return BoundQuery(statement, statement.fill_in(values))
 
@@ -93,6 +94,7 @@ class CompiledQuery(Generic[P, R]):
             if isinstance(parameter, WindowParameter):
                 sql = _insert_window(sql, template, name)
         self._check_use(template, variants)
+        # Only now: `as_sql` has set `select`, `klass_info` and `annotation_col_map` of the compiler.
         read_row = _row_reader(queryset, compiler)
         expressions = [expression for expression, _, _ in compiler.select]
         converters = [(index, *functions) for index, functions in compiler.get_converters(expressions).items()]
@@ -175,6 +177,7 @@ def _insert_window(sql: str, template: list[Any], name: str) -> str:
     before, separator, after = sql.partition(WINDOW_SQL)
     if not separator:
         return sql
+    # LIMIT and OFFSET may be followed by others, as in a subquery: the place of their parameters is that in the SQL.
     position = before.count("%s")
     limit = _Slot(name, lambda window: window.stop - window.start)
     template[position:position] = [limit, _Slot(name, lambda window: window.start)]

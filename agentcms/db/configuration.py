@@ -57,6 +57,7 @@ def sqlite_config(name: str, lock_timeout: int) -> dict[str, Any]:
     return {
         "ENGINE": "agentcms.db.backends.sqlite3",
         "NAME": name,
+        # Opening the file anew for each request would execute the statements of `init_command` each time.
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "timeout": lock_timeout,

@@ -19,6 +19,7 @@ def no_lock_wait() -> Iterator[None]:
         with _busy_timeout(SHORT_TIMEOUT, connection.settings_dict["OPTIONS"]["timeout"] * 1000):
             yield
     else:
+        # SET LOCAL has no effect outside of a transaction.
         with transaction.atomic():
             _execute(f"SET LOCAL lock_timeout = '{SHORT_TIMEOUT}ms'")
             yield

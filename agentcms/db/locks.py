@@ -13,6 +13,7 @@ def lock_name(name: str) -> None:
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
+            # A lock has a number. Two names with one number only wait for each other without need.
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
 
 
@@ -23,5 +24,6 @@ def reserve_new_key(model: type[Model], key: str) -> None:
     """
     name = model._meta.verbose_name or ""
     lock_name(f"{name} {key}")
+    # After the lock: this statement sees what its previous holder committed (READ COMMITTED).
     if model._default_manager.filter(key=key).exists():
         raise Conflict(f"{name[:1].upper()}{name[1:]} with id {key} already exists")

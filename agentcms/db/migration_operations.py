@@ -36,6 +36,7 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
+        # Not Django's operation: on SQLite it fails if an interrupted migration has already removed the index.
         drop_index(schema_editor, self.name)
 
     def database_backwards(

@@ -39,11 +39,13 @@ class Parameter(Generic[T]):
 
 class TextParameter(Parameter[str]):
     def placeholder(self, number: int, variant: Hashable) -> str:
+        # With a control character, which no text in the code of a query has: an equal one would become a value too.
         return f"\x01parameter {number}\x01"
 
 
 class IntegerParameter(Parameter[int]):
     def placeholder(self, number: int, variant: Hashable) -> int:
+        # Within 32 bits: Django compiles a number beyond the range of a column to a query without rows.
         return 1_618_033_988 + number
 
 
@@ -109,6 +111,7 @@ def json_array_items(values: Iterable[str | UUID], sql_type: str = "text") -> Ra
     """
     text = _json_array(values)
     if connection.vendor == "postgresql":
+        # With a cast, because PostgreSQL does not compare texts with UUIDs.
         sql = f"SELECT jsonb_array_elements_text(%s::jsonb)::{sql_type}"
         return RawSQL(sql, [text])  # noqa: S611  no input in it
     return RawSQL("SELECT value FROM json_each(%s)", [text])

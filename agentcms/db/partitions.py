@@ -48,6 +48,7 @@ def partitions(table: str) -> list[Partition]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = to_regclass(%s)", [table])
         names = [name for (name,) in cursor.fetchall()]
+    # The default partition has a word in place of the day.
     days = sorted(day for name in names if (day := name.removeprefix(f"{table}_")).isdecimal())
     return [Partition(f"{table}_{day}", datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC).date()) for day in days]
 

@@ -54,6 +54,7 @@ class WriteBatch:
         )
 
         def finish(keys: Rows) -> None:
+            # The database numbers such a row, and RETURNING brings the number.
             if instance.pk is None:
                 instance.pk = keys[0][0]
             instance._state.adding, instance._state.db = False, connection.alias
@@ -128,6 +129,7 @@ def _insert_sql(model: Model, names: ColumnNames) -> str:
 def _update_sql(model: Model, column: str, names: ColumnNames) -> str:
     *columns, key = _quoted_columns(model, [*names, column])
     assignments = ", ".join(f"{name} = %s" for name in columns)
+    # RETURNING, because `run_statements` returns rows, and no number of updated ones.
     return f"UPDATE {_quoted_table(model)} SET {assignments} WHERE {key} = %s RETURNING 1"  # noqa: S608
 
 

@@ -19,8 +19,8 @@ from psycopg.pq import Format, TransactionStatus
 
 from agentcms.db.backends.postgresql.prepared_statements import PreparedStatements, ResultRow, Statement
 
-# The server has ended a transaction that took too long, or accepts no writes until it is the primary server again.
-# psycopg has them as internal errors, which are bugs otherwise.
+# The server has ended a transaction that waited (25P03) or took (25P04) too long, or accepts no writes until it is the
+# primary server again (25006). psycopg has them as internal errors, which are bugs otherwise.
 PASSING_STATES = frozenset({"25P03", "25P04", "25006"})
 TIMESTAMP_OID = psycopg.adapters.types["timestamptz"].oid
 
@@ -58,6 +58,7 @@ class ErrorWrapper(DatabaseErrorWrapper):
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(exc_value, psycopg.Error) and exc_value.sqlstate in PASSING_STATES:
+            # As Django sets it: at the end of the request it closes the connection unless that still works.
             self.wrapper.errors_occurred = True
             raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
         super().__exit__(exc_type, exc_value, traceback)
@@ -108,6 +109,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection, pool = self.connection, self.pool
         is_lost = connection is not None and connection.closed
         super()._close()  # type: ignore[misc]
+        # An older connection than the last replacement would replace the new ones, which work.
         if is_lost and pool and connection._created_at > pool._drained_at:
             pool.drain()
 
@@ -120,6 +122,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._commit()  # type: ignore[misc]
             return
         with self.wrap_database_errors:
+            # Without a statement there was no BEGIN, and PostgreSQL would warn about the COMMIT.
             if not self._is_idle():
                 self._prepared_statements().execute("COMMIT", [])
 
@@ -155,6 +158,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _ensure_usable(self) -> None:
         if self.connection is None:
             self.ensure_connection()
+        # As a cursor of Django does it: after an error, an atomic block must end before the next statement.
         self.validate_no_broken_transaction()
 
     def _must_begin(self) -> bool:

@@ -24,6 +24,8 @@ class WriterQueue:
         self.file = self._open()
 
     def _open(self) -> int:
+        # Each connection opens the file itself: a lock of flock() belongs to an open file, so threads wait for each
+        # other.
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def acquire(self, seconds: float) -> None:
