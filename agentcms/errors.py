@@ -11,6 +11,7 @@ from typing import Literal
 from agentcms.wire.json_types import JSONMapping, JSONObject
 
 MAX_ISSUES = 100
+# EDQUOT is the quota of the user of this process: for a caller it is the same as a full disk.
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 FULL_DISK_MESSAGE = "There is no space for the file. Try again later."
 KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request."
@@ -45,6 +46,7 @@ class ApiError(Exception):
     @property
     def sentence(self) -> str:
         """The message as pages show it. Some messages of the API end without a full stop."""
+        # The wire protocol fixes some messages, such as "Invalid request body", and these have none.
         return f"{self.error.rstrip('.')}."
 
     @property

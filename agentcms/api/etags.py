@@ -7,6 +7,7 @@ import re
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+# The mark W/ of a weak tag is ignored: proxies that compress a response make its tag weak.
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"')
 
 

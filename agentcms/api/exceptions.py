@@ -99,12 +99,14 @@ def _from_unsupported_media_type(exception: drf.UnsupportedMediaType) -> ApiErro
 
 @api_error.register
 def _from_throttled(exception: drf.Throttled) -> ApiError:
+    # Retry-After has whole seconds. With 0, a client would send the request again at once.
     return errors.TooManyRequests(max(1, math.ceil(getattr(exception, "wait", None) or 1)))
 
 
 @api_error.register(drf.PermissionDenied)
 @api_error.register(django.PermissionDenied)
 def _from_permission_denied(exception: Exception) -> ApiError:
+    # DRF raises PermissionDenied for a missing CSRF token too, and only its message tells the two apart.
     message = str(exception) or "You may not do this."
     return errors.Forbidden(with_full_stop(message), "csrf_failed" if message.startswith("CSRF") else "forbidden")
 
@@ -181,6 +183,7 @@ def _from_integrity_error(exception: IntegrityError) -> ApiError | None:
 @api_error.register
 def _from_plain_database_error(exception: DatabaseError) -> ApiError | None:
     """Convert the error of `save` for a row that was deleted at the same moment. None for a bug."""
+    # Only this class itself: the errors of the database are of its subclasses.
     is_deleted = type(exception) is DatabaseError and str(exception).endswith(NOT_UPDATED)
     return _from_deleted_row(exception) if is_deleted else None
 

@@ -77,8 +77,10 @@ class QueryParams:
             raise BadRequest("query parameters", self.faults)
 
     def _add_pair(self, raw_name: bytes, raw_value: bytes) -> None:
+        # A name that is not UTF-8 matches no parameter, and a response can quote it with its invalid bytes escaped.
         name = unquote_to_bytes(raw_name).decode("utf-8", "backslashreplace")
         if name in IGNORED_PARAMETERS:
+            # Latin-1 decodes any bytes: a request must not fail because of a parameter that its view ignores.
             self.request_contexts.append(unquote_to_bytes(raw_value).decode("latin-1"))
             return
         try:
@@ -98,6 +100,7 @@ class QueryParams:
         """Return the parameters that were not read so far and are not among the others."""
         if not self.values:
             return []
+        # One warning for metadata[a] and metadata[b]: the keys in brackets are data.
         names = dict.fromkeys(name.partition("[")[0] for name in self.values)
         return find_unknown_names(names, {*self.names_read, *others})
 
@@ -173,6 +176,7 @@ class QueryParams:
 
     def _order_by_parts(self) -> JSONObject:
         """Return `field` and `direction` from any of the three forms, not validated."""
+        # The published client sends brackets or JSON; earlier releases of it send the plain form.
         flat_direction = self.text("sortDirection")
         flat = {} if flat_direction is None else {"direction": flat_direction}
         text = self.values.get("orderBy", [""])[-1]

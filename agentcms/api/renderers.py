@@ -43,6 +43,7 @@ class JSONRenderer(BaseRenderer):
 
     media_type = "application/json"
     format = "json"
+    # RFC 8259 defines no charset for application/json. DRF would add one to the Content-Type.
     charset = None
 
     def render(

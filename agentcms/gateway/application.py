@@ -57,9 +57,11 @@ class WebApplication:
         self.loop = loop
         threads = settings.WEB_THREADS + settings.RUN_STREAMS
         self.queue = RequestQueue(threads)
+        # Django runs in threads: under ASGI it took five to seven times the CPU for each request.
         self.executor = ThreadPoolExecutor(threads, "request")
         self.senders = ThreadPoolExecutor(SENDER_THREADS, "sender")
         self.probes = ThreadPoolExecutor(1, "probe")
+        # The event loop has only weak references to tasks: without this one, a task could disappear while it waits.
         self.bodies: set[asyncio.Task[None]] = set()
         metrics.reserve_files()
         shutdown.install_signal_listener()
@@ -128,6 +130,7 @@ class WebApplication:
             exchange.done()
         else:
             set_body(environ, body.stream, body.length)
+            # In a thread: `run` handles the request, and this is the thread of the event loop.
             self.executor.submit(self.queue.run, partial(self.respond, environ, exchange))
 
 
@@ -168,6 +171,7 @@ def refusal_of(error: Exception) -> ApiError:
 
 def refuse_request(environ: Environ, protocol: HTTPProtocol, error: ApiError) -> None:
     """Refuse a request whose body did not arrive. The server then closes the connection."""
+    # Counted here, because the middleware that counts requests never gets this one.
     metrics.REQUESTS.labels("other", "none", str(error.status)).inc()
     if environ["PATH_INFO"].startswith("/api/"):
         content_type, text = "application/json", encode_json(error.body)

@@ -47,6 +47,7 @@ def respond(
 
     The loop closes a temporary file after the server has opened it.
     """
+    # Before the call: behind a proxy, the application replaces REMOTE_ADDR by the address of the client of the proxy.
     start, reader = StartResponse(), StreamReader((environ["REMOTE_ADDR"], int(environ["REMOTE_PORT"])))
     with ExitStack() as stack:
         stack.callback(environ["wsgi.input"].close)

@@ -95,6 +95,7 @@ def find_connection(address: tuple[str, int]) -> socket.socket | None:
     """Return a copy of the socket of this process that is connected to an address, or None. The caller closes it."""
     if not (hasattr(socket, "TCP_INFO") and OPEN_FILES.exists()):
         return None
+    # The server does not say which socket a response is sent on. The address of the client is unique among them.
     for name in os.listdir(OPEN_FILES):
         if (connection := copy_socket(int(name))) is not None:
             if peer_of(connection) == address:
@@ -106,6 +107,7 @@ def find_connection(address: tuple[str, int]) -> socket.socket | None:
 def copy_socket(descriptor: int) -> socket.socket | None:
     """Return a copy of the socket behind a file descriptor, or None if it is something else or closed meanwhile."""
     try:
+        # A copy: closing a Python socket closes its descriptor, which belongs to the server.
         return socket.socket(fileno=os.dup(descriptor)) if stat.S_ISSOCK(os.fstat(descriptor).st_mode) else None
     except OSError:
         return None

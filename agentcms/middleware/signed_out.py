@@ -37,4 +37,5 @@ def is_sign_in_redirect(response: HttpResponse) -> bool:
     if response.status_code != 302:
         return False
     path = urlsplit(response.headers["Location"]).path
+    # The admin has a login URL of its own, which redirects to the page of LOGIN_URL.
     return path in (resolve_url(settings.LOGIN_URL), reverse("admin:login"))

@@ -91,6 +91,7 @@ def is_allowed_address(address: Address) -> bool:
         return True
     if isinstance(address, IPv6Address) and address.is_site_local:  # `is_global` does not know fec0::/10
         return False
+    # `is_global` is True for multicast addresses.
     return address.is_global and not (address.is_multicast or address.is_reserved or address in METADATA_ADDRESSES)
 
 
@@ -100,5 +101,6 @@ def embedded_ipv4(address: Address) -> Address:
         return address
     if address in NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
+    # Of a Teredo address, the second one is the client; the first is its server.
     embedded = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
     return embedded or address

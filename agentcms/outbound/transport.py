@@ -38,6 +38,7 @@ class CheckedBackend(httpcore2.AnyIOBackend):
 
     async def connect_tcp(self, host: str, port: int, *args: Any, **kwargs: Any) -> Any:
         addresses = await resolve_host(host, port)
+        # All addresses before the first connection: who controls a name could let the public one fail on purpose.
         for address in addresses:
             if not is_allowed_address(address):
                 log.warning("The connection to '%s' was refused: %s is a private address.", host, address)
@@ -91,6 +92,7 @@ async def resolve_host(host: str, port: int) -> list[Address]:
         results = await result_of(look_up(host, port))
     except (OSError, UnicodeError):
         raise httpcore2.ConnectError(f"The host '{host}' could not be resolved.") from None
+    # The text after % is the network interface of a link-local address, which is no part of the address.
     return list(dict.fromkeys(ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in results))
 
 
@@ -129,6 +131,7 @@ def ssl_context() -> SSLContext:
 
 def build_pool() -> httpx2.AsyncHTTPTransport:
     transport = httpx2.AsyncHTTPTransport(verify=ssl_context())
+    # Replaced, because the transport has no argument for the network backend.
     transport._pool = httpcore2.AsyncConnectionPool(
         ssl_context=ssl_context(),
         max_connections=1000,
