@@ -20,6 +20,7 @@ class CeleryApplication(Celery):
 
     def connection_for_write(self, url: str | None = None, **options: Any) -> Any:
         timeouts = {"socket_timeout": PUBLISH_TIMEOUT, "socket_connect_timeout": PUBLISH_TIMEOUT}
+        # They replace the timeouts of CELERY_BROKER_TRANSPORT_OPTIONS, which are longer, for workers.
         transport_options = {**timeouts, **(options.pop("transport_options", None) or {})}
         options.setdefault("connect_timeout", PUBLISH_TIMEOUT)
         return super().connection_for_write(url, transport_options=transport_options, **options)

@@ -54,5 +54,6 @@ def run_callbacks_on_signal(receiver: socket.socket, sender: socket.socket, serv
             callback()
         except Exception:
             log.exception("A shutdown callback failed.")
+    # Later signals too, such as a second Ctrl-C, reach the server only through this thread.
     while server != -1:
         os.write(server, receiver.recv(64))

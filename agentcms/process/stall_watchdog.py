@@ -42,6 +42,7 @@ class StallWatchdog:
         """Rewind the timer again and again, while every watched loop and the probe thread react."""
         while True:
             await asyncio.sleep(REWIND_SECONDS)
+            # Without a timeout: while a loop does not react, nothing rewinds the timer, and it ends the process.
             for watched in _watched_loops:
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0), watched))
             await loop.run_in_executor(self.probes, self.rewind)

@@ -103,6 +103,7 @@ def restrict_database_files() -> None:
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         for suffix in ("", "-wal", "-shm", "-queue"):
+            # A file of another user stays as it is: only its owner can change its mode.
             with suppress(FileNotFoundError, PermissionError):
                 os.chmod(f"{database['NAME']}{suffix}", 0o600)
 

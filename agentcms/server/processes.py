@@ -120,6 +120,8 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=self.output,
             stderr=subprocess.STDOUT,
+            # A group of its own also keeps Ctrl-C in the terminal from the children: the supervisor stops them in
+            # order.
             process_group=0,
             preexec_fn=stop_with_parent(os.getpid()),
         )

@@ -137,6 +137,7 @@ def check_port(config: ServerConfig) -> None:
     try:
         family, socket_type, _, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket_type) as probe:
+            # Without it, connections of an earlier server that are in TIME_WAIT would occupy the port for a minute.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except (OSError, OverflowError) as error:
@@ -167,6 +168,7 @@ def acquire_lock(lock: int, data: Path) -> None:
         with contextlib.suppress(BlockingIOError):
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         holder = os.pread(lock, 32, 0).decode()
+        # A holder that no longer runs was killed. Its guard has the lock until it has stopped the other processes.
         if is_running(holder) or time.monotonic() > deadline:
             raise CannotStart(
                 f"The data folder {data} is in use by process {holder or 'unknown'}. "
@@ -200,6 +202,7 @@ def start_broker(
         yield {}
         return
     remove_stale_socket(environment.read_address_file(address_file))
+    # A real server, because the transport of kombu that stores messages in files loses some if it is killed.
     server = Valkey(config.data / "valkey")
     supervisor.orphan_guard.remove_at_end(server.sockets)
     supervisor.orphan_guard.remove_at_end(address_file)
@@ -220,6 +223,7 @@ def python(*arguments: str) -> list[str]:
 def web_process(config: ServerConfig, variables: Mapping[str, str]) -> Child:
     """Return the process of the web server."""
     variables = {**variables, "HOST": config.host, "PORT": str(config.port), "WEB_WORKERS": str(config.workers)}
+    # Less than the `stop_timeout` of a child, after which the supervisor kills the whole group.
     return Child("web", python("-m", "agentcms.server.web"), {"WEB_STOP_TIMEOUT": "5", **variables})
 
 

@@ -71,6 +71,7 @@ class Supervisor:
         if child not in self.children:
             self.children.append(child)
         if child.process and child.process.stdout:
+            # `_read_output` reads until nothing is left, and must not wait there for the next line of one child.
             os.set_blocking(child.process.stdout.fileno(), False)
             self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
 
@@ -169,6 +170,7 @@ class Supervisor:
         self.signals, write = os.pipe()
         for end in (self.signals, write):
             os.set_blocking(end, False)
+        # A signal ends the wait of the selector: Python writes its number to the pipe, if it has a handler in Python.
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in STOP_SIGNALS:

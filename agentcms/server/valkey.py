@@ -31,6 +31,7 @@ class Valkey:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        # Not in the data folder, whose path may be too long for a socket.
         self.sockets = Path(tempfile.mkdtemp(prefix=SOCKET_DIR_PREFIX, dir=socket_parent_dir()))
         self.socket = self.sockets / "valkey.sock"
         self.address = f"unix://{self.socket}?db=0"
@@ -44,6 +45,8 @@ class Valkey:
             "unixsocket": str(self.socket),
             "unixsocketperm": "700",
             "dir": str(self.folder),
+            # Each write is appended to a file, so that queued messages survive a crash. Snapshots (`save`) would write
+            # the same data again.
             "appendonly": "yes",
             "save": "",
             "logfile": str(self.log),
@@ -59,6 +62,7 @@ class Valkey:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(1)
             connection.connect(str(self.socket))
+            # By hand: a client library would stay in the memory of the supervisor.
             connection.sendall(PING)
             return connection.recv(16).startswith(b"+PONG")
         return False

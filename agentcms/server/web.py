@@ -90,10 +90,12 @@ def kill_silent_processes(server: WebServer, timeout: float) -> None:
     """Kill each process of the server that is silent for longer than `timeout` seconds. The server replaces it."""
     while True:
         time.sleep(SILENCE_CHECK_INTERVAL)
+        # A copy, because the main thread replaces processes in the list meanwhile.
         for worker in [*server.wrks]:
             pid = worker.inner.pid
             if heartbeats.silent_seconds(worker.idx, pid) > timeout:
                 print(f"Process {pid} has not reacted for {timeout:.0f} s and is killed.", file=sys.stderr, flush=True)
+                # Before the kill: the process that replaces it sends its heartbeats under the same index.
                 heartbeats.forget(worker.idx)
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

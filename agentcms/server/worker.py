@@ -32,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--without-beat", action="store_true")
     options = parser.parse_args(arguments)
     # The command `celery -A agentcms worker` would use 10 MB more. Threads let a job wait while others run.
+    # Workers of Celery would send each other events, and each start would wait a second for answers of others. Nothing
+    # here uses that.
     alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
     queues = options.queues.split(",")
     with loading_modules():
