@@ -46,6 +46,7 @@ class SizeLimitedCache(Generic[K, V]):
             return {key: value for key in keys if (value := self._cache.get(key)) is not None}
 
     def set(self, key: K, value: V) -> None:
+        # `cachetools` raises a ValueError for a value that is larger than the whole cache.
         if self._cache.getsizeof(value) > self._max_value_size:
             return
         with self._lock:

@@ -127,6 +127,7 @@ def load_or_create_secret(path: Path) -> str:
     """Return the secret in the file. Create the file with a random secret where it does not exist, or is blank."""
     if not (secret := read_secret(path)):
         create_data_folder(path.parent)
+        # Written under another name first: a process that dies meanwhile leaves no half of a secret under this one.
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         write_secret(temporary, secrets.token_urlsafe(48))
         if path.exists():  # blank, as after a power failure on some file systems
@@ -134,6 +135,7 @@ def load_or_create_secret(path: Path) -> str:
         with suppress(FileExistsError):  # link is atomic: the first process wins, and none reads half a secret
             os.link(temporary, path)
         temporary.unlink()
+        # The secret of the file, which may be that of another process that started at the same time.
         secret = read_secret(path)
     return secret
 

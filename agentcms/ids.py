@@ -27,6 +27,7 @@ def derive_uuid(parent: uuid.UUID, name: str) -> uuid.UUID:
 
 def with_version(value: int, version: int) -> uuid.UUID:
     """Return the UUID with the bits of its version and of its variant set."""
+    # RFC 9562 has the version in bits 48 to 51 and the variant, 10, in bits 64 and 65, counted from the left.
     value = value & ~(0xF << 76) | (version << 76)
     return uuid.UUID(int=value & ~(0x3 << 62) | (0x2 << 62))
 
@@ -57,12 +58,14 @@ def describe_ambiguity(text: str) -> str:
     Such an ID differs from its Unicode normal form NFKC, or mixes Latin with Cyrillic or Greek letters.
     """
     if (normal := unicodedata.normalize("NFKC", text)) != text:
+        # With a fill value, because the normal form may be longer or shorter than the text.
         place = next(place for place, (one, other) in enumerate(zip_longest(text, normal), 1) if one != other)
         return f"Character {place} is not in the Unicode normal form NFKC. Write '{normal}' instead."
     scripts = [letter_script(character) for character in text]
     counts = Counter(filter(None, scripts))
     if LATIN not in counts or len(counts) == 1:
         return ""
+    # With equally many letters of two scripts, those that look like Latin letters are reported.
     rarest = min(counts, key=lambda script: (counts[script], script == LATIN))
     place = scripts.index(rarest)
     name = unicodedata.name(text[place]).lower()
@@ -81,10 +84,12 @@ def letter_script(character: str) -> str:
 def derive_clear_id(agent_id: str, default: str) -> str:
     """Return the normal form of an ID, or the default if it would look like another one or is no ID."""
     normal = unicodedata.normalize("NFKC", agent_id)
+    # NFKC turns some characters into several, such as ℀ into a/c. A slash would end the ID in a URL.
     return default if describe_ambiguity(normal) or "/" in normal or not normal.isprintable() else normal
 
 
 def first_unused(stem: str, used: Collection[str]) -> str:
     """Return the stem, or the stem with the first number that makes it unused."""
+    # The stem and these are more candidates than there are used names, so one of them is free.
     numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
     return next(candidate for candidate in (stem, *numbered) if candidate not in used)

@@ -31,6 +31,7 @@ api_urlpatterns: list[Any] = [
     path("", include("tools_app.api.urls")),
     path("", include("knowledge_app.api.urls")),
     path("", include("evals_app.api.urls")),
+    # Last, because it matches every path.
     re_path(r"", ApiNotFoundView.as_view()),
 ]
 

@@ -21,11 +21,13 @@ class CircuitBreaker:
     @property
     def is_open(self) -> bool:
         """True if the last call failed and it is too early for the next one."""
+        # Read once: another thread may set it to None between two reads.
         retry_at = self._retry_at
         return retry_at is not None and monotonic() < retry_at
 
     def allows_call(self) -> bool:
         """Return True if the caller may call the server. Then record a success or a failure."""
+        # Without the lock: while the server responds, each call gets no further than this.
         if self._retry_at is None:
             return True
         with self._lock:

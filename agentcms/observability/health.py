@@ -33,6 +33,7 @@ def ready(request: HttpRequest) -> HttpResponse:
     failing = failing_checks(checks, request.GET.getlist("exclude"))
     body = {"status": "not ready" if failing else "ready", "checks": checks}
     response = JsonResponse(body, status=503 if failing else 200)
+    # A proxy must not go on answering with an earlier state.
     response.headers["Cache-Control"] = "no-store"
     if failing:
         response.headers["Retry-After"] = "5"

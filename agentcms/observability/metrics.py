@@ -159,6 +159,7 @@ def reserve_files() -> None:
 def remove_files_of_dead_processes() -> None:
     """Remove the files of processes that no longer run. Called at start-up."""
     for path in METRICS_DIR.glob("*.db"):
+        # The name of a file ends with the ID of its process.
         if not Path("/proc", path.stem.rpartition("_")[2]).exists():
             with suppress(FileNotFoundError):
                 path.unlink()

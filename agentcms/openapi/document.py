@@ -193,6 +193,7 @@ def with_description(section: ApiSection, name: str, field: str, schema: JSONObj
     """Return the schema of a field with its text: of this schema, else of its section, else of all sections."""
     exact = f"{name}.{field}"
     texts = ChainMap(FIELD_DESCRIPTIONS, merged("fields"))
+    # The meaning of a short name, such as state, differs between sections.
     text = texts.get(exact) or section.fields.get(field) or texts.get(field, "")
     return {"description": text, **schema} if text else schema
 

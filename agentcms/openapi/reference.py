@@ -178,6 +178,7 @@ def members(schema: JSONObject) -> tuple[JSONObject, set[str]]:
         for fields, _ in parts:
             properties |= {name: value for name, value in fields.items() if name not in properties}
         if parts:
+            # Of alternatives, a field is required only if each of them requires it.
             combine = set.union if key == "allOf" else set.intersection
             required |= combine(*(names for _, names in parts))
     return properties, required

@@ -20,6 +20,7 @@ from agentcms.openapi.document import document
 from agentcms.openapi.reference import reference_context
 from agents_app.configuration.schema import AgentCreate
 
+# No host can have a name that ends in .invalid (RFC 6761), so no other text of the reference is replaced.
 ANY_ORIGIN = "https://origin.invalid"  # replaced by the origin of the request
 
 

@@ -23,7 +23,9 @@ INSTALLED_APPS = [
     "evals_app",
 ]
 
+# The order is that of requests; responses take the opposite one.
 MIDDLEWARE = [
+    # First, so that it measures all other middleware, and counts the requests that it refuses.
     "agentcms.observability.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "agentcms.middleware.csp.ContentSecurityPolicyMiddleware",
@@ -33,6 +35,7 @@ MIDDLEWARE = [
     # The API fast path skips the middleware below, which only pages need.
     "agentcms.middleware.compression.PageGZipMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    # After WhiteNoise, whose files any cache may store.
     "agentcms.middleware.private_pages.PrivatePageMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -41,6 +44,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    # These two render pages in place of responses of views. They need the session, the user and `request.htmx`.
     "agentcms.middleware.method_not_allowed.MethodNotAllowedPageMiddleware",
     "agentcms.middleware.signed_out.SignedOutPageMiddleware",
 ]

@@ -5,6 +5,7 @@ from agentcms.db.configuration import database_config
 from agentcms.settings.paths import DATA_DIR
 
 DATABASE_URL = environment.read_url("DATABASE_URL", "postgres", "postgresql", "sqlite")
+# As many as WEB_THREADS, so that requests do not wait for a connection. The check agentcms.W001 compares both.
 DATABASE_POOL_SIZE = environment.read_int("DATABASE_POOL_SIZE", 16, minimum=1)
 DATABASE_PREPARE = environment.read_bool("DATABASE_PREPARE", default=True)
 DATABASE_LOCK_TIMEOUT = environment.read_int("DATABASE_LOCK_TIMEOUT", 20, minimum=1, maximum=86_400)

@@ -22,12 +22,14 @@ REST_FRAMEWORK: dict[str, Any] = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    # DRF's own parser accepts repeated keys, and NUL characters and lone surrogates, which a database rejects.
     "DEFAULT_PARSER_CLASSES": ["agentcms.api.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["agentcms.api.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "agentcms.api.renderers.Negotiation",
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_THROTTLE_CLASSES": ["access_app.throttling.api.CallThrottle"],
     "EXCEPTION_HANDLER": "agentcms.api.exceptions.exception_handler",
+    # DRF would read the query parameter `format` as the name of a renderer, and answer 404 to any other value.
     "URL_FORMAT_OVERRIDE": None,
 }
 

@@ -32,6 +32,7 @@ BROKERS = ("redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyam
 CELERY_BROKER_URL = environment.read_url("CELERY_BROKER_URL", *BROKERS) or REDIS_URL.replace(
     "unix://", "redis+socket://"
 )
+# The state of a job is in its row.
 CELERY_TASK_IGNORE_RESULT = True
 # A job survives its worker: its message is acknowledged at the end, and a worker reserves no second one meanwhile.
 CELERY_TASK_ACKS_LATE = True
@@ -41,6 +42,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 CELERY_TIMEZONE = "UTC"
+# Beat of Celery itself says nothing of its health. This one stores a heartbeat, which /readyz checks.
 CELERY_BEAT_SCHEDULER = "jobs_app.scheduler:HeartbeatScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = beat_schedule(NIGHTLY_HOUR, JOB_LEASE)

@@ -17,12 +17,15 @@ SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # Prometheus reads it over plain HTTP f
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
+# Only with HTTPS=yes is there a proxy that sets the header. Otherwise any client could send it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+# Own pages need the Referer: the check of CSRF tokens over HTTPS, and the way back to a form that was refused.
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_CSP = {
     "default-src": [NONE],
     "script-src": [NONCE],
+    # CodeMirror adds a style element, with the nonce.
     "style-src": [SELF, NONCE],
     "font-src": [SELF],
     "img-src": [SELF, "data:"],

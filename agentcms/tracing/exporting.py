@@ -17,12 +17,14 @@ from agentcms.tracing.drop_signal import spans_dropped
 from agentcms.tracing.redaction import CONTENT_ATTRIBUTE, CONTENT_KEY, RedactingExporter
 
 EXPORT_TIMEOUT = 2.0  # seconds, unless a standard variable sets another limit
+# Without a collector, the SDK itself would take eight seconds to shut down.
 SHUTDOWN_TIMEOUT_MS = 1000  # milliseconds
 TIMEOUT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 
 
 def build_exporter() -> SpanExporter:
     """Return the exporter of the standard variables. It follows no redirect."""
+    # The exporter reads the variables itself, but only if it gets no timeout.
     has_timeout = any(os.environ.get(name) for name in TIMEOUT_VARIABLES)
     return CountingExporter(RedactingExporter(OTLPSpanExporter(timeout=None if has_timeout else EXPORT_TIMEOUT)))
 

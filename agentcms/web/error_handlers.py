@@ -61,6 +61,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     A view raises a 404 or a 409 where somebody deletes a row while it runs, and a 400 where the database rejects a
     value.
     """
+    # Django calls this handler within its `except` and passes no exception.
     error = api_error(sys.exception() or Exception())
     error = error or ApiError(500, "The server could not process the request. The error was logged.", "server_error")
     if error.status == HTTPStatus.NOT_FOUND:

@@ -23,6 +23,7 @@ class ParsedJSONField(forms.JSONField):
             raise ValidationError(self.error_messages["invalid"], code="invalid", params={"value": value}) from None
 
     def bound_data(self, data: object, initial: object) -> object:
+        # As it was typed. Django would parse it to format it again, which changes numbers and repeated keys.
         return data
 
     def prepare_value(self, value: object) -> Any:

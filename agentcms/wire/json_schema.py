@@ -132,6 +132,7 @@ class SchemaValidator:
         """Return the first errors of a value. Raise SchemaUnusable."""
         from referencing.exceptions import Unresolvable  # loads slowly
 
+        # In a context variable, because the keywords of the library get no object of the caller.
         token = _effort.set(Effort())
         try:
             errors = list(islice(self.validator.iter_errors(value), limit))

@@ -91,6 +91,7 @@ def parse_filter(value: object, keys: Collection[str] | None) -> Filter:
     """
     if value is None:
         return EVERYTHING
+    # A model may have written the filter, so it did not pass the parser of requests.
     if faults := [*find_json_faults(value)]:
         raise FilterError(*faults[0])
     return FilterParser(None if keys is None else {*keys}).parse(value, "", MAX_FILTER_DEPTH)

@@ -9,6 +9,8 @@ class Pattern:
     """A regular expression of an engine without look-around and back references."""
 
     def __init__(self, pattern: str) -> None:
+        # The engine of pydantic-core, in Rust, takes linear time. Python's `re` may take exponential time for a
+        # pattern.
         self._validator = SchemaValidator(core_schema.str_schema(pattern=pattern))
 
     def occurs_in(self, text: str) -> bool:

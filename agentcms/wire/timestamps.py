@@ -12,9 +12,11 @@ def format_timestamp(timestamp: datetime) -> str:
         if timestamp.tzinfo is None:
             raise ValueError("A timestamp needs a time zone.")
         timestamp = timestamp.astimezone(UTC)
+    # The last six characters are +00:00, in place of which clients expect a Z, as JavaScript writes it.
     return timestamp.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+# `datetime.fromisoformat` also reads other forms, such as 2026-W05-6 and times without an offset.
 _TIMESTAMP = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
