@@ -52,8 +52,10 @@ README_IMAGES = {
 def run_application(data_dir: str, variables: dict[str, str]) -> Iterator[str]:
     """Run the application with demo data. Yield its URL."""
     with socket.socket() as probe:
+        # The system chooses a free port: `make run` may use the usual one.
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
+    # The option lets all processes end with this script, also if it is killed.
     command = [sys.executable, "-m", "agentcms.server.run", "--stop-with-parent"]
     environment = {**os.environ, **variables, "PORT": port, "DATA_DIR": data_dir, "DEMO_DATA": "yes"}
     url = f"http://127.0.0.1:{port}"
@@ -121,6 +123,7 @@ def follow(page: Page, base_url: str, start: str, selector: str) -> str:
     """Open a page, press a link or button, and return the path where it leads."""
     page.goto(f"{base_url}{start}")
     link = page.locator(selector).first
+    # A link is only read. A button must be pressed, which may create what its page shows.
     if target := link.get_attribute("href"):
         return target
     with page.expect_navigation():
@@ -129,6 +132,7 @@ def follow(page: Page, base_url: str, start: str, selector: str) -> str:
 
 
 def open_signed_in(browser: Browser, base_url: str, username: str, passwords: dict[str, str]) -> Page:
+    # Without transitions of the style sheets, during which colours would differ from run to run.
     context = browser.new_context(viewport=SIZES["wide"], reduced_motion="reduce")
     page = context.new_page()
     sign_in(page, base_url, username, passwords[username])
@@ -170,6 +174,7 @@ def main() -> None:
         with run_application(data_dir, environment) as url:
             if not IS_README:
                 create_outside_tools(url, {**os.environ, **environment, "DATA_DIR": data_dir}, USERNAME)
+            # The sandbox of Chromium does not start as root, as in a container. The pages are our own.
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             problems = capture_pages(browser, url, read_passwords(Path(data_dir)), names)
             browser.close()
@@ -185,6 +190,7 @@ def capture_pages(browser: Browser, base_url: str, passwords: dict[str, str], na
     pages += [(USERNAME, name, path) for name, (path, _) in steps.items() if not names or name in names]
     problems = []
     for username, name, path in pages:
+        # A page of its own for each, so that the messages of the console belong to one page.
         page = visitors[username].context.new_page()
         try:
             problems += capture(page, f"{base_url}{path}", name, steps[name][1] if name in steps else None)

@@ -19,6 +19,7 @@ from typing import Any
 
 CHROMIUM = which("chromium") or which("google-chrome")
 ROOT = Path(__file__).resolve().parent.parent
+# The script is started by its path, so only its own folder is in the search path of modules.
 sys.path.append(str(ROOT))
 # The URLs and the policy of the application. With DEBUG, names of static files have no hash.
 os.environ |= {"DJANGO_SETTINGS_MODULE": "agentcms.settings", "DEBUG": "yes"}
@@ -52,6 +53,7 @@ def render_pages() -> None:
     """Write all pages, and link the static files next to them."""
     OUT.mkdir(parents=True, exist_ok=True)
     if not (OUT / "static").exists():
+        # A link, so that a changed style sheet shows after a reload.
         (OUT / "static").symlink_to(ROOT / "static")
     for name, template in PAGES.items():
         request, context = build_request(), {**build_context(), "nav": "agents", "approval_count": 2}
@@ -84,6 +86,7 @@ def take_screenshots() -> list[str]:
     problems: list[str] = []
     server, url = start_server()
     with sync_playwright() as playwright:
+        # The sandbox of Chromium does not start as root, as in a container. The pages are our own.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         for theme, width in itertools.product(THEMES, WIDTHS):
             problems += capture_pages(browser, url, theme, width)
