@@ -118,12 +118,17 @@ def still_has_access(caller: MemoryCaller) -> bool:
 
     The key may have been revoked meanwhile, and its user have left the team whose end users it serves.
     """
-    if not get_user_model().objects.filter(pk=int(caller.user.pk or 0), is_active=True).exists():
-        return False
-    key: ApiKey | None = getattr(caller.user, "api_key", None)
-    if key is not None and not ApiKey.objects.valid().filter(pk=key.pk).exists():
+    if not has_valid_credentials(caller.user):
         return False
     return caller.owner_id is None or has_role(caller.user, Role.EDITOR, caller.owner_id)
+
+
+def has_valid_credentials(user: Caller) -> bool:
+    """Return whether the account of a caller is still on, and its API key still valid."""
+    if not get_user_model().objects.filter(pk=int(user.pk or 0), is_active=True).exists():
+        return False
+    key: ApiKey | None = getattr(user, "api_key", None)
+    return key is None or ApiKey.objects.valid().filter(pk=key.pk).exists()
 
 
 def memory_caller(user: Caller) -> MemoryCaller:

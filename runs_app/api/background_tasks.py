@@ -103,7 +103,7 @@ class TaskStreamView(JSONView):
         def tasks() -> BackgroundTaskQuerySet:
             return BackgroundTask.objects.for_user(request.user).filter(**filters)
 
-        return stream_of_blocks(TaskStream(tasks, StreamSlot(request.user)))
+        return stream_of_blocks(TaskStream(tasks, request.user, StreamSlot(request.user)))
 
     def head(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:

@@ -13,7 +13,9 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.utils import timezone
 
+from access_app.caller import Caller
 from agentcms.db.outages import read_through_outage
+from memory_app.realms import has_valid_credentials
 from runs_app.background.stream_chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
 from runs_app.events.stream_chunks import StreamChunk, encode_chunk
 from runs_app.events.streams import HEARTBEAT, KEEP_ALIVE, Batch, StreamSlot, follow_events, stopping
@@ -82,10 +84,14 @@ def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[S
 
 
 class TaskStream:
-    """The changes of background tasks as server-sent events. It occupies a slot until it is closed."""
+    """The changes of background tasks as server-sent events. It occupies a slot until it is closed.
 
-    def __init__(self, tasks: Callable[[], BackgroundTaskQuerySet], slot: StreamSlot) -> None:
+    `tasks` returns those that the user may see now.
+    """
+
+    def __init__(self, tasks: Callable[[], BackgroundTaskQuerySet], user: Caller, slot: StreamSlot) -> None:
         self.slot = slot
+        self.user = user
         self.tasks = tasks
         self.blocks = self._blocks()
 
@@ -96,6 +102,10 @@ class TaskStream:
         try:
             yield KEEP_ALIVE  # the response headers are sent with the first bytes
             for chunks in follow_tasks(self.tasks):
+                # Roles are part of the query of the tasks, but a revoked key is not.
+                if not read_through_outage(stopping, has_valid_credentials, self.user):
+                    return
+                close_old_connections()  # return the connection while waiting; the reader may be slow
                 yield (
                     b"".join(b"data: %s\n\n" % encode_chunk(chunk["payload"]["runId"], chunk) for chunk in chunks)
                     or KEEP_ALIVE

@@ -8,9 +8,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from access_app.models import ApiKey
 from runs_app.background import task_streams
 from runs_app.models import BackgroundTask
-from tests.factories import AgentFactory, member
+from tests.factories import AgentFactory, api_key, member
 from tests.runs_app.factories import RunFactory
 
 TASKS = "/api/background-tasks"
@@ -161,6 +162,22 @@ def test_the_stream_tells_what_happens_to_the_tasks_of_a_user(caller, task, monk
     ]
     assert {chunk["payload"]["taskId"] for chunk in chunks} == {str(task.pk)}
     assert chunks[-1]["payload"]["result"] == "Tea."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_ends_when_its_key_is_revoked(user, task, monkeypatch):
+    monkeypatch.setattr(task_streams, "TASK_POLL_INTERVAL", 0)
+    key = api_key(user)
+    answer = Client().get(f"{TASKS}/stream", headers={"Authorization": f"Bearer {key}"})
+    blocks = iter(answer.streaming_content)
+    next(blocks)
+    BackgroundTask.objects.filter(pk=task.pk).update(status="running", started_at=task.created_at)
+    seen = next(blocks)
+
+    ApiKey.objects.get().revoke()
+    BackgroundTask.objects.filter(pk=task.pk).update(status="completed", result="Tea.", finished_at=timezone.now())
+
+    assert (b"background-task-running" in seen, [*blocks]) == (True, [])
 
 
 @pytest.mark.django_db(transaction=True)
