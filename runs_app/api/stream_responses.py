@@ -20,6 +20,7 @@ from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 
 EVENT_STREAM = "text/event-stream"
 LONGEST_IDLE_MS = 60 * 60 * 1000
+UNTIL_IDLE_MESSAGE = 'This must be true, false, or an object such as {"maxIdleMs": 60000}.'
 STREAM_HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
 
@@ -92,13 +93,16 @@ def stream_head_response() -> HttpResponse:
 def requested_idle_time(request: Request, *, is_route: bool) -> int | None:
     """Return the milliseconds after which an idle stream ends, or None for a stream that ends with its run."""
     body = json_object_body(request)
-    choice = body.get("untilIdle", is_route)
-    limit = choice.get("maxIdleMs") if isinstance(choice, dict) else body.get("maxIdleMs")
-    if choice is False or not (is_route or choice):
+    choice = is_route if body.get("untilIdle") is None else body["untilIdle"]
+    if not isinstance(choice, bool | dict):
+        raise ConfigError([Issue("untilIdle", UNTIL_IDLE_MESSAGE)])
+    if choice is False:
         return None
+    path, options = ("untilIdle.maxIdleMs", choice) if isinstance(choice, dict) else ("maxIdleMs", body)
+    limit = options.get("maxIdleMs")
     if limit is None:
         return MAX_IDLE_MS
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= LONGEST_IDLE_MS:
         message = f"This must be a whole number of milliseconds, from 1 to {LONGEST_IDLE_MS}."
-        raise ConfigError([Issue("maxIdleMs", message)])
+        raise ConfigError([Issue(path, message)])
     return limit

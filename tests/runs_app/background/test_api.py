@@ -216,9 +216,15 @@ def test_what_the_database_did_not_say_is_not_seen():
 
 def test_the_stream_until_idle_refuses_a_bad_idle_time(caller, user):
     agent = AgentFactory(owner_id="support")
-    for body in ({"maxIdleMs": 0}, {"untilIdle": {"maxIdleMs": "long"}}):
+    bodies = [
+        ({"maxIdleMs": 0}, "maxIdleMs"),
+        ({"untilIdle": {"maxIdleMs": "long"}}, "untilIdle.maxIdleMs"),
+        ({"untilIdle": "false"}, "untilIdle"),
+        ({"untilIdle": 1}, "untilIdle"),
+    ]
+    for body, field in bodies:
         answer = caller.post(
             f"/api/agents/{agent.pk}/stream-until-idle", {"messages": "Hi", **body}, content_type="application/json"
         )
-        assert answer.status_code == 400
-        assert answer.json()["issues"][0]["field"] == "maxIdleMs"
+        assert answer.status_code == 400, body
+        assert [issue["field"] for issue in answer.json()["issues"]] == [field]

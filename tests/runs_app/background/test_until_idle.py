@@ -26,7 +26,9 @@ def stream(tasks, route, **body):
 
 
 @pytest.mark.parametrize(
-    ("route", "body"), [("stream-until-idle", {}), ("stream", {"untilIdle": True})], ids=["route", "member"]
+    ("route", "body"),
+    [("stream-until-idle", {}), ("stream", {"untilIdle": True}), ("stream", {"untilIdle": {}})],
+    ids=["route", "member", "object"],
 )
 def test_the_stream_ends_after_the_result_of_the_task(tasks, route, body):
     kinds = [chunk["type"] for chunk in stream(tasks, route, **body)]
