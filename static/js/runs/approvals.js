@@ -35,9 +35,10 @@
     else if (["a", "e", "d"].includes(event.key)) press(event);
   });
 
+  // Typed text stays, as in dialogs: only the link itself discards it.
   function cancel(event) {
     const link = find("[data-approval-cancel]", event.target.closest?.("[data-approval]") ?? document.createElement("i"));
-    link?.click();
+    if (link && !hasTypedText(link.closest("form"))) link.click();
   }
 
   // A decision fetches the answers that wait again. One in whose form somebody types stays until its call is decided.

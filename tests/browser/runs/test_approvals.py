@@ -68,7 +68,12 @@ def test_calls_are_decided_with_the_keyboard(visit: Any, api: Any, desk: str, ax
     expect(card(page, orders[1])).to_be_focused()
     page.keyboard.press("d")
     expect(page.get_by_label("Reason")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Reason")).to_have_count(0)
+    page.keyboard.press("d")
+    expect(page.get_by_label("Reason")).to_be_focused()
     page.keyboard.type("No receipt.")
+    page.keyboard.press("Escape")  # keeps typed text
     page.keyboard.press("Control+s")
     expect(card(page, orders[1])).to_contain_text("No receipt.")
     card(page, orders[2]).get_by_label("Day").select_option("Friday")
