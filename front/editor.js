@@ -206,10 +206,11 @@ class TextareaEditor {
     this.view.dispatch(this.view.state.replaceSelection(text));
   }
 
+  /** Move the cursor to a line and a column, which counts characters. */
   goTo(lineNumber, column = 1) {
     const { view } = this;
     const line = view.state.doc.line(Math.min(lineNumber, view.state.doc.lines));
-    const position = Math.min(line.from + column - 1, line.to);
+    const position = line.from + [...line.text].slice(0, column - 1).join("").length;
     view.dispatch({ selection: { anchor: position }, effects: EditorView.scrollIntoView(position, { y: "center" }) });
     view.focus();
   }

@@ -18,7 +18,8 @@ export function findJsonError(text) {
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     const before = text.slice(0, error.position).split("\n");
-    return { line: before.length, column: before.at(-1).length + 1, message: error.message };
+    const column = [...before.at(-1)].length + 1; // in characters, as the server counts them
+    return { line: before.length, column, message: error.message };
   }
 }
 
