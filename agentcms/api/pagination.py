@@ -16,6 +16,7 @@ from agentcms.wire.unknown_names import UnknownName
 LargeRow = TypeVar("LargeRow", bound=Model)
 LargeKey = TypeVar("LargeKey")
 
+# Before this limit, 16 requests for pages of 40 agents of 4.4 MB took 7.5 GB of memory.
 MAX_PAGE_MB = 64  # of texts; a row may have some megabytes, and a page a thousand rows
 ROWS_PER_READ = 25  # how far a page may exceed its limit before this is found
 LARGE_PAGE_MESSAGE = f"The rows of this page have more than {MAX_PAGE_MB} MB. Send a smaller perPage."

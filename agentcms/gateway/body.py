@@ -118,6 +118,7 @@ class RequestBody:
 
     def next_piece(self) -> asyncio.Future[bytes]:
         """Return the piece that is awaited, as a future."""
+        # `read` waits further for the piece that `read_in_thread` asked for. To ask again would skip that piece.
         if self.pending is None:
             self.pending = asyncio.ensure_future(anext(self.chunks))
         return self.pending

@@ -31,8 +31,10 @@ class RequestQueue:
             try:
                 job()
             except Exception:
+                # The loop goes on: jobs that wait have no other thread.
                 log.exception("A request failed after its response.")
             with self.lock:
+                # In one step with the count: a job that came in between would wait although a thread is free.
                 if not self.waiting:
                     self.free += 1
                     return

@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
     queues = options.queues.split(",")
     with loading_modules():
+        # With threads, Celery does not notice lost tasks (`task_reject_on_worker_lost`). Leases in the database do.
         worker = app.Worker(
             pool="threads", concurrency=options.threads, queues=queues, loglevel="INFO", quiet=True, **alone
         )

@@ -54,6 +54,7 @@ def stop_provider() -> None:
     global _provider, _processor
     with _lock:
         processor, _provider, _processor = _processor, None, None
+    # A fork inherits the processor with the spans of its parent, which exports them itself.
     if processor is not None and _pid == os.getpid():
         processor.shutdown()
 

@@ -22,7 +22,8 @@ from agentcms.wire.validation import (
 )
 
 MAX_FAULTS = 100
-# A save takes some microseconds for each value, while it keeps other writers waiting.
+# A save takes some microseconds for each value, while it keeps other writers waiting. A body of 3 MB with 1.5 million
+# numbers took 8 s.
 MAX_VALUES = 100_000
 _SAFE_DIGITS, _MAX_DIGITS = 18, 20  # up to 18 characters always fit 64 bits; more than 20 never do
 _TOO_SMALL_MESSAGE = "A number must not be so small that a double turns it into zero."

@@ -124,6 +124,7 @@ class FilterParser:
             raise FilterError(path, 'A filter is an object, such as {"year": {"$gte": 2024}}.')
         if depth == 0:
             raise FilterError(path, f"A filter is nested at most {MAX_FILTER_DEPTH} levels deep.")
+        # A list of thousands of empty filters would be a large query too.
         if not value:
             self.count(path)
         return all_of(self.parse_member(name, member, join(path, name), depth) for name, member in value.items())

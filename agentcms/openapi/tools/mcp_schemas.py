@@ -87,6 +87,7 @@ def mcp_schemas() -> dict[str, JSONObject]:
         ),
         "McpClientVersionPage": page_of("versions", "McpClientVersion"),
         "McpServer": with_optional_warnings(server_schema()),
+        # In snake case, as in the registry protocol of MCP.
         "McpServers": with_optional_warnings(
             object_of(servers=array_of(ref("McpServer")), total_count=INTEGER, next=nullable(STRING))
         ),
