@@ -130,8 +130,9 @@ def load_or_create_secret(path: Path) -> str:
         # Written under another name first: a process that dies meanwhile leaves no half of a secret under this one.
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         write_secret(temporary, secrets.token_urlsafe(48))
-        if path.exists():  # blank, as after a power failure on some file systems
-            path.unlink()
+        # Blank, as after a power failure on some file systems. Read again: another process may have replaced it.
+        if path.exists() and not read_secret(path):
+            path.unlink(missing_ok=True)
         with suppress(FileExistsError):  # link is atomic: the first process wins, and none reads half a secret
             os.link(temporary, path)
         temporary.unlink()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agentcms.environment import load_or_create_secret
+from agentcms import environment
+from agentcms.environment import load_or_create_secret, write_secret
 
 
 def test_a_secret_is_created_once_for_this_user_only(tmp_path):
@@ -25,3 +26,19 @@ def test_a_blank_secret_is_replaced(tmp_path, text):
 
     assert len(secret) >= 48
     assert path.read_text() == secret
+
+
+@pytest.mark.parametrize("is_blank", [False, True])
+def test_a_secret_that_another_process_creates_meanwhile_is_kept(tmp_path, monkeypatch, is_blank):
+    path = tmp_path / "secret_key"
+    if is_blank:
+        path.touch()
+
+    def write_late(temporary, secret):
+        write_secret(temporary, secret)
+        path.write_text("the secret of the other process")
+
+    monkeypatch.setattr(environment, "write_secret", write_late)
+
+    assert load_or_create_secret(path) == "the secret of the other process"
+    assert path.read_text() == "the secret of the other process"
