@@ -17,6 +17,9 @@ INVALID_HOST_MESSAGE = (
     "'{host}' is not a host of a URL. Enter a host name, such as models.example.org, or a whole IP address, such "
     "as 192.0.2.1."
 )
+INVALID_PORT_MESSAGE = (
+    "The URL has an invalid port or address. Write a port as a number up to 65535, and an IPv6 address in brackets."
+)
 is_label = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)").fullmatch
 is_numeric_label = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*").fullmatch
 
@@ -36,8 +39,8 @@ def validate_url(url: str) -> None:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-    except ValueError:  # the port or the address is invalid
-        host = None
+    except ValueError:
+        raise AddressRefused(INVALID_PORT_MESSAGE, "url") from None
     if not host or parts.scheme not in {"http", "https"}:
         raise AddressRefused("The URL must begin with http:// or https:// and contain a host.", "url")
     if parts.username or parts.password:

@@ -100,7 +100,7 @@ def test_a_provider_with_a_new_address_needs_its_key_again(staff, custom_provide
         ({"key": "No Spaces"}, "key", "Use lowercase letters"),
         ({"secret": "two words"}, "secret", "contains invalid characters"),
         ({"base_url": "ftp://models.example.org"}, "base_url", "must begin with http"),
-        ({"base_url": "http://[::1"}, "base_url", "must begin with http"),
+        ({"base_url": "http://[::1"}, "base_url", "invalid port or address"),
         ({"base_url": "http://10.0.0.1/v1"}, "base_url", "Add its network to OUTBOUND_NETWORKS"),
         ({"base_url": "http://0177.0.0.2/v1"}, "base_url", "'0177.0.0.2' is not a host of a URL."),
         ({"base_url": "http://１２７.0.0.1/v1"}, "base_url", "is not a host of a URL."),
