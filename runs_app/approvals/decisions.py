@@ -75,7 +75,8 @@ def decide(call: PendingCall, decision: Decision, user: Caller, via: PendingCall
     decider = cast("User", user)  # anonymous users have no role
     with transaction.atomic():
         # The row of the run is locked first, as everywhere. It keeps two decisions from both being the last one.
-        run = AgentRun.objects.select_for_update(of=("self",)).filter(pending_calls=call.pk).first()
+        runs = AgentRun.objects.select_for_update(of=("self",)).without_large_columns()
+        run = runs.filter(pending_calls=call.pk).first()
         call.refresh_from_db()
         # After the wait for the lock, in which the user may have left the team.
         reject_unauthorized(call, user)

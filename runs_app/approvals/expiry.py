@@ -36,7 +36,8 @@ def expire_calls_of(run_id: UUID) -> int:
     """Decline the calls of a run that nobody decided in time, and return their number."""
     with transaction.atomic():
         # A locked run is being decided or ended just now. The reaper looks again in a second.
-        run = AgentRun.objects.select_for_update(of=("self",), skip_locked=True).filter(pk=run_id).first()
+        runs = AgentRun.objects.select_for_update(of=("self",), skip_locked=True).without_large_columns()
+        run = runs.filter(pk=run_id).first()
         if run is None or run.status != AgentRun.Status.SUSPENDED:
             return 0
         calls = [*PendingCall.objects.waiting().filter(run=run_id, segment=run.segment, expires_at__lte=Now())]

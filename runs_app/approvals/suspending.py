@@ -201,7 +201,7 @@ def report_to_ancestors(run: AgentRun) -> None:
     own_ids = {call.pk for call, _, _ in waiting_calls_below(run)}
     parent_id = run.parent_id
     while parent_id is not None:
-        parent = AgentRun.objects.select_for_update(of=("self",)).get(pk=parent_id)
+        parent = AgentRun.objects.select_for_update(of=("self",)).without_large_columns().get(pk=parent_id)
         if parent.status != AgentRun.Status.SUSPENDED:
             return  # it will report them when it is suspended itself
         report_calls(parent, [one for one in waiting_calls_below(parent) if one.call.pk in own_ids])

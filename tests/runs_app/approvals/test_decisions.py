@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from access_app.models import ApiKey, Membership
@@ -132,6 +134,18 @@ def test_the_last_decision_queues_the_next_segment(call, editor, dispatched):
     run.refresh_from_db()
     assert (run.status, run.segment, run.suspended_at, run.expires_at) == ("queued", 1, None, None)
     assert dispatched() == [run.pk]
+
+
+def test_a_decision_and_an_expiry_do_not_read_the_conversation_of_the_run(call, editor, dispatched):
+    now = timezone.now()
+    other = PendingCallFactory(run=suspended_run(expires_at=now), created_at=now, expires_at=now)
+
+    with CaptureQueriesContext(connection) as queries:
+        approve(call, editor)
+        assert expire_calls() == 1
+
+    assert dispatched() == [call.run_id, other.run_id]
+    assert not [query for query in queries if '"conversation"' in query["sql"].partition(" FROM ")[0]]
 
 
 def test_the_run_expires_with_its_next_waiting_call(call, editor, dispatched):
