@@ -269,10 +269,13 @@ def build_list_url(params: Params) -> str:
 
 
 def model_title(model: str) -> str:
-    """Return the displayed name of a provider, or of a provider and a model: `OpenAI` or `OpenAI / gpt-5.2`."""
+    """Return the displayed name of a provider, or of a provider and a model: `OpenAI` or `OpenAI / gpt-5.2`.
+
+    That of an unknown provider is returned as it is: its slash may belong to either of them.
+    """
     provider, _, name = model.partition("/")
     entry = registry.get(Kind.MODEL_PROVIDER, provider)
-    return " / ".join(filter(None, [entry.title if entry else provider, name]))
+    return " / ".join(filter(None, [entry.title, name])) if entry else model
 
 
 def tool_title(key: str) -> str:

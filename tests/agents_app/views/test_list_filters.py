@@ -154,6 +154,14 @@ def test_a_tag_filter_finds_texts_only(viewer, tag):
     assert names(viewer.get(LIST, {"tag": tag})) == []
 
 
+@pytest.mark.parametrize("value", ["gone", "gone/echo", "a/b/c"])
+def test_a_model_of_an_unknown_provider_is_shown_as_it_is(viewer, value):
+    """Its slash may belong to the provider or to the model."""
+    (chip,) = viewer.get(LIST, {"model": value}).context["listing"].chips
+
+    assert chip.value == value
+
+
 @pytest.mark.parametrize("name", ["tag", "tool", "model", "author", "owner", "provider"])
 @pytest.mark.parametrize("value", ["\0", "%", '"', "' OR 1=1 --", "x" * 5000, "a/b/c", "🧪"])
 def test_no_filter_value_is_an_error(viewer, agent, name, value):
