@@ -127,4 +127,5 @@ def javascript_reading(request: ExampleRequest) -> str:
 def javascript_value(value: object) -> str:
     """Return a JSON value as JavaScript, two levels deep in a call."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
+    text = re.sub(r'^(\s*)"__proto__":', r'\1["__proto__"]:', text, flags=re.MULTILINE)  # sets the prototype otherwise
     return re.sub(r'^(\s*)"([A-Za-z_]\w*)":', r"\1\2:", text, flags=re.MULTILINE | re.ASCII).replace("\n", "\n  ")

