@@ -23,6 +23,7 @@ MAX_KEY_LENGTH = 256
 RESOURCE_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters."
 OTHER_RESOURCE_MESSAGE = "This API key only serves the resource {resource}. Omit the resource, or name this one."
 RESOURCE_REQUIRED_MESSAGE = "This API key serves many resources. Name one as resourceId."
+# 18 digits fit the primary key of a user. The ID of an owner is any text of at most 128 characters.
 _REALM = re.compile(r"u[0-9]{1,18}|o.{0,128}", re.DOTALL)
 
 

@@ -59,6 +59,7 @@ def thread_of_query(request: Request) -> Thread:
 def changed_thread(request: Request, key: str) -> Thread:
     """Return a thread that the caller may change. A resource that the API key does not serve is refused."""
     caller, resource = caller_of(request), resource_of_query(request)
+    # The lookup below ignores the resource that a bound key names, as reads do. A change of another one is refused.
     if caller.is_bound:
         caller.resource_to_write(resource)
     return get_own_thread(caller, key, resource)

@@ -46,6 +46,7 @@ def has_wire_role(roles: Sequence[str]) -> Q:
         "assistant": Q(role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)),
         "signal": Q(role=Message.Role.SIGNAL) & ~is_spoken_signal(),
     }
+    # An empty list of roles matches no message.
     condition = Q(pk__in=[])
     for role in {*roles}:
         condition |= conditions[role]

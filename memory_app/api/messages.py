@@ -105,6 +105,7 @@ def is_included(item: object) -> bool:
     if not isinstance(item, dict) or not isinstance(item.get("id"), str):
         return False
     counts = [item.get(name, 0) for name in ("withPreviousMessages", "withNextMessages")]
+    # Not `isinstance`: a boolean is an integer in Python.
     return all(type(count) is int and 0 <= count <= MAX_NEIGHBOURS for count in counts)
 
 
@@ -153,6 +154,7 @@ class SaveMessagesView(JSONView):
         with transaction.atomic():
             threads = writable_threads(caller, items)
             locked = lock_threads({thread.pk for thread in threads})
+            # Only consecutive messages of a thread together, so that the response has the order of the request.
             for thread, group in groupby(zip(threads, parsed, strict=True), itemgetter(0)):
                 if thread.pk not in locked:
                     raise thread_not_found(thread.key)  # it was deleted meanwhile

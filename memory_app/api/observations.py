@@ -85,4 +85,5 @@ def wait_until_observed(thread: Thread) -> None:
         if not connection.in_atomic_block:
             connection.close()  # other requests need it meanwhile
         time.sleep(POLL_SECONDS)
+    # Raises Thread.DoesNotExist, which is a 404, if the thread was deleted meanwhile.
     thread.refresh_from_db()

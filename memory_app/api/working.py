@@ -122,6 +122,7 @@ def with_requested(request: Request, options: WorkingMemoryOptions) -> WorkingMe
 
 
 def holder_of(thread: Thread, options: WorkingMemoryOptions) -> Holder:
+    # Threads that the previous release wrote have no resource.
     return thread if options.scope == "thread" or thread.resource is None else thread.resource
 
 

@@ -111,6 +111,7 @@ class SendForm(forms.Form):
         except (ConfigError, ApiError, AgentArchived) as error:
             self.add_errors(error)
             return ""
+        # The view has checked both: the agent was deleted since then, or the user lost the role.
         except (Agent.DoesNotExist, PermissionDenied):
             raise Http404 from None
         return "Sent to the agent." if sent.run_id else "Sent. The next run gets it."

@@ -54,6 +54,7 @@ def copy_thread(
         raise Conflict(f"Thread with id {key} already exists", "thread_exists") from None
     index_if_recalled(copy)
     observe_if_enabled(copy)
+    # The working memory was written through another instance of the row.
     copy.refresh_from_db()
     return copy
 

@@ -140,6 +140,9 @@ def save_run_messages(
     `prompt_key` is the ID that the client gave to the message of the user. `embedder` is the one that indexes the
     messages for semantic recall, or blank. `title_from` is the number of messages from which a job writes the title.
     `limits` are those of observational memory.
+
+    A thread has each ID once: with a taken one nothing of the run could be stored, and its answer would be lost. The
+    jobs are in the transaction of the messages, so that a process that dies leaves no message without its jobs.
     """
     with transaction.atomic():
         thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
@@ -181,6 +184,7 @@ def window_rows(
         oldest = heads.values_list("number", flat=True)[limit - 1 : limit].first() if limit else None
         messages = messages.filter(number__gte=oldest) if oldest is not None else messages
         messages = messages if limit else messages.none()
+    # Read in chunks: with a limit of tokens, most of a long thread is not read.
     return fit_tokens(messages.order_by("-number").only(*WINDOW_COLUMNS).iterator(), max_tokens)
 
 

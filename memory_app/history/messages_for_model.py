@@ -70,6 +70,7 @@ def fit_tokens(newest: Iterable[Message], max_tokens: int | None) -> list[Messag
     total = 0
     for row in newest:
         total += row.tokens
+        # Smaller messages before it are left out too: the model must not read a conversation with a gap.
         if max_tokens is not None and total > max_tokens:
             break
         fitting.append(row)

@@ -130,6 +130,7 @@ def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -
                 return create_thread(caller, target, key, **columns)
         except IntegrityError:  # a concurrent request was first
             thread = Thread.objects.get(realm=caller.realm, key=key)
+    # Not for a participant: the thread is in the realm of somebody else, with a resource of that realm.
     if thread.realm == caller.realm and thread.resource_key != caller.resource_to_write(resource):
         raise other_resource(key)
     # This also locks the row until the transaction ends: the start of a run relies on it.
@@ -160,6 +161,7 @@ def open_child_thread(parent: Thread, agent_key: str, **columns: Any) -> Thread:
     No list has it. It is deleted with its parent. Raise IntegrityError if the parent is deleted at the same moment.
     """
     origin = {name: getattr(parent, name) for name in ("resource_id", "resource_key", "user_id", "experiment_id")}
+    # The key is derived from the parent, so that of two calls at the same moment one finds the thread of the other.
     thread, _ = Thread.objects.get_or_create(
         realm=parent.realm,
         key=str(uuid5(CHILD_NAMESPACE, f"{parent.pk} {agent_key}")),
@@ -183,6 +185,7 @@ def move_thread(thread: Thread, target: Resource) -> Thread:
     """Give a thread with all its messages, and the threads of sub-agents below it, to a resource of its realm."""
     with transaction.atomic():
         moved = [*lock_threads(tree_of([thread.pk]))]
+        # Before the move: the old resource may have no other thread, and the next clean-up would delete its memory.
         note_use_of_resources(moved)
         Thread.objects.filter(pk__in=moved).update(resource=target, resource_key=target.key, updated_at=timezone.now())
         Vector.objects.filter(thread__in=moved).update(resource=target)

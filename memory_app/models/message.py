@@ -47,6 +47,7 @@ class Message(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        # The model moved here from runs_app, and its table stayed.
         db_table = "runs_app_message"
         ordering: ClassVar = ["thread_id", "number"]
         constraints: ClassVar = [

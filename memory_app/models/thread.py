@@ -69,6 +69,8 @@ class Thread(models.Model):
     # Null in rows that the previous release wrote after the migration.
     realm = models.CharField(max_length=136, null=True, editable=False)
     resource = models.ForeignKey(Resource, models.CASCADE, null=True, editable=False, related_name="threads")
+    # A copy of the key of the resource: lists filter and sort by one index of this table. The column is older than the
+    # rows of resources, and has the name that the previous release knows.
     resource_key = models.CharField(
         "resource ID", max_length=256, blank=True, default="", editable=False, db_column="resource"
     )
@@ -101,6 +103,7 @@ class Thread(models.Model):
     objects = ThreadQuerySet.as_manager()
 
     class Meta:
+        # The model moved here from runs_app, and its table stayed.
         db_table = "runs_app_thread"
         ordering: ClassVar = ["-updated_at"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["realm", "key"], name="one_thread_per_realm_and_key")]

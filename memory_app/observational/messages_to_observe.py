@@ -68,6 +68,7 @@ def next_chunk(
         cut.add(processing.readable(row))
         if cut.is_complete:
             break
+    # The end of the thread ends the chunk too, but not while the last call waits for its result.
     if not cut.is_complete and not cut.open_calls:
         cut.end()
     rows = cut.rows[: cut.count]

@@ -118,6 +118,7 @@ def index_thread(thread_id: int, embedder: Embedder, report: Callable[[int], Any
     """
     count = lost = 0
     rows = missing_in_thread(thread_id, embedder.name)
+    # The messages of the step before have vectors now, so that the same query finds the next ones.
     while messages := [*rows.only("pk", "text")[:TEXTS_PER_STEP]]:
         messages = first_texts(messages)
         try:
@@ -165,6 +166,7 @@ def store_vectors(thread_id: int, embedder: Embedder, messages: Sequence[Message
             for (message_id, part, _), row in zip(parts, rows, strict=True)
             if message_id in remaining
         ]
+        # Another job may have stored vectors of the same texts by the same embedder meanwhile.
         Vector.objects.bulk_create(vectors, ignore_conflicts=True)
 
 

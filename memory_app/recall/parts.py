@@ -9,6 +9,7 @@ MAX_PARTS = 4
 
 def cut_parts(text: str) -> list[str]:
     """Return the first parts of a text, each of whole words as far as possible. There is at least one."""
+    # Not the whole of a long text. Twice the length of all parts, because they have a single blank between two words.
     words = text[: MAX_PARTS * CHARACTERS_PER_PART * 2].split()
     parts: list[str] = []
     while words and len(parts) < MAX_PARTS:

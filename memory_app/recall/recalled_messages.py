@@ -81,6 +81,7 @@ def as_json(recalled: Collection[RecalledMessage], thread_id: int | None) -> lis
         for row in (*item.before, *item.after):
             items.setdefault(row.pk, message_json(row, threads[row.thread_id], 0))
     for item in recalled:
+        # After the neighbours: a message that is both keeps its score.
         values = message_json(item.message, item.message.thread, item.part)
         items[item.message.pk] = {**values, "score": round(item.score, 4)}
     for values in items.values():

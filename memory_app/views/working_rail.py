@@ -57,6 +57,7 @@ def rail_context(request: HttpRequest, thread: Thread) -> TemplateContext:
     value = values.read_memory(memory.holder)
     query = {"realm": request.GET["realm"]} if request.GET.get("realm") else {}
     url = reverse("threads:working_memory", args=[thread.key])
+    # Its restoration undoes the last change. Revision 0 is the state before the first one.
     before = max(value.revision - 1, 0)
     return {
         "memory": memory,
