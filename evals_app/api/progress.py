@@ -42,6 +42,7 @@ class ProgressView(JSONView):
         return stream_of_blocks(ProgressStream(experiment, StreamSlot(request.user)))
 
     def head(self, request: Request, experiment_id: str) -> HttpResponse:
+        # Not the stream itself: it would hold a thread until the experiment ends.
         get_experiment(request, experiment_id)
         return stream_head_response()
 

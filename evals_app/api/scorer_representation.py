@@ -70,6 +70,7 @@ def score_body(score: Score) -> JSONObject:
         "input": run.input["messages"],
         "output": run.output,
         "createdAt": score.created_at,
+        # Nothing changes a score later.
         "updatedAt": score.created_at,
     }
 
@@ -80,7 +81,7 @@ def experiment_score_body(experiment: Experiment, score: ExperimentScore) -> JSO
     key = entry["scorerId"]
     values = ("score", "label", "reason", "details", "error", "usage", "cost")
     return {
-        "id": f"{result.pk}-{score.place}",
+        "id": f"{result.pk}-{score.place}",  # the score is in its result, and has no row
         "scorerId": key,
         "scorer": {"id": key, "name": entry.get("scorerName") or key},
         "scorerVersion": entry.get("version"),

@@ -33,6 +33,7 @@ def find_comparison(
         fail_with_job(row)
         is_due = is_new or row.basis != basis or is_without_job(row)
         if is_due or (again and row.state == Comparison.State.FAILED):
+            # In this transaction: a second request at the same moment waits for the row, and finds the job.
             job = runner.enqueue(COMPARE, {"comparison": row.pk}, requested_by=user)
             row.state, row.statistics, row.basis, row.job_id = Comparison.State.PENDING, None, basis, job.pk
             row.save()

@@ -44,6 +44,7 @@ class ItemDifference(NamedTuple):
 def describe_changes(dataset: Dataset, rows: Sequence[ItemVersion]) -> list[ItemDifference]:
     """Return the differences of item versions to those before them, with one query."""
     numbers, items = {row.from_version for row in rows}, {row.item_id for row in rows}
+    # The version before ends where the next one begins.
     ended = ItemVersion.objects.filter(dataset=dataset, to_version__in=numbers, item__in=items)
     earlier = {(row.item_id, row.to_version): row for row in ended}
     return [describe_change(row, earlier.get((row.item_id, row.from_version))) for row in rows]

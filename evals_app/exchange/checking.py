@@ -49,6 +49,7 @@ class ItemFile:
             if self.format == FileFormat.CSV:
                 columns = resolve_columns(read_header(self.file), self.columns)
             for number, row in enumerate(read_rows(self.file, self.format, columns)):
+                # The rest is not read: nothing of the file is stored anyway.
                 if number == MAX_ITEMS:
                     yield row.line, RowFault(row.line, [Issue("", TOO_MANY_ROWS_MESSAGE)])
                     return

@@ -70,6 +70,7 @@ class ExperimentBody(BaseModel):
     model_config = WIRE_CONFIG
 
     start: bool | None = None
+    # A client that chooses it can cancel the experiment before it has the response, and repeat the request.
     id: Annotated[str, Field(max_length=64)] | None = None
     target_type: Literal["agent", "workflow", "scorer"] | None = None
     target_id: ShortText | None = None

@@ -54,6 +54,7 @@ def retry_failed(experiment: Experiment, user: Caller) -> int:
 def delete_failed(row: Experiment) -> None:
     """Delete the failed results of an experiment with their threads. What they have spent still counts."""
     failed = row.results.filter(error__isnull=False)
+    # Not the answers and scores, which may be large.
     columns = ("pk", "experiment_id", "item_id", "attempt", "tokens", "cost", "scores_tokens", "scores_cost")
     results = list(failed.only(*columns))
     delete_threads_of_results(row, results)

@@ -102,6 +102,7 @@ def add_earlier_spending(experiment_id: UUID, spent: Spent) -> None:
     tokens, cost = spent.tokens or 0, spent.cost or Decimal(0)
     rows = Experiment.objects.filter(pk=experiment_id)
     rows.update(earlier_tokens=F("earlier_tokens") + tokens, earlier_cost=F("earlier_cost") + cost)
+    # An open experiment gets its summary at its end, from the columns above.
     row = rows.exclude(status__in=Experiment.UNFINISHED).select_for_update().only("summary").first()
     if row is not None:
         grown: JSONObject = {name: row.summary.get(name, 0) + float(cost) for name in ("cost", "earlierCost")}

@@ -117,6 +117,7 @@ def summarize_experiment(experiment: Experiment, earlier: Earlier | None = None)
         for entry in entries:
             key = entry["scorerId"]
             tallies.setdefault(key, ScorerTally(key in inverted)).add(entry)
+        # 0 is the duration of an item that could not run or was stopped.
         durations += [duration] if duration else []
         tokens, cost, scorers_tokens, scorers_cost = (float(value or 0) for value in used)
         spent.update({"cost": cost + scorers_cost, "tokens": int(tokens + scorers_tokens)})

@@ -248,6 +248,7 @@ class ExperimentResult(models.Model):
     scores_tokens = models.PositiveIntegerField(null=True, editable=False, help_text="Those of judges.")
     scores_cost = models.DecimalField(max_digits=14, decimal_places=8, null=True, editable=False)
     tool_mock_report = models.JSONField(null=True, editable=False)
+    # Each new start of the item changes it. Only a process that knows the number stores the result.
     retry_count = models.PositiveSmallIntegerField(default=0, editable=False)
     is_submitted = models.BooleanField(default=False, editable=False)
     review = models.CharField(max_length=16, choices=Review, blank=True, default="")
@@ -262,6 +263,7 @@ class ExperimentResult(models.Model):
     class Meta:
         ordering: ClassVar = ["id"]
         constraints: ClassVar = [
+            # Two workers may come to the same item. The one that inserts the row starts it.
             models.UniqueConstraint(fields=["experiment", "item", "attempt"], name="one_result_per_attempt")
         ]
         indexes: ClassVar = [

@@ -32,6 +32,7 @@ class Scorer(models.Model):
         "team", max_length=128, blank=True, default="", help_text="Blank: shared with every team."
     )
     live = models.ForeignKey("ScorerVersion", models.SET_NULL, null=True, editable=False, related_name="+")
+    # Null only until the first version is stored, in the transaction that creates the scorer.
     head = models.ForeignKey("ScorerVersion", models.SET_NULL, null=True, editable=False, related_name="+")
     metadata = models.JSONField(default=dict, blank=True)
     created_by = models.CharField(max_length=150, blank=True, default="", editable=False)

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as XML
 from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 
+# ElementTree escapes markup, and lets through what no parser of XML 1.0 accepts, such as a NUL.
 NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -70,6 +70,7 @@ def add_version(row: Scorer, snapshot: JSONObject, author: str, message: str, pu
 
 def differing_fields(old: JSONObject, new: JSONObject) -> list[str]:
     """Return the names of the fields in which two configurations differ, in order."""
+    # Not `!=`, by which true and 1 are equal in Python.
     return sorted(name for name in {*old, *new} if not json_equal(old.get(name), new.get(name)))
 
 

@@ -77,6 +77,7 @@ def import_page(request: HttpRequest, dataset_id: str, job_id: UUID) -> HttpResp
         if not problem:
             try:
                 started = start_mapped_import(request.user, dataset, job, columns)
+                # Without a job, the file was imported or deleted meanwhile, which its own page says.
                 return redirect("evals:import", dataset.pk, (started or job).pk)
             except ApiError as error:
                 problem = error.error

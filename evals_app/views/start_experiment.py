@@ -63,6 +63,7 @@ def list_agents(request: HttpRequest, dataset: Dataset) -> list[tuple[str, str, 
     agents = Agent.objects.for_user(request.user).without_archived()
     _, _, requested = (request.POST.get("target") or request.GET.get("target", "")).partition(":")
     newest = agents.order_by("-updated_at", "pk")[:MAX_AGENT_CHOICES]
+    # PostgreSQL refuses a NUL in a parameter.
     named = agents.filter(pk__in=[*dataset.target_ids, requested.replace("\0", "")])
     rows = {row[0]: row for part in (newest, named) for row in part.values_list("pk", "name", "model")}
     return sorted(rows.values(), key=lambda row: (row[1].casefold(), row[0]))

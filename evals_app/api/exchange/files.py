@@ -106,6 +106,7 @@ def receive_form(request: Request, options: JSONObject) -> tuple[File[bytes], in
     """Return the file of a form, its size and its SHA-256. Fields of the form set the options."""
     # First: only reading the form shows whether a file is too large.
     files = [file for name in request.FILES for file in request.FILES.getlist(name)]
+    # The upload handler sets it on the request of Django, which that of DRF wraps.
     if getattr(request._request, "was_too_large", False):
         raise TooLarge
     if len(files) != 1:

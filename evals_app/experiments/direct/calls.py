@@ -57,6 +57,7 @@ class Calls:
         for key in ended:
             if (error := self.open.pop(key).exception()) is not None:
                 log.warning("The result of item %s could not be stored: %s.", key, type(error).__name__)
+        # One job at a time works on an experiment. So what runs, and is not open here, belongs to a process that died.
         running = self.experiment.results.filter(state=ExperimentResult.State.RUNNING).exclude(pk__in=[*self.open])
         for result in running.select_related("item_version"):
             result.experiment = self.experiment

@@ -79,9 +79,11 @@ class ItemLoop:
 
     def begin(self) -> bool:
         """Find the target and mark the experiment as running. Return False if it cannot run."""
+        # In each slice: the user may have lost the role since the start.
         if not self.find_target():
             return False
         experiment = self.experiment
+        # Only in the first slice: later ones would set another time of the start.
         rows = Experiment.objects.filter(pk=experiment.pk, status=Experiment.Status.PENDING)
         rows.update(status=Experiment.Status.RUNNING, started_at=timezone.now())
         experiment.refresh_from_db(fields=["status", "started_at"])
@@ -254,6 +256,7 @@ def free_slots(experiment: Experiment) -> int:
     counts.update(dict(calls.order_by().values_list("experiment__target_owner_id").annotate(Count("pk"))))
     owners = Experiment.objects.unfinished().filter(is_external=False).order_by()
     owner_count = max(1, owners.values("target_owner_id").distinct().count())
+    # Rounded up, or with more owners than slots nobody would have one.
     share = math.ceil(settings.EXPERIMENT_RUNS / owner_count) - counts[experiment.target_owner_id]
     slots: int = min(share, settings.EXPERIMENT_RUNS - counts.total())
     return max(0, slots)

@@ -84,6 +84,7 @@ class ScoringLoop:
         return self.loop
 
     def run(self, loop: asyncio.AbstractEventLoop) -> None:
+        # At its end it cancels the tasks that are open, and closes the loop.
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             runner.run(self.closing.wait())
 

@@ -103,6 +103,7 @@ class Command(BaseCommand):
         self.report(experiment, missed, options)
         code = exit_code(experiment, missed)
         if code == ExitCode.PASSED and baseline is not None and baseline.status != Experiment.Status.COMPLETED:
+            # The experiment passes its own bars, but without a baseline it may be worse.
             code = exit_code(baseline, [])
         if code != ExitCode.PASSED:
             sys.exit(code)

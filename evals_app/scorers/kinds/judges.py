@@ -110,6 +110,7 @@ def judged_result(config: Config, score: float, reason: str) -> ScoreResult:
 def score_range(config: Config) -> tuple[float, float]:
     """Return the lowest and the highest score of a scorer: 0 and 1 where its configuration says nothing."""
     limits = config.get("scoreRange") or {}
+    # Clients write null for a limit that they do not have.
     high = limits.get("max")
     return float(limits.get("min") or 0), 1.0 if high is None else float(high)
 
