@@ -86,6 +86,7 @@ class SharedPool(ABC, Generic[Key, Entry]):
                 entry.timer = loop.call_later(self.limits.idle_seconds, self.close, key)
             else:
                 self.end(entry)
+        # Wakes all that wait now. Those who come later wait for the next release.
         self.changed.set()
         self.changed = asyncio.Event()
 

@@ -141,6 +141,7 @@ def load_permission_answers(run_id: UUID, call_id: str = "") -> dict[str, str]:
     )
     if call_id:
         calls = calls.filter(call_id=stored_call_id(call_id))
+    # Of several answers to equal requests, the latest counts.
     return dict(read_answers(calls.order_by("segment", "created_at")))
 
 
@@ -177,6 +178,7 @@ def remember_always(call: PendingCall) -> None:
     chosen = data.get("optionId")
     kind = next((option["kind"] for option in request["options"] if option["optionId"] == chosen), "")
     agent = AcpAgent.objects.filter(key=request.get("agent")).first()
+    # The first run has the conversation: the agent may work for a sub-agent.
     run = AgentRun.objects.only("thread_id", "owner_id").filter(pk=call.root_id).first()
     if kind not in ALWAYS or agent is None or run is None or run.thread_id is None:
         return

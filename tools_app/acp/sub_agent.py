@@ -60,6 +60,7 @@ def build_sub_agent(entry: Entry) -> BuiltAgent:
         name=entry.title,
         deps_type=RunDeps,
         toolsets=[FunctionToolset([tool], id=TOOLSET_ID)],
+        # A run may end with a call that waits for a person.
         output_type=[str, DeferredToolRequests],
         capabilities=[*run_spans.instrumentation(), Journaled()],
     )

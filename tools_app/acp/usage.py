@@ -14,6 +14,7 @@ FIELDS = ("tools", "agents")
 
 def find_acp_users(acp_agent: AcpAgent) -> AgentQuerySet:
     """Return the agents whose live version or draft names an ACP agent, as a tool or as a sub-agent."""
+    # Looked for in the text of a JSON list. Without the quotation marks, it would also be the beginning of other IDs.
     reference = f'"{ACP_PREFIX}{acp_agent.key}"'
     named, matches = {}, Q()
     for version in ("active_version", "head_version"):

@@ -142,6 +142,7 @@ def new_toolset(
         target,
         http_client=client,
         id=server.key,
+        # Raises ToolError, which `call_mcp_tool` puts into words. By default the library asks the model to try again.
         tool_error_behavior="error",
         cache_tools=False,
         cache_resources=False,

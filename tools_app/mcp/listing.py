@@ -78,6 +78,7 @@ def enqueue_listing_soon(key: str) -> None:
     try:
         is_due = cache.add(f"mcp-listing-{key}", True, SECONDS_BETWEEN_LISTINGS)
     except CACHE_ERRORS:
+        # The error of the cache must not take the place of that of the tool.
         is_due = True
     if is_due:
         enqueue_unless_queued(LIST_TOOLS, {"server": key})

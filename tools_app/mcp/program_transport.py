@@ -31,6 +31,7 @@ POLL_INTERVAL = 0.01  # seconds
 Messages = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 
+# Not the transport of the library, which searches all that it has read for the end of a line again with each part.
 class ProgramTransport(ClientTransport):
     """A transport that starts a program for each connection and ends it afterwards, with all that it started."""
 
@@ -53,19 +54,23 @@ class ProgramTransport(ClientTransport):
             stdout=asyncio.subprocess.PIPE,
             stderr=None if sys.flags.dev_mode else asyncio.subprocess.DEVNULL,  # it may quote what agents sent
             env=self._environment,
+            # A group of processes, which `end_program` kills with all that the program has started.
             start_new_session=True,
+            # Of a line, which asyncio limits to 64 KB by default.
             limit=MAX_LINE,
         )
         try:
             async with self.messages(process) as (received, sent), session_class(received, sent, **options) as session:
                 yield session
         finally:
+            # Also if the caller is cancelled, or the program would go on.
             with anyio.CancelScope(shield=True):
                 await end_program(process)
 
     @asynccontextmanager
     async def messages(self, process: asyncio.subprocess.Process) -> AsyncGenerator[Messages, None]:
         """Yield the streams of the messages that the program sends, and of those that it gets."""
+        # Without a buffer: a program that sends faster than the session reads has to wait.
         to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         sent, from_session = anyio.create_memory_object_stream[SessionMessage](0)
         async with received, sent, anyio.create_task_group() as tasks:

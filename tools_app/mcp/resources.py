@@ -57,6 +57,7 @@ async def list_resources(toolset: MCPToolset[None]) -> list[dict[str, str]]:
     """Return the resources of a server with their URIs, then the templates of URIs. Raise AnswerTooLarge."""
     if not toolset.capabilities.resources:
         return []
+    # Page by page: the library collects up to 250 pages of 4 MB before it gives up.
     listed = ListedResources([])
     async for page in pages(toolset.client.list_resources_mcp):
         if listed.add("uri", [(str(item.uri), item) for item in page.resources]):

@@ -141,6 +141,7 @@ class ServerReader:
         known, rows = self.definitions, list(McpServer.objects.without_definitions())
         changed = [row.pk for row in rows if row.pk not in known or known[row.pk].updated_at != row.updated_at]
         fresh = McpServer.objects.in_bulk(changed) if changed else {}
+        # Without a server that was deleted between the two queries.
         rows = [fresh.get(row.pk, row) for row in rows if row.pk in fresh or row.pk not in changed]
         definitions = {row.pk: Definitions.from_row(row) if row.pk in fresh else known[row.pk] for row in rows}
         self.definitions = definitions

@@ -72,6 +72,7 @@ class VersionedConfiguration(models.Model):
             self.save()
 
     def _record_version(self) -> None:
+        # Changes lock the row first. Otherwise two at once would take one number, and the second would fail.
         last = self.versions.first()
         snapshot = self.snapshot
         if last is not None and json_equal(last.snapshot, snapshot):

@@ -29,6 +29,7 @@ def main() -> None:
     for name, value in options["limits"].items():
         kind = getattr(resource, f"RLIMIT_{name}")
         _, most = resource.getrlimit(kind)
+        # Only root may exceed the hard limit that this process has already.
         limit = value if most == resource.RLIM_INFINITY else min(value, most)
         resource.setrlimit(kind, (limit, limit))
     os.chdir(options["folder"])
@@ -46,8 +47,10 @@ def supervise(argv: list[str], parent: int, most: int) -> None:
     """
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)  # what the program leaves behind becomes a child of this process
+    # The exit code is 128 and the number of the signal, as a shell reports it; so is 137 for SIGKILL below.
     signal.signal(signal.SIGTERM, lambda *_: stop_all(143))
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # The worker may have ended before the line above, which only notices later ends.
     if os.getppid() != parent:
         os._exit(143)
     child = os.fork()

@@ -45,6 +45,8 @@ def sandboxed_argv(argv: Sequence[str], mounts: Sequence[str] = (), launched: Se
         (above if data.is_relative_to(Path(path).resolve()) else others).append(path)
     visible = [argument for path in (*above, *others) for argument in ("--ro-bind", path, path)]
     if above:
+        # bubblewrap mounts in the order of the arguments. The empty folder comes after the folders that contain it, or
+        # it would be covered, and before those inside of it that the program needs.
         visible[3 * len(above) : 3 * len(above)] = ["--tmpfs", str(data)]
     return [sandbox_program(), *SANDBOX_ARGUMENTS, *visible, *mounts, "--", *(launched or argv)]
 

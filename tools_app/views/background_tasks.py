@@ -58,6 +58,7 @@ class TaskListState(ListState):
         self.user, self.params = user, params
         status = params.get("status", "")
         self.status = status if status in BackgroundTask.Status.values else ""
+        # PostgreSQL refuses a NUL in a parameter.
         self.agent = params.get("agent", "").replace("\0", "")
         self.run = params.get("run", "")
 

@@ -97,6 +97,7 @@ class WorkspaceClient:
     def may_write(self, turn: PromptTurn, path: str, content: str) -> bool:
         """Return whether a file may be written. End the prompt if a person must be asked."""
         if (path, content) in turn.approved_writes:
+            # Once: to write the same again, the agent needs another permission.
             turn.approved_writes.discard((path, content))
             return True
         request = write_request(path, content)

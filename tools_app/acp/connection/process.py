@@ -105,7 +105,9 @@ class AgentProcess:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={**command.environment, **self.record.environment},
+            # A group of processes, which `end` kills with all that the agent has started.
             start_new_session=True,
+            # Of a line, which asyncio limits to 64 KB by default.
             limit=LineTransport.MAX_LINE,
         )
         self.stderr_task = asyncio.get_running_loop().create_task(self.collect_stderr())
@@ -136,6 +138,7 @@ class AgentProcess:
         }
         if not command.is_sandboxed:
             return limited_argv(command, values, str(self.folder))
+        # With `ask`, only our client writes, once a person has allowed it.
         bind = "--ro-bind" if self.record.permissions == AcpAgent.Permissions.ASK else "--bind"
         mounts = [bind, str(self.folder), INSIDE]
         if self.proxy is None:
