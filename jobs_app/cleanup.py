@@ -79,6 +79,7 @@ def delete_expired_rows(job: Job) -> JSONObject:
         for _ in first_step():
             job.report_progress(done=job.done)
     errors: list[Exception] = []
+    # An attempt that was interrupted has stored what it removed.
     removed: dict[str, int] = job.cursor or {}
     # By name: "job reports" come before "jobs", and each attempt begins with the same table.
     for name, rows in sorted(_expired_rows.items()):

@@ -32,6 +32,7 @@ def renewed_lease(job: Job) -> Iterator[None]:
 
 def _renew(job: Job, ended: threading.Event) -> None:
     """Renew the lease until the work ends, or until another worker has the job. The work itself notices that later."""
+    # Often enough that one renewal may fail before the lease ends.
     while not ended.wait(settings.JOB_LEASE / 4):
         try:
             job.report_progress(done=job.done)
@@ -40,4 +41,5 @@ def _renew(job: Job, ended: threading.Event) -> None:
         except OUTAGE_ERRORS as error:
             log.warning("The lease of job %s could not be renewed. The next try follows: %s", job.pk, error)
         finally:
+            # It is that of this thread. Django closes only those of requests and tasks.
             connection.close()

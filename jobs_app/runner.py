@@ -118,6 +118,7 @@ def enqueue_unless_queued(kind: str, parameters: JSONObject, user: Caller | None
     """
     user_id = None if user is None else user.pk
     with transaction.atomic():
+        # One without attempts left would never run.
         waiting = Job.objects.filter(state=Job.State.QUEUED, attempts__lt=MAX_ATTEMPTS).select_for_update(no_key=True)
         same = waiting.filter(kind=kind, requested_by=user_id, parameters=parameters)
         return same.order_by("created_at").first() or enqueue(kind, parameters, requested_by=user)

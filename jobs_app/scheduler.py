@@ -35,4 +35,5 @@ def write_scheduler_heartbeat() -> None:
     except Error as error:
         log.warning("The heartbeat of beat could not be written: %s.", type(error).__name__)
     finally:
+        # Django closes connections at the end of a request or a task, and beat has neither.
         connection.close()

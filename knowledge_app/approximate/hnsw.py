@@ -55,6 +55,7 @@ def refresh_hnsw_indexes(job: Job) -> JSONObject:
     dropped, created = drop_orphans(), 0
     chunks = Count("chunks", filter=Q(chunks__is_pending=False))
     missing = KnowledgeIndex.objects.filter(has_ann_index=False).annotate(count=chunks).filter(count__gte=MIN_CHUNKS)
+    # An index that cannot have one would be found again and again.
     tried: list[UUID] = []
     # One after the other: for an index that becomes large meanwhile, no other job is made.
     while (index := missing.exclude(pk__in=tried).order_by("pk").first()) is not None:
@@ -79,6 +80,7 @@ def create_hnsw_index(index: KnowledgeIndex) -> bool:
         cursor.execute(
             f"CREATE INDEX {concurrently()}{name} ON {table} "
             f"USING hnsw ((halves::halfvec({dimensions})) halfvec_cosine_ops) "
+            # The conditions of each search: otherwise PostgreSQL could not use the index for it.
             f"WHERE index_id = '{index.pk}'::uuid AND NOT is_pending"
         )
     is_used = KnowledgeIndex.objects.filter(pk=index.pk).update(has_ann_index=True, dimensions=dimensions) > 0
@@ -113,6 +115,7 @@ def memory_for(count: int, dimensions: int) -> Iterator[None]:
 def drop_orphans() -> int:
     """Drop the HNSW indexes of deleted knowledge indexes, and return their number."""
     with connection.cursor() as cursor:
+        # Not LIKE, for which an underscore is any character.
         cursor.execute("SELECT indexname FROM pg_indexes WHERE starts_with(indexname, %s)", [HNSW_INDEX_PREFIX])
         names = {row[0] for row in cursor.fetchall()}
     orphans = names - {index_name(index_id) for index_id in KnowledgeIndex.objects.values_list("pk", flat=True)}

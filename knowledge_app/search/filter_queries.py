@@ -74,6 +74,7 @@ class SQLiteComparison:
     def query(self) -> Query:
         if self.operator == "$contains":
             return self.contains()
+        # By its type: JSON_EXTRACT returns 1 for true, which would equal the number.
         if self.value is None or isinstance(self.value, bool):
             return f"(COALESCE({self.kind[0]}, 'null') = %s)", [*self.kind[1], json.dumps(self.value)]
         sql = f"{self.kind[0]} IN ({sqlite_types(self.value)}) AND {self.stored[0]} {SQL_ORDERS[self.operator]} %s"

@@ -79,5 +79,6 @@ def best_of_batches(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> Iterat
         if comparable := [row for row in batch if len(row[2]) == vector.size]:
             chunk_ids, scales, data = zip(*comparable, strict=True)
             values = scores(vector[None], scales, data)
+            # numpy sorts by the last key first.
             for position in np.lexsort((chunk_ids, -values))[:top_k]:
                 yield Match(float(values[position]), chunk_ids[position])

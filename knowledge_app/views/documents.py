@@ -57,6 +57,7 @@ def add_file(
     base: KnowledgeBase, file: UploadedFile[Any], metadata: JSONObject | None, user: Caller
 ) -> TemplateContext:
     """Add a file and return its name with what is wrong with it, or a blank text, and the status of an error."""
+    # One byte above the limit is enough to see that the file is too large.
     name, content = file.name or "", file.read(settings.KNOWLEDGE_MAX_DOCUMENT_BYTES + 1)
     try:
         add_content(base, name, content, metadata=metadata, media_type=file.content_type or "", user=user)
