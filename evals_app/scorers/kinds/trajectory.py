@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from agentcms.wire.canonical import canonical
@@ -119,8 +120,8 @@ def made_steps(expected: Sequence[ExpectedStep], calls: Sequence[ToolUse]) -> li
     if all(step.below is None for step in expected):
         return [made_step(call, has_results) for call in calls]
     tops = [number for number, call in enumerate(calls) if call.depth == calls[0].depth]
-    ends = [*tops[1:], len(calls)]
-    return [made_step(calls[top], has_results, calls[top + 1 : end]) for top, end in zip(tops, ends, strict=True)]
+    bounds = pairwise([*tops, len(calls)])
+    return [made_step(calls[top], has_results, calls[top + 1 : end]) for top, end in bounds]
 
 
 def made_step(call: ToolUse, has_result: bool, below: Sequence[ToolUse] = ()) -> MadeStep:

@@ -217,6 +217,15 @@ def test_the_calls_of_a_sub_agent_are_compared_inside_of_its_step(helper, score)
     assert score_trajectory({"expected": steps, "arguments": "compare"}, NESTED).score == pytest.approx(score)
 
 
+@pytest.mark.parametrize("calls", [(), (ToolUse("agent-helper", {}, "It is 42."),)], ids=["agent", "sub-agent"])
+def test_the_steps_of_a_sub_agent_are_missing_where_nothing_was_called(calls):
+    helper = {"name": "agent-helper", "children": [{"name": "agent-editor", "children": ["calculator"]}]}
+
+    result = score_trajectory({"expected": [helper]}, Answer("", "", calls=calls))
+
+    assert (result.score, result.details["missing"]) == (0, ["agent-helper"])
+
+
 @pytest.mark.parametrize(("result", "score"), [("Found", 1), ("Lost", 0), (None, 1)])
 @pytest.mark.parametrize("name", ["result", "toolResult"])
 def test_results_are_compared_with_the_arguments(name, result, score):
