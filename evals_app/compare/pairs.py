@@ -44,7 +44,8 @@ def load_figures(experiment: Experiment) -> dict[UUID, ItemFigures]:
                 figures.scores.setdefault(entry["scorerId"], []).append(entry["score"])
             elif not entry.get("error"):
                 figures.not_scorable.add(entry["scorerId"])
-        figures.durations += [float(duration)] if duration is not None else []
+        # 0 is the duration of an item that could not run or was stopped, which would seem the fastest.
+        figures.durations += [float(duration)] if duration else []
         figures.costs += [float(cost)] if cost is not None else []
     return items
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from agentcms.api import pagination
 from agentcms.api.query_params import MAX_PER_PAGE
 from evals_app.compare.jobs import COMPARE, basis_of
+from evals_app.compare.pairs import compute_statistics
 from evals_app.datasets.changes import add_items
 from evals_app.models import Comparison, Experiment, ExperimentResult, ItemVersion
 from jobs_app import runner
@@ -146,6 +147,15 @@ def test_items_of_one_side_are_listed_and_not_averaged_in(viewer):
 
     assert (statistics["pairs"], len(statistics["onlyCandidate"]), statistics["onlyBaseline"]) == (2, 1, [])
     assert statistics["scorers"]["exact"]["candidateMean"] == 1.0
+
+
+def test_items_that_did_not_run_are_in_no_duration(pair):
+    stopped = pair[1].results.order_by("pk")[:1].values("pk")
+    pair[1].results.filter(pk__in=stopped).update(error={"message": "The run was stopped."}, duration_ms=0)
+
+    durations = compute_statistics(*pair)["durationMs"]
+
+    assert (durations["pairs"], durations["candidateMean"]) == (11, 200)
 
 
 def test_repeats_are_averaged_within_an_item(viewer):
