@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.history.locks import lock_threads
+from memory_app.history.message_data import derive_fields
 from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages, reject_full_thread
 from memory_app.history.signal_markup import Signal, signal_text
 from memory_app.history.signal_payloads import ERROR, signal_of, signal_payload
@@ -104,7 +105,8 @@ def save_processed_signal(thread_id: int, key: str, contents: str, attributes: J
     stored = (row.attributes or {}).get("signal") or {}
     row.attributes = {**(row.attributes or {}), "signal": {**stored, "attributes": attributes}}
     row.text, row.data = contents, prompt_data(signal)
-    row.save(update_fields=["attributes", "text", "data"])
+    row.tokens = derive_fields(row.data).tokens
+    row.save(update_fields=["attributes", "text", "data", "tokens"])
 
 
 def release_signals(thread_id: int, run_id: UUID, max_lost_runs: int) -> None:

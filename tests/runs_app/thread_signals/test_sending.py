@@ -13,8 +13,9 @@ from access_app.role import RoleRequired
 from agentcms.errors import ApiError, Conflict
 from agents_app.editing.archiving import archive_locked
 from agents_app.registry import Entry, Kind, registry
+from memory_app.history.message_data import count_tokens
 from memory_app.history.signal_markup import Signal
-from memory_app.history.signals import NO_RUN, refuse_signals, release_signals
+from memory_app.history.signals import NO_RUN, refuse_signals, release_signals, save_processed_signal
 from memory_app.history.threads import create_named_thread
 from memory_app.models import Message
 from memory_app.realms import memory_caller
@@ -361,6 +362,14 @@ def test_input_processors_see_signals_of_a_run_that_failed_before_it_came_to_the
     row = signals().get()
     assert "example.com" not in f"{row.text} {row.data} {row.attributes}"
     assert row.seen_by == done.pk  # so that observers, titles and recall may read it
+
+
+def test_a_processed_signal_has_the_tokens_of_its_new_text(send, thread):
+    send("word " * 400, if_idle=IfIdle.PERSIST)
+
+    save_processed_signal(thread.pk, signals().get().key, "Shortened", {})
+
+    assert signals().get().tokens == count_tokens("Shortened")
 
 
 @pytest.mark.parametrize("status", ["suspended", "running"])
