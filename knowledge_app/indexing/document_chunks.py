@@ -60,10 +60,12 @@ class DocumentFill:
         waiting = self.without_pending(passages)
         known = known_vectors(self.index, {passage.hash for passage in waiting})
         embedder = find_embedder(self.index.embedder)
+        done = len(passages) - len(waiting)
         for batch in in_batches(waiting, BATCH_SIZE):
             known |= embed_new(embedder, batch, known)
             self.insert(batch, known)
-            self.progress(len(passages) - len(waiting) + batch[-1].number + 1 - waiting[0].number, len(passages))
+            done += len(batch)
+            self.progress(done, len(passages))
         self.swap()
         return len(passages)
 

@@ -142,6 +142,30 @@ def test_a_killed_job_continues_without_embedding_a_text_twice(db, embedder):
     assert chunk_rows() == rows
 
 
+def test_the_progress_after_a_change_counts_each_chunk_once(db, embedder, monkeypatch):
+    base, text = make_base(chunk_size=200, chunk_overlap=0), long_text(40)
+    document, embed = add_text(base, "Install", text), embedder.embed
+
+    def embed_and_die(texts, kind):
+        embedder.embed = die
+        return embed(texts, kind)
+
+    def die(texts, kind):
+        raise Killed
+
+    embedder.embed = embed_and_die
+    with pytest.raises(Killed):
+        run_claimed(str(document.job_id))
+    embedder.embed, reports = embed, []
+    monkeypatch.setattr(Job, "report_progress", lambda job, **values: reports.append(values))
+    # The first chunk changes. Those after it in the batch that was embedded are used again.
+    add_text(base, "Install", text.replace("number 0 has", "number 9 has", 1))
+    run_jobs()
+
+    count = Chunk.objects.count()
+    assert max(values["done"] for values in reports) == count > embedding.BATCH_SIZE
+
+
 def test_a_newer_job_replaces_the_work_of_an_older_one(base, embedder):
     document = add_text(base, "Install", long_text(60))
     old_job = document.job_id
