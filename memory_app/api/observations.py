@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from django.db import connection
 from django.http import HttpResponse
@@ -24,7 +23,12 @@ from memory_app.observational.limits import (
     THREAD_REQUIRED_MESSAGE,
     observational_options_of_agent,
 )
-from memory_app.observational.records import JSONRecord, earlier_records, is_observed_soon, observation_record
+from memory_app.observational.records import (
+    earlier_generations,
+    is_observed_soon,
+    observation_record,
+    records_of_generations,
+)
 from runs_app.events.streams import StreamSlot
 
 HISTORY_LIMIT = 5  # records, unless the request says another number
@@ -43,15 +47,13 @@ class ObservationalMemoryView(JSONView):
             offset = query.integer("offset", 0)
             limit = query.integer("limit", HISTORY_LIMIT, 1, MAX_HISTORY)
         thread = thread_of_query(request)
-        history: Sequence[JSONRecord] = [
-            record
-            for record in earlier_records(thread, observed_options(agent, thread))
-            if (start is None or record.created_at >= start) and (end is None or record.created_at <= end)
-        ]
+        options = observed_options(agent, thread)
+        # The texts of a long thread are many: only those of the page are read.
+        generations = [*earlier_generations(thread, start, end)[offset : offset + limit]]
         return json_response(
             {
-                "record": observation_record(thread, observed_options(agent, thread)),
-                "history": [record.body for record in history[offset : offset + limit]],
+                "record": observation_record(thread, options),
+                "history": records_of_generations(thread, generations, options),
             }
         )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agentcms.wire.json_types import JSONObject, JSONValue
@@ -22,13 +22,6 @@ from memory_app.observational.observations_for_run import join_observations, rec
 from memory_app.observational.storing import find_reflected
 
 INITIAL, OBSERVED, REFLECTED = "initial", "observation", "reflection"
-
-
-class JSONRecord(NamedTuple):
-    """The observations of a generation with the time of the first."""
-
-    created_at: datetime
-    body: JSONObject
 
 
 def observation_status(thread: Thread | None, options: ObservationalOptions | None) -> JSONObject:
@@ -63,16 +56,27 @@ def observation_record(thread: Thread, options: ObservationalOptions | None) -> 
     return {**record_body(thread, log.generation, log.active, rows, options), **state}
 
 
-def earlier_records(thread: Thread, options: ObservationalOptions | None) -> list[JSONRecord]:
+def earlier_generations(thread: Thread, start: datetime | None, end: datetime | None) -> QuerySet[Observation, int]:
+    """Return the numbers of earlier generations that began within a period, the latest first."""
+    # The first row of a generation is about the first message: its observations cover all messages from there on.
+    begun = Observation.objects.filter(thread=thread, generation__lt=load_log(thread.pk).generation, first=1)
+    if start is not None:
+        begun = begun.filter(created_at__gte=start)
+    if end is not None:
+        begun = begun.filter(created_at__lte=end)
+    return begun.order_by("-generation").values_list("generation", flat=True)
+
+
+def records_of_generations(
+    thread: Thread, generations: Collection[int], options: ObservationalOptions | None
+) -> list[JSONObject]:
     """Return the observations of earlier generations, the latest first."""
-    log = load_log(thread.pk)
-    rows = Observation.objects.filter(thread=thread, generation__lt=log.generation).order_by("-generation", "first")
-    records: list[JSONRecord] = []
+    rows = Observation.objects.filter(thread=thread, generation__in=generations).order_by("-generation", "first")
+    idle = {"isObserving": False, "isReflecting": False, "pendingMessageTokens": 0}
+    records: list[JSONObject] = []
     for generation, group in groupby(rows, attrgetter("generation")):
         members = [*group]
-        idle = {"isObserving": False, "isReflecting": False, "pendingMessageTokens": 0}
-        body = {**record_body(thread, generation, members, members, options), **idle}
-        records.append(JSONRecord(members[0].created_at, body))
+        records.append({**record_body(thread, generation, members, members, options), **idle})
     return records
 
 

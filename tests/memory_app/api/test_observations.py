@@ -1,9 +1,11 @@
 """The routes of observational memory."""
 
 import time
+from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
+from django.db.models.signals import post_init
 
 from jobs_app.models import Job
 from jobs_app.runner import enqueue
@@ -61,6 +63,35 @@ def test_a_record_has_the_observations_and_those_before_a_reflection(caller, thr
     assert [item["activeObservations"] for item in body["history"]] == ["old"]
     assert caller.get(f"{ROUTE}?threadId=t&offset=1").body["history"] == []
     assert caller.get(f"{ROUTE}?threadId=t&to=2001-01-01T00:00:00Z").body["history"] == []
+
+
+@pytest.fixture
+def loaded():
+    """The generations of the observations that are loaded, in order."""
+    generations = []
+
+    def note(instance, **_):
+        generations.append(instance.generation)
+
+    post_init.connect(note, sender=Observation)
+    yield generations
+    post_init.disconnect(note, sender=Observation)
+
+
+def test_a_page_of_the_history_loads_no_other_generations(caller, thread, loaded):
+    for number in range(4):
+        at = datetime.fromisoformat(f"2026-01-0{number + 1}T00:00:00Z")
+        observed(thread, 1, 2, "first", is_active=True, generation=number, created_at=at)
+        observed(thread, 3, 3, "more", is_active=True, generation=number)
+
+    def numbers(query):
+        loaded.clear()
+        history = caller.get(f"{ROUTE}?threadId=t&{query}").body["history"]
+        return [record["generationCount"] for record in history], sorted({*loaded} - {3})
+
+    assert numbers("limit=1&offset=1") == ([1], [1])
+    assert numbers("to=2026-01-02T00:00:00Z") == ([1, 0], [0, 1])
+    assert numbers("from=2026-01-03T00:00:00Z") == ([2], [2])
 
 
 def test_without_observations_the_record_is_null(caller, thread):
