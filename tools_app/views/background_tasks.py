@@ -60,7 +60,6 @@ class TaskListState(ListState):
         self.status = status if status in BackgroundTask.Status.values else ""
         # PostgreSQL refuses a NUL in a parameter.
         self.agent = params.get("agent", "").replace("\0", "")
-        self.run = params.get("run", "")
 
     @property
     def is_filtered(self) -> bool:
