@@ -18,4 +18,7 @@ WHITENOISE_IMMUTABLE_FILE_TEST = r"(\.[0-9a-f]{12}|-[0-9A-Z]{8})\.\w+$"
 FILE_UPLOAD_TEMP_DIR = DATA_DIR / "tmp"  # beside local files, so that a finished file is moved and not copied
 # The wire protocol fixes this limit: a larger body is a 413.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
+# The editor sends a field for each tool that a team may choose, and more for each chosen one. A single MCP server may
+# have 500 tools, so the default of 1,000 is too low.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 FILE_UPLOAD_HANDLERS: list[str] = []  # only views with `accepts_upload` receive files

@@ -29,7 +29,7 @@ from agents_app.forms.objects.members import (
     is_plain_name,
     normalize_lines,
     parse_json,
-    texts_at,
+    texts_by_target,
 )
 
 TEXT_VARIABLE_TYPES = ("", "string")  # of the types, those whose default is written as it is
@@ -130,8 +130,9 @@ class VariableInputs:
     def rows_with_errors(self) -> list[tuple[VariableRow, str, str]]:
         """Return the rows, each with the error of its name and that of its default."""
         name, default = f"{self.prefix}-row-name", f"{self.prefix}-row-default"
+        texts = texts_by_target(self.errors)  # once, because a form may have thousands of rows
         return [
-            (row, texts_at(self.errors, name, position), texts_at(self.errors, default, position))
+            (row, texts.get(f"{name}:{position}", ""), texts.get(f"{default}:{position}", ""))
             for position, row in enumerate(self.rows)
         ]
 

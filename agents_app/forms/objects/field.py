@@ -30,6 +30,7 @@ from agents_app.forms.objects.members import (
     normalize_lines,
     parse_input_value,
     texts_at,
+    texts_by_target,
 )
 
 ROW_KINDS = {
@@ -151,8 +152,9 @@ class ObjectInputs:
     def rows_with_errors(self) -> list[tuple[OtherMember, str, str]]:
         """Return the other members, each with the error of its name and that of its value."""
         name, value = f"{self.prefix}-row-name", f"{self.prefix}-row-value"
+        texts = texts_by_target(self.errors)  # once, because a form may have thousands of rows
         return [
-            (row, texts_at(self.errors, name, position), texts_at(self.errors, value, position))
+            (row, texts.get(f"{name}:{position}", ""), texts.get(f"{value}:{position}", ""))
             for position, row in enumerate(self.rows)
         ]
 

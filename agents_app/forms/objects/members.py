@@ -188,5 +188,13 @@ def label_errors(label: str, error: ValidationError) -> Iterator[ValidationError
 
 def texts_at(errors: Iterable[Any], name: str, position: int = 0) -> str:
     """Return the messages of an input, or a blank text."""
-    target = f"{name}:{position}"
-    return " ".join(error.text for error in errors if getattr(error, "target", "") == target)
+    return texts_by_target(errors).get(f"{name}:{position}", "")
+
+
+def texts_by_target(errors: Iterable[Any]) -> dict[str, str]:
+    """Return the messages of each input with errors, by its target."""
+    texts: dict[str, list[str]] = {}
+    for error in errors:
+        if target := getattr(error, "target", ""):
+            texts.setdefault(target, []).append(error.text)
+    return {target: " ".join(messages) for target, messages in texts.items()}

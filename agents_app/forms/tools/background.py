@@ -12,7 +12,7 @@ The names of the inputs:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from django.core.exceptions import ValidationError
@@ -21,7 +21,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.background_tasks import AWAITED, DEFERRED, EVERY_TOOL, FOREGROUND
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
-from agents_app.forms.objects.members import InputError, path_error, texts_at
+from agents_app.forms.objects.members import InputError, path_error, texts_by_target
 
 BACKGROUND_MODES = [("", "The tools below"), (EVERY_TOOL, "Every tool"), ("disabled", "No tool")]
 USES = [
@@ -69,21 +69,22 @@ def background_tool_rows(
 
     Rows that `data` sent have its texts and the errors.
     """
-    sent = {key: sent_row(data, key, errors) for key in get_submitted_list(data, "background-key")}
+    texts = texts_by_target(errors)
+    sent = {key: sent_row(data, key, texts) for key in get_submitted_list(data, "background-key")}
     tools = value.get("tools") if isinstance(value, dict) else None
     choices: JSONMapping = tools if isinstance(tools, dict) else {}
     return [sent.get(key) or task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
 
 
-def sent_row(data: FormData, key: str, errors: list[ValidationError]) -> TaskToolRow:
+def sent_row(data: FormData, key: str, error_texts: Mapping[str, str]) -> TaskToolRow:
     use, timeout, retries = (f"background-{part}-{key}" for part in ("use", "timeout", "retries"))
     return TaskToolRow(
         key,
         data.get(use, ""),
         data.get(timeout, ""),
         data.get(retries, ""),
-        texts_at(errors, timeout),
-        texts_at(errors, retries),
+        error_texts.get(f"{timeout}:0", ""),
+        error_texts.get(f"{retries}:0", ""),
     )
 
 
@@ -132,7 +133,7 @@ def background_error(path: str, message: str, data: FormData) -> ValidationError
 
 def compose_use(data: FormData, key: str, before: object, errors: list[InputError]) -> object:
     """Return the choice of a row, unchanged if nobody changed it, or None for that of the tool."""
-    sent = sent_row(data, key, [])
+    sent = sent_row(data, key, {})
     use = sent.use
     if sent == task_tool_row(key, before):
         return before

@@ -48,7 +48,7 @@ class VariantInputs:
     def groups(self) -> list[VariantGroup]:
         """Return the variants by field, each group with an empty one."""
         taken = {row.row for row in self.rows}
-        token = next(name for number in range(1, 1000) if (name := f"n{number}") not in taken)
+        token = next(name for number in range(1, len(taken) + 2) if (name := f"n{number}") not in taken)
         return [
             VariantGroup(name, label, [row for row in self.rows if row.field == name], VariantRow(name, token))
             for name, label in VARIANT_FIELDS.items()

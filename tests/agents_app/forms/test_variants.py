@@ -173,6 +173,16 @@ def test_groups_that_name_themselves_are_read_once(agent):
     assert value["tools"][0]["rules"] == {"operator": "AND", "conditions": [second, *known]}
 
 
+def test_the_name_of_a_new_variant_is_free_however_many_there_are(agent):
+    data = QueryDict(mutable=True)
+    data.setlist("variant-memory", [f"n{number}" for number in range(1, 1001)])
+    data.update({f"variant-memory-n{number}-key": "last-messages" for number in range(1, 1001)})
+
+    groups = VariantInputs.submitted(data, OptionSource("tools", None, agent)).groups
+
+    assert {group.blank.row for group in groups} == {"n1001"}
+
+
 def test_options_of_a_memory_are_fields_of_its_variant(publisher, agent):
     new = {
         "variant-memory": ["n1"],

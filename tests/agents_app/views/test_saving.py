@@ -17,6 +17,7 @@ from knowledge_app.tool.table import base_table
 from runs_app.providers import table
 from tests.page_client import editor_form
 from tools_app.acp.table import acp_table
+from tools_app.mcp.accepted_definitions import MAX_TOOLS
 from tools_app.mcp.table import server_table
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +51,15 @@ def test_creating_publishes_version_1(editor):
     assert numbers(agent) == (1, 1, 1)
     assert (version.source, version.change_message) == ("page", "For the door")
     assert version.author_name == version.author.username
+
+
+def test_an_agent_of_a_team_with_thousands_of_tools_is_saved(editor, agent):
+    displayed = {f"mcp-hash-office_{number}": "0" * 64 for number in range(4 * MAX_TOOLS)}
+
+    answer = editor.post(reverse("agents:edit", args=[agent.pk]), editor_form(agent, name="Porter") | displayed)
+
+    assert answer.status_code == 302
+    assert agent.versions.get(version_number=2).snapshot["name"] == "Porter"
 
 
 def test_a_new_agent_cannot_be_its_own_sub_agent(editor):
