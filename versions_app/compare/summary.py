@@ -121,7 +121,7 @@ def _summarize_durable(label: str, before: object, after: object) -> FieldSummar
 def _summarize_memory(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     """Summarize by option, or by name where a side is registered or nothing."""
     if isinstance(before, dict) and isinstance(after, dict):
-        differences = [*islice(diff_paths(before, after), MAX_NAMED_KEYS + 1)]
+        differences = [*diff_paths(before, after)]
         if len(differences) == 1:
             path, _, old, new = map(_short_value, differences[0])
             return FieldSummary(label, text=f"{path} {old} → {new}")

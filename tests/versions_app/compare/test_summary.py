@@ -29,6 +29,7 @@ BLANK = {
 }
 
 
+MANY_OPTIONS = [{"options": dict.fromkeys("abcdef", number)} for number in (1, 2)]
 ENTERPRISE = {
     "value": {"provider": "demo", "name": "echo"},
     "rules": {"operator": "AND", "conditions": [{"field": "tier", "operator": "equals", "value": "pro"}]},
@@ -79,6 +80,7 @@ def test_no_change_has_no_summary():
         ("memory", None, "last-messages", "Memory none → last-messages"),
         ("memory", "a", None, "Memory a → none"),
         ("memory", None, {"options": {}}, "Memory none → options of this agent"),
+        ("memory", *MANY_OPTIONS, "Memory options.a, options.b, options.c, 3 more changed"),
         ("conditional", None, {"model": [ENTERPRISE]}, "Variants +Model 1"),
         ("conditional", {"model": [ENTERPRISE]}, {"tools": []}, "Variants −Model 1"),
         (
