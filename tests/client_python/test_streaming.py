@@ -10,6 +10,7 @@ import httpx
 import pytest
 from agentcms_client import AsyncClient
 from agentcms_client.calls import CALLS
+from agentcms_client.streaming import StreamedRun, StreamReader
 
 from tests.client_python.test_python_client import (  # noqa: F401  two are fixtures
     HERE,
@@ -200,6 +201,26 @@ def test_a_repeated_answer_replaces_the_pieces_before(client):  # noqa: F811
     cms, _ = client(stream(pieces))
 
     assert cms.stream("concierge", "Hello").text == "Good day."
+
+
+def test_each_piece_of_a_long_text_is_joined_once():
+    reader = StreamReader(StreamedRun())
+    lines = blocks([("step-start", {}), *[("text-delta", {"text": "ab"})] * 1000]).decode().splitlines()
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        for line in lines:
+            reader.parse_line(line)
+    finally:
+        sys.setprofile(None)
+
+    assert reader.run.text == "ab" * 1000
+    assert calls < 50 * 1000
 
 
 def test_an_exception_of_a_callback_is_raised_and_the_run_can_be_read_on(client):  # noqa: F811

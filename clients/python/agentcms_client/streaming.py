@@ -97,18 +97,19 @@ class StreamReader:
         if run.is_suspended:  # somebody decided
             run.finish_reason, run.tool_calls = "", []
         if kind == "step-start":
-            self._texts.clear()
+            self._texts, run.text = [], ""
         elif kind == "step-discarded":
             self._texts = [piece for piece in self._texts if piece[0] < payload["fromEvent"]]
+            run.text = "".join(text for _, text in self._texts)
         elif kind == "text-delta":
             self._texts.append((number, payload["text"]))
+            run.text += payload["text"]
         elif kind in WAITING_TYPES:
             run.tool_calls.append(payload)
         elif kind == "suspended":
             run.finish_reason = kind
         elif kind in ("finish", "error", "abort"):
             self._note_end(kind, payload)
-        run.text = "".join(text for _, text in self._texts)
 
     def _note_end(self, kind: str, payload: JSONObject) -> None:
         run = self.run
