@@ -26,6 +26,7 @@ from agents_app.views.access import selectable_owners
 FORM_FIELDS = ("name", "description", "instructions", "model", "memory")
 READ_ONLY_FIELDS = tuple(name for name in schema.FIELDS if name not in FORM_FIELDS)
 MODEL_INPUTS = ("provider", "model_name", *MODEL_SETTINGS)
+DELETED_MESSAGE = "This agent was deleted since you opened it. Copy your text, and restore the agent from the trash."
 STORED_OPTIONS = ":options"  # the choice of a memory with options of its own, which stays as it is
 
 
@@ -164,7 +165,10 @@ class AgentAdminForm(AgentForm):
         cleaned = super().clean() or {}
         if self.instance._state.adding:
             return cleaned
-        self.row = Agent.objects.get_locked(self.instance.pk)  # locked until the admin's transaction ends
+        try:
+            self.row = Agent.objects.get_locked(self.instance.pk)  # locked until the admin's transaction ends
+        except Agent.DoesNotExist:
+            raise ValidationError(DELETED_MESSAGE, code="deleted") from None
         if self.is_stale_for(self.row):
             raise ValidationError(
                 "This agent was saved since you opened it. Copy your text, reload the page and reapply it.",

@@ -1,4 +1,4 @@
-"""Actions in the admin on agents that others move to another team after the rights were checked."""
+"""Actions in the admin on agents that others move to another team or delete after the rights were checked."""
 
 import pytest
 from django.urls import reverse
@@ -6,6 +6,7 @@ from django.urls import reverse
 from access_app.role import Role
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentQuerySet
+from tests.agents_app.admin.test_admin_saving import admin_form
 from tests.factories import AgentFactory, archived_agent, member
 
 pytestmark = pytest.mark.django_db
@@ -51,3 +52,21 @@ def test_an_agent_of_another_team_is_not_changed(staff, moving, action):
 
     assert answer.status_code == 404
     assert state(agent) == before
+
+
+def test_the_text_for_an_agent_that_was_deleted_stays_in_the_form(staff, monkeypatch):
+    agent = AgentFactory(owner_id="support")
+    get_locked = AgentQuerySet.get_locked
+
+    def delete_and_lock(agents, agent_id):
+        Agent.objects.filter(pk=agent_id).delete()
+        return get_locked(agents, agent_id)
+
+    monkeypatch.setattr(AgentQuerySet, "get_locked", delete_and_lock)
+
+    page = staff.post(
+        reverse("admin:agents_app_agent_change", args=[agent.pk]), admin_form(agent, instructions="Greet guests.")
+    ).content.decode()
+
+    assert "This agent was deleted since you opened it." in page
+    assert "Greet guests." in page
