@@ -67,6 +67,9 @@ class ApiKeyForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         owner, user = cleaned.get("realm_owner"), cleaned.get("user")
+        if user is not None and not user.is_active:
+            self.add_error("user", f"{user} is deactivated, so the key would not work. Choose another user.")
+        # Such a key runs agents, which needs the editor role.
         if owner is not None and user is not None and not has_role(user, Role.EDITOR, owner):
             self.add_error("user", f"{user} is no editor of {owner or SHARED_LABEL}. Make the user a member first.")
         if owner is not None and cleaned.get("role") == Role.VIEWER:

@@ -145,6 +145,16 @@ def test_staff_see_and_create_only_their_own_keys(client):
     assert not other.api_keys.filter(name="stolen").exists()
 
 
+def test_a_deactivated_user_gets_no_key(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    former = UserFactory(is_active=False)
+
+    answer = client.post(reverse("admin:access_app_apikey_add"), {"user": former.pk, "name": "ci", "role": ""})
+
+    assert "is deactivated, so the key would not work" in answer.content.decode()
+    assert not former.api_keys.exists()
+
+
 def test_a_key_is_revoked_from_the_list(client):
     staff = UserFactory(is_staff=True, is_superuser=True)
     token = api_key(staff)

@@ -77,6 +77,15 @@ def test_create_api_key_refuses_an_unknown_user():
         call_command("create_api_key", "nobody")
 
 
+def test_create_api_key_refuses_a_deactivated_user():
+    UserFactory(username="iris", is_active=False)
+
+    with pytest.raises(CommandError, match="iris is deactivated"):
+        call_command("create_api_key", "iris")
+
+    assert not ApiKey.objects.exists()
+
+
 def test_a_key_may_serve_the_end_users_of_a_team_or_one_of_them():
     user = member("editor", "support")
 

@@ -38,6 +38,8 @@ class Command(BaseCommand):
             key_user = users.objects.get(username=user)
         except users.DoesNotExist:
             raise CommandError(f"There is no user {user}.") from None
+        if not key_user.is_active:
+            raise CommandError(f"{user} is deactivated, so the key would not work. Name another user.")
         if len(name) > 100:
             raise CommandError("The name of a key may have at most 100 characters.")
         _, token = ApiKey.objects.issue(
