@@ -33,6 +33,18 @@ def test_create_user_prompts_for_a_password_without_the_variable(monkeypatch):
     assert not get_user_model().objects.filter(username="ida").exists()
 
 
+def test_create_user_names_the_variable_where_there_is_no_terminal(monkeypatch):
+    monkeypatch.delenv("AGENTCMS_PASSWORD", raising=False)
+
+    def end_of_input(prompt):
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", end_of_input)
+
+    with pytest.raises(CommandError, match="Set AGENTCMS_PASSWORD"):
+        call_command("create_user", "iris")
+
+
 def test_create_user_creates_a_membership(monkeypatch):
     monkeypatch.setenv("AGENTCMS_PASSWORD", PASSWORD)
 

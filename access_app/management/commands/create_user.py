@@ -51,7 +51,10 @@ class Command(BaseCommand):
         self.stderr.write(f"Created {name}.")
 
     def _prompt_for_password(self) -> str:
-        password = getpass.getpass("Password: ")
-        if password != getpass.getpass("Password (again): "):
+        try:
+            password, again = (getpass.getpass(prompt) for prompt in ("Password: ", "Password (again): "))
+        except EOFError:
+            raise CommandError(f"There is no terminal to read a password from. Set {PASSWORD_VARIABLE}.") from None
+        if password != again:
             raise CommandError("The two passwords differ.")
         return password
