@@ -80,6 +80,7 @@ class LockedChangeMixin:
             return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
 
     def lock_row(self, object_id: str) -> None:
+        # Without `no_key`, nobody could insert a row that refers to this one by a foreign key until it is saved.
         rows = self.model._default_manager.select_for_update(no_key=True, of=("self",))  # type: ignore[attr-defined]
         with suppress(ValidationError, ValueError):  # an ID that Django does not find either
             rows.filter(pk=unquote(object_id)).first()

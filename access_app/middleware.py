@@ -10,6 +10,7 @@ from django.utils.cache import patch_vary_headers
 
 ALLOWED_METHODS = "GET, POST, PATCH, DELETE"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Last-Event-ID"
+# A browser hides the other headers of a response from a page of another origin.
 EXPOSED_HEADERS = "ETag, Retry-After, Idempotent-Replayed, X-Run-ID"
 
 
@@ -34,5 +35,6 @@ class CorsMiddleware:
             if is_preflight:
                 response.headers["Access-Control-Allow-Methods"] = ALLOWED_METHODS
                 response.headers["Access-Control-Allow-Headers"] = ALLOWED_HEADERS
+                # Seconds for which a browser need not send another preflight request.
                 response.headers["Access-Control-Max-Age"] = "600"
         return response

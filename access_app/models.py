@@ -216,6 +216,7 @@ class ApiKey(models.Model):
             return
         now = timezone.now()
         try:
+            # Not by `save()`, which writes all columns: the key may have been revoked since it was read.
             with no_lock_wait():
                 ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
         except OperationalError as reason:

@@ -41,6 +41,7 @@ class SessionStore(db.SessionStore):
         if key := session_key or self.session_key:
             super().delete(hash_session_key(key))
 
+    # The asynchronous methods of Django do not call the synchronous ones: they would look for the key without a hash.
     async def _aget_session_from_db(self) -> Session | None:
         return await sync_to_async(self._get_session_from_db)()
 

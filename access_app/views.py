@@ -118,6 +118,7 @@ def team_keys(request: HttpRequest) -> HttpResponse:
 def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
     """Revoke an API key, after a question that says when it was last used."""
     key = get_object_or_404(ApiKey.objects.select_related("user"), revocable_by(request), pk=key_id)
+    # The list of a team may have the manager's own keys. Its links say `team`, so that the manager returns to it.
     is_own = key.user_id == request.user.pk and "team" not in request.GET
     back = reverse("account:keys") if is_own else team_keys_url(key.realm_owner or "")
     if request.method == "POST":

@@ -114,6 +114,8 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
     def get_form(self, request: HttpRequest, obj: ApiKey | None = None, change: bool = False, **kwargs: Any) -> Any:
         """Return the form of a new key, or that of an existing one, of which only the name can be changed."""
         if obj is None:
+            # A class for each request, because Django gives a form of the admin no request. The scope is not in
+            # `fields`, where Django refuses columns that are not editable: the form declares it itself.
             kwargs |= {"form": type("ApiKeyForm", (ApiKeyForm,), {"acting": request.user}), "fields": KEY_FIELDS}
         return super().get_form(request, obj, change, **kwargs)
 

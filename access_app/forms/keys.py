@@ -59,6 +59,7 @@ class TeamKeyForm(KeyForm):
         super().__init__(*args, **kwargs)
         self.fields["name"].help_text = "For example “Support chat”."
         role: Any = self.fields["role"]
+        # The service runs agents, which needs the editor role.
         role.choices = [choice for choice in Role.choices if Role(choice[0]).covers(Role.EDITOR)]
         role.initial = Role.EDITOR
         self.fields["resource"].help_text = f"{RESOURCE_HELP} Blank: the service names the end user in each request."

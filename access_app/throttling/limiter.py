@@ -44,6 +44,7 @@ class Limiter:
         if rate is None:
             return 0
         now = time.time()
+        # By the clock, so that the windows of all processes begin at the same time and share one key in the cache.
         starts_at = now // rate.seconds * rate.seconds
         with self.lock:
             window = self._current_window(caller, now, starts_at + rate.seconds)
@@ -51,6 +52,7 @@ class Limiter:
             count = window.shared + window.unshared
             is_due = window.unshared >= max(1, rate.calls // SHARES_PER_WINDOW)
             to_share = window.unshared if is_due else 0
+            # Under the lock, so that no other thread shares the same calls. They count here even if the cache fails.
             window.unshared -= to_share
             window.shared += to_share
         # Without the lock, because the cache may take long to answer.

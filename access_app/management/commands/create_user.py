@@ -35,10 +35,12 @@ class Command(BaseCommand):
         user = get_user_model()(username=name, is_superuser=superuser, is_staff=staff or superuser)
         password = os.environ.get(PASSWORD_VARIABLE) or self._prompt_for_password()
         try:
+            # The column has the hash of the password, which is not made before the password is accepted.
             user.full_clean(exclude=["password"])
             validate_password(password, user)
             user.set_password(password)
             membership = Membership(user=user, owner_id=owner or "", role=role or Role.VIEWER)
+            # The user has no primary key yet, without which the field would be invalid.
             membership.clean_fields(exclude=["user"])
             with transaction.atomic():
                 user.save()
