@@ -60,6 +60,7 @@ class AsyncClient:
 
     async def agents(self, **query: JSONValue) -> AsyncIterator[Agent]:
         """Yield all agents that match the filters, page by page."""
+        # By cursor: with page numbers, agents that are created or deleted meanwhile would move others to another page.
         cursor: str | None = ""
         while cursor is not None:
             page = await self.send(CALLS.list_agents(**{"perPage": 100, **query, "cursor": cursor}))
@@ -91,6 +92,7 @@ class AsyncClient:
             try:
                 return await self.update_agent(agent_id, etag, **fields)
             except Stale as stale:
+                # The server may have saved this edit, and only its response was lost. Then the agent has the values.
                 if stale.may_be_own and has_fields(agent := await self.get_agent(agent_id, **state), fields):
                     return agent
                 if attempt + 1 == MAX_EDIT_ATTEMPTS:
@@ -192,6 +194,7 @@ class AsyncClient:
     async def resume(self, approval_id: str, data: JSONValue, *, mark: str = "") -> Approval:
         """Send the data for which a tool waits that has suspended itself."""
         call = CALLS.decide(approval_id, "resume", mark=mark)
+        # Added here, because `decide` leaves out None, and a tool may wait for null.
         call.body["resumeData"] = data
         approval: Approval = await self.send(call)
         return approval

@@ -77,6 +77,7 @@ class Client:
 
     def agents(self, **query: JSONValue) -> Iterator[Agent]:
         """Yield all agents that match the filters, page by page."""
+        # By cursor: with page numbers, agents that are created or deleted meanwhile would move others to another page.
         cursor: str | None = ""
         while cursor is not None:
             page = self.send(CALLS.list_agents(**{"perPage": 100, **query, "cursor": cursor}))
@@ -107,6 +108,7 @@ class Client:
             try:
                 return self.update_agent(agent_id, etag, **fields)
             except Stale as stale:
+                # The server may have saved this edit, and only its response was lost. Then the agent has the values.
                 if stale.may_be_own and has_fields(agent := self.get_agent(agent_id, **state), fields):
                     return agent
                 if attempt + 1 == MAX_EDIT_ATTEMPTS:
@@ -204,6 +206,7 @@ class Client:
     def resume(self, approval_id: str, data: JSONValue, *, mark: str = "") -> Approval:
         """Send the data for which a tool waits that has suspended itself."""
         call = CALLS.decide(approval_id, "resume", mark=mark)
+        # Added here, because `decide` leaves out None, and a tool may wait for null.
         call.body["resumeData"] = data
         approval: Approval = self.send(call)
         return approval

@@ -73,6 +73,7 @@ class Request:
         body |= {} if self.scorers is None else {"scorerIds": [*self.scorers]}
         body |= {} if self.max_cost is None else {"budget": {"maxCost": self.max_cost}}
         body |= {"bars": dict(self.fail_under)} if self.fail_under else {}
+        # The ID comes last: `fields` may have that of the candidate, and its baseline has another one.
         return Call(
             "POST", dataset_path(self.dataset_id, "experiments"), body={**body, **self.fields, "id": experiment_id}
         )

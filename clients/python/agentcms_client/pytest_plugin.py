@@ -91,6 +91,7 @@ def experiment(request: pytest.FixtureRequest) -> Outcome:
 
 def run_once(config: pytest.Config, options: JSONObject) -> Outcome:
     """Return the outcome of an experiment, which runs once. Raise what it raised then."""
+    # As text, because options may be lists, which cannot be keys of a dict.
     outcomes, key = config.stash[OUTCOMES], repr(sorted(options.items()))
     if key not in outcomes:
         try:
@@ -99,6 +100,7 @@ def run_once(config: pytest.Config, options: JSONObject) -> Outcome:
             outcomes[key] = error
     outcome = outcomes[key]
     if isinstance(outcome, Exception):
+        # Several tests raise the same exception, which would collect the frames of all of them.
         raise outcome.with_traceback(None)
     return outcome
 
@@ -107,4 +109,5 @@ def run_experiment(options: JSONObject) -> Outcome:
     named = {WIRE_NAMES.get(name, name): value for name, value in options.items()}
     dataset_id, agent_id = named.pop("dataset"), named.pop("agent")
     with connect() as client:
+        # Any number: tests share the experiment, and each compares the failed items with its own mark.
         return client.experiments.run(dataset_id, agent_id, max_failed=None, **named)

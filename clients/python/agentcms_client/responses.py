@@ -130,6 +130,7 @@ def retry_delay(response: httpx.Response | None, attempt: int) -> float | None:
     if requested is not None:
         return min(requested, MAX_RETRY_DELAY)
     delay: float = min(FIRST_RETRY_DELAY * 2**attempt, MAX_RETRY_DELAY)
+    # At random, so that clients that failed at the same moment do not return at the same moment.
     return delay * random.uniform(0.5, 1)  # noqa: S311  not a secret
 
 

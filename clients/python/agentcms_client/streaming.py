@@ -68,6 +68,7 @@ class StreamReader:
     def accept(self, response: httpx.Response) -> None:
         """Begin to read a response."""
         self.run.run_id = response.headers.get("X-Run-ID", self.run.run_id)
+        # The last connection may have ended between the number of an event and its data.
         self._number = None
 
     def parse_line(self, line: str) -> Chunk | None:
@@ -76,6 +77,7 @@ class StreamReader:
             self._number = int(line.removeprefix("id: "))
         if not line.startswith("data: "):
             return None
+        # A whole chunk: httpx ends a line also at characters such as U+2028, and the server sends ASCII only.
         data, number, self._number = line.removeprefix("data: "), self._number, None
         if data == "[DONE]":
             self.is_done = True
@@ -156,9 +158,9 @@ def read_events(http: httpx.Client, call: Call, reader: StreamReader) -> Iterato
                     for line in response.iter_lines():
                         if (chunk := reader.parse_line(line)) is not None:
                             yield chunk
-                    response = None
+                    response = None  # as after a lost connection: by its status 200, it would not be read again
                 else:
-                    response.read()
+                    response.read()  # for the error, which has the body; httpx does not read that of a stream
         except httpx.TransportError as lost:
             response, error = None, lost
         if reader.is_done:
@@ -183,9 +185,9 @@ async def read_events_async(http: httpx.AsyncClient, call: Call, reader: StreamR
                     async for line in response.aiter_lines():
                         if (chunk := reader.parse_line(line)) is not None:
                             yield chunk
-                    response = None
+                    response = None  # as after a lost connection: by its status 200, it would not be read again
                 else:
-                    await response.aread()
+                    await response.aread()  # for the error, which has the body; httpx does not read that of a stream
         except httpx.TransportError as lost:
             response, error = None, lost
         if reader.is_done:
@@ -210,6 +212,7 @@ def read_run(http: httpx.Client, call: Call, run: StreamedRun, callbacks: Callba
 async def read_run_async(http: httpx.AsyncClient, call: Call, run: StreamedRun, callbacks: Callbacks) -> StreamedRun:
     """Read a stream like `read_run`. Callbacks may be coroutine functions."""
     reader = StreamReader(run)
+    # An asynchronous generator that is left keeps its connection until the garbage collection.
     async with aclosing(read_events_async(http, call, reader)) as chunks:
         async for chunk in chunks:
             for callback, argument in reader.calls(chunk, callbacks):
