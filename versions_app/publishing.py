@@ -139,6 +139,7 @@ def reject_new_circular_reference(row: Agent, head: AgentVersion | None, live: A
     not follow circular references.
     """
     version = live or head
+    # What goes live is checked again: since it was saved as a draft, its sub-agents may have come to lead back.
     current = [row.active_version] if live else [row.active_version, row.head_version]
     known = {key for before in current if before for key in before.references.get("agents", ())}
     keys = version.references.get("agents", ()) if version else ()

@@ -77,6 +77,7 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
         form = RestoreDeletedForm(request.POST or None, own_id=deleted.agent_key)
         if form.is_valid():
             try:
+                # A savepoint: the page with the error is rendered in this transaction, without the refused rows.
                 with transaction.atomic():
                     agent = trash.restore_locked(deleted, form.cleaned_data["id"])
             except trash.RestoreRefused as error:

@@ -229,6 +229,7 @@ class AgentVersionAdmin(HistoryAdmin):
         try:
             # The column of reasons has 500 characters.
             with transaction.atomic(), change(message=request.POST.get("reason", "")[:500]):
+                # On the version: if live moved, the page is rendered again with the versions of the locked row.
                 version.agent = self.lock_agent_of(request, version, Role.PUBLISHER)
                 # Compared under the lock: the page named the live version, which may have moved.
                 if request.POST.get("live") == str(version.agent.active_version_id):

@@ -59,6 +59,7 @@ class Pointers(NamedTuple):
 
 def version_rows(versions: QuerySet[AgentVersion]) -> QuerySet[AgentVersion, tuple[Any, ...]]:
     """Return the columns of VersionRow as tuples."""
+    # As text, which goes into the response as it is.
     return versions.values_list(*VERSION_COLUMNS, Cast("changed_fields", TextField()))
 
 
@@ -81,6 +82,7 @@ def version_json(row: VersionRow, agent_id: str) -> str:
 
 def with_pointers(text: str, version_id: UUID, pointers: Pointers) -> str:
     """Complete the text of `version_json` with the pointer fields."""
+    # Apart from `version_json`, whose text is cached: the pointers move, and the rest rarely changes.
     is_active, is_head = _JSON_BOOLEANS[version_id == pointers.live_id], _JSON_BOOLEANS[version_id == pointers.head_id]
     return f'{text},"isActive":{is_active},"isHead":{is_head}}}'
 

@@ -42,6 +42,7 @@ class VersionKey(NamedTuple):
 
 
 def _text_cache(max_characters: int) -> SizeLimitedCache[K, str]:
+    # A few large texts must not push out all others.
     return SizeLimitedCache(FIFOCache(max_characters, getsizeof=len), max_characters // 100)
 
 

@@ -214,6 +214,7 @@ def _diff_words(before: str, after: str) -> tuple[list[LinePart], list[LinePart]
             left.append(LinePart("".join(old[i1:i2]), tag != "equal"))
         if j2 > j1:
             right.append(LinePart("".join(new[j1:j2]), tag != "equal"))
+        # Only words: almost all lines have spaces and punctuation in common.
         shared += sum(token.isalnum() for token in old[i1:i2]) if tag == "equal" else 0
     if shared * 4 < max(sum(token.isalnum() for token in old), 1):
         return [LinePart(before, False)], [LinePart(after, False)]
@@ -225,11 +226,13 @@ def _tokenize(line: str) -> list[str]:
 
 
 def _equal_blocks(before: Sequence[str], after: Sequence[str]) -> list[Any]:
+    # Not by difflib, which is written in Python: long lines would keep a process busy.
     return [code for code in LCSseq.opcodes(before, after) if code.tag == "equal"]
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str], max_pairs: int) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield alternating equal and replaced blocks. Above `max_pairs` the whole middle is one replaced block."""
+    # Most edits change few lines: without the equal ends, the rest is small enough to compare.
     head = _common_prefix_length(old, new)
     tail = _common_prefix_length(old[head:][::-1], new[head:][::-1])
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]

@@ -74,6 +74,7 @@ def merge_field(field: str, base: JSONValue, mine: JSONValue, theirs: JSONValue)
 
 def merge_texts(base: str | None, mine: str | None, theirs: str | None) -> str:
     """Merge texts by line. Changes of adjacent lines touch. Raises ChangesTouch."""
+    # Not by `splitlines()`: joined again, the lines must give the same text.
     lines = [(text or "").split("\n") for text in (base, mine, theirs)]
     return "\n".join(merge_sequences(*lines))
 
@@ -96,6 +97,8 @@ def merge_keys(base: Sequence[str] | None, mine: Sequence[str] | None, theirs: S
         raise ChangesTouch
     if moved_keys(base, mine) - {*theirs} or moved_keys(base, theirs) - {*mine}:
         raise ChangesTouch  # one side moved what the other removed
+    # A side that reordered the keys leads. Each key that only the other one has comes after the key that precedes it
+    # there.
     leading, other = (theirs, mine) if my_order == old else (mine, theirs)
     removed = {*base} - common
     merged = [key for key in leading if key not in removed]
@@ -204,6 +207,7 @@ def find_hunks(base: Sequence[str], changed: Sequence[str]) -> list[Hunk]:
     """Return the changes from one sequence to another, each as far down as it can be."""
     hunks: list[Hunk] = []
     limit = len(base)
+    # From the end, because a hunk may move down as far as the next one allows.
     for start, end, new_start, new_end in reversed(replaced_blocks(base, changed)):
         hunks.append(place_hunk(base, start, end, changed[new_start:new_end], limit))
         limit = start - 1  # one unchanged item stays between two hunks, so that their order is that of their positions

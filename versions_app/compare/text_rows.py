@@ -190,6 +190,7 @@ def unified_pairs(lines: Sequence[DiffLine]) -> Iterator[Pair]:
         if is_unchanged:
             yield from pairs
             continue
+        # Half a part, because a pair may be two rows: otherwise, a part of a long change could have old lines only.
         for start in range(0, len(pairs), ROWS_PER_PART // 2):
             replaced = pairs[start : start + ROWS_PER_PART // 2]
             yield from ((old, None) for old, _ in replaced if old)

@@ -69,6 +69,7 @@ def start_checked_import(user: Caller, checked: Job, options: JSONObject) -> Job
         if not files.exists():
             return None
         job = limits.enqueue_for_user(IMPORT, {**options, "role": max_role(user)}, user)
+        # Moved, not copied: the check has no file then, so that it cannot be imported twice.
         files.update(job=job)
     return job
 
@@ -140,6 +141,7 @@ def read_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield each non-blank line with its number. A line that is too long is truncated."""
     file.seek(0)
     for number in count(1):
+        # A byte more than is allowed tells `Record.parse` that the line is too long.
         line = piece = file.readline(MAX_RECORD_BYTES + 1)
         if not line:
             return

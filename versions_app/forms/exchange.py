@@ -40,5 +40,6 @@ class UploadForm(forms.Form):
 
     def clean(self) -> None:
         if self.was_too_large:
+            # The file was not received, so its field says that it is required.
             self.errors.pop("file", None)
             raise ValidationError({"file": f"The file is larger than {self.max_size}. Split it into several files."})

@@ -143,6 +143,7 @@ def link_context(request: HttpRequest, sides: Sequence[CompareSide], layout: str
         posted = [(name, str(value)) for name, values in request.POST.lists() for value in values]
         fields = [(name, value) for name, value in posted if name != "csrfmiddlewaretoken"]
         return {**context, "posted_fields": fields, "posted_form": "posted-fields", "unfold_url": request.path}
+    # By number, so that the link shows the same versions after live and the draft have moved.
     numbers = [side.version.version_number for side in sides if side.version]
     link = urlencode({"from": numbers[0], "to": numbers[1]})
     return {

@@ -95,6 +95,7 @@ def export(request: HttpRequest) -> HttpResponse:
     if selected := request.POST.getlist("agent"):
         # A longer ID is that of no agent.
         short = [agent_id for agent_id in selected[:MAX_SELECTED_AGENTS] if len(agent_id) <= MAX_AGENT_ID_LENGTH]
+        # PostgreSQL refuses a NUL in a text.
         agent_ids = [agent_id.replace("\0", "") for agent_id in short]
     elif "selected" in request.POST:
         return redirect("agents:list")

@@ -72,6 +72,7 @@ def success_response(
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)
         return redirect("versions:list", agent.pk)
+    # htmx replaces nothing after a 204. The page listens to the events.
     response = HttpResponse(status=204)
     trigger_client_event(response, "history-changed", {"target": "body", "message": message, "undo": undo})
     if activated:

@@ -32,6 +32,7 @@ class Command(BaseCommand):
             users = {row[0]: create_user(*row, passwords[row[0]]) for row in DEMO_USERS}
             for demo_agent in load_demo_agents():
                 create_demo_agent(demo_agent, users)
+            # Before the commit: nobody could sign in as these users if the file could not be written.
             write_passwords(passwords)
         self.stderr.write(f"Created {len(users)} users and {Agent.objects.count()} agents.")
 
