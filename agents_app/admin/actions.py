@@ -101,6 +101,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
 
     def snapshot(self, request: HttpRequest, agent: Agent) -> HttpResponse:
         """Save a version equal to the head without publishing it."""
+        # First, for its reason: nobody has the permission to change an archived agent.
         reject_archived(agent)
         if not self.has_change_permission(request, agent):
             raise PermissionDenied
@@ -117,6 +118,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
     @transaction.atomic
     def discard_draft(self, request: HttpRequest, agent: Agent) -> HttpResponse:
         """Discard the draft, unless it changed since the confirmation page was rendered."""
+        # First, for its reason: nobody has the permission to change an archived agent.
         reject_archived(agent)
         if not self.has_change_permission(request, agent):
             raise PermissionDenied

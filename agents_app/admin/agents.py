@@ -66,6 +66,7 @@ class DraftFilter(admin.SimpleListFilter):
         return [("yes", "With a draft"), ("no", "Without a draft")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
+        # By the content: a head with the same configuration as the live version is no draft.
         without_draft = Q(head_version__snapshot_hash=F("active_version__snapshot_hash"))
         if self.value() == "yes":
             return queryset.exclude(without_draft)
@@ -118,6 +119,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         # Annotated, because Django gives the method of a column the row alone, without the request.
         may_duplicate: dict[str, Any] = {"may_duplicate": Value(self.has_add_permission(request))}
         agents = Agent.objects.for_user(request.user).with_versions().annotate(**may_duplicate)
+        # Superusers need no membership, which is all that `with_role` reads.
         if request.user.is_superuser:
             highest = {"granted": Value(str(effective_role(request.user, None)))}
             return agents.annotate(**highest)

@@ -81,6 +81,7 @@ class AgentForm(forms.ModelForm):
             cleaned["model"] = {**self.rest_of_model, **model}
             # Not by ==: 1 is True in Python, and in JSON it is not.
             if canonical(cleaned["model"]) != canonical(self.instance.model):
+                # No input is named `model`, so Django does not set it. The agent is validated and saved with it.
                 self.instance.model = cleaned["model"]
             else:
                 del cleaned["model"]

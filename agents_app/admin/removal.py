@@ -124,6 +124,7 @@ class AgentRemovalAdmin(admin.ModelAdmin):
 
 def removal_context(agents: list[Agent]) -> TemplateContext:
     """Return the number of the objects that belong to agents. An agent may have millions, so they are not listed."""
+    # By the base managers: the default ones may hide rows.
     counts = {
         str(relation.related_model._meta.verbose_name_plural): relation.related_model._base_manager.filter(
             **{f"{relation.field.name}__in": agents}

@@ -135,6 +135,7 @@ def fetch_page(user: Caller, params: AgentListParams) -> tuple[list[AgentKey], i
     """Return the agents of one page, and the number of agents on all pages."""
     window = slice(params.paging.start, params.paging.stop)
     rows: Iterable[Any]
+    # Lists without filters share statements that are built once per process.
     if params.has_no_filter:
         rows = agent_keys(params.index_flag, params.order_by, user=user, window=window)
     else:
@@ -160,6 +161,7 @@ def fetch_cursor_page(user: Caller, params: AgentListParams) -> tuple[list[Agent
     size = min(params.paging.per_page, MAX_PER_PAGE)
     condition = _after(params, *params.after) if params.after else NO_CONDITION
     agents = order_agents(filter_agents(user, params), params.index_flag, params.order_by, condition)
+    # One row more than the page has tells whether there is a next one.
     rows = list(agents.values_list(*AgentKey._fields, params.order_column)[: size + 1])
     next_cursor = write_cursor(params.order, rows[size - 1]) if len(rows) > size else None
     return [AgentKey(*row[:-1]) for row in rows[:size]], next_cursor

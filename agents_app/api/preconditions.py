@@ -43,6 +43,7 @@ def validate_if_match(request: Request, agent: Agent, edit: ProposedEdit | None 
     # A blank header is a mismatch: the server passes invalid bytes as blank.
     if header is None or header.strip() == "*":
         return
+    # Without the fingerprint of the registry, on which only the warnings depend: nothing that an edit could undo.
     states = {tag.rpartition(".")[0] for tag in named_etags(header)}
     if agent.etag in states:
         return

@@ -93,6 +93,7 @@ class UUIDText(Func):
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
         column, parameters = compiler.compile(self.source_expressions[0])
+        # SQLite stores 32 digits without hyphens.
         groups = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
         text = " || '-' || ".join(f"substr({column}, {start}, {count})" for start, count in groups)
         return text, parameters * len(groups)
@@ -173,6 +174,7 @@ class AgentText(NamedTuple):
             f'"revision":{row.revision},"createdAt":"{format_timestamp(row.created_at)}",'
             f'"updatedAt":"{format_timestamp(row.updated_at)}","archivedAt":{archived},"warnings":}}'
         )
+        # Without the last brace, before which `agents_json` adds the warnings.
         text = merge_json_objects(f'{{"id":{quoted(row.id)}}}', row.snapshot, state)
         return cls(row.id, row.owner_id, row.row_key, row.revision, row.references, text[:-1])
 

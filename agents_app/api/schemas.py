@@ -30,6 +30,7 @@ class ChangeOptions(BaseModel):
     model_config = WIRE_CONFIG
 
     change_message: ChangeMessage | None = None
+    # None if the caller did not say: what a gate refuses then stays a draft, instead of an error.
     auto_publish: Annotated[bool | None, Field(json_schema_extra={"default": True})] = None
     # Shorter than the column, which has words before the reason.
     bypass_reason: Annotated[str, Field(min_length=10, max_length=450)] | None = None
@@ -68,6 +69,7 @@ def validate_schemas(body: object, *models: type[BaseModel]) -> list[JSONObject]
         with collecting_issues(issues):
             values.append(validate_fields(model, body))
     if issues:
+        # Each once: a body that is not an object is an issue of every model.
         raise ConfigError(dict.fromkeys(issues))
     return values
 

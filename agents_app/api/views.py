@@ -125,11 +125,13 @@ class AgentView(JSONView):
         with agent_write_slot(agent_id), transaction.atomic(), change_from_options(options) as context:
             agent = lock_matching_agent(request, agent_id, role, hint, edit)
             if owner_id is not None and owner_id != agent.owner_id:
+                # Again, because an edit that saves a draft needs an editor only.
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)
                 if not force:
                     reject_dependents(request, agent, "move", owner_id)
                 agent.change_owner(owner_id)
+            # An edit that changes nothing answers with the version from which it would have started.
             unchanged = get_live_version if context.publish else get_head_version
             # Edited before the strict check, whose error rolls it back.
             version = agent.edit_locked(fields) or unchanged(agent)
@@ -225,6 +227,7 @@ def insert_agent(agent: Agent) -> None:
     try:
         agent.insert()
     except IntegrityError:
+        # Possible after the error, because `insert()` is a savepoint in the transaction of the request.
         if Agent.objects.filter(pk=agent.pk).exists():
             raise id_taken_error(agent.pk) from None
         raise

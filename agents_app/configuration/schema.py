@@ -160,6 +160,7 @@ def as_partial(model: type[BaseModel]) -> type[BaseModel]:
     fields: Any = {}
     for name, info in model.model_fields.items():
         optional = copy(info)
+        # These values are never used: only the fields that a body has are returned.
         optional.default, optional.default_factory = None, None
         fields[name] = (info.annotation, optional)
     return create_model(f"{model.__name__}Change", __config__=model.model_config, **fields)

@@ -37,6 +37,7 @@ class AgentWrite(WriteBatch):
     def send(self) -> None:
         # The row first: the statements that follow read its new pointers.
         if self.columns:
+            # Sorted, because a statement is cached for each order of its columns.
             values = {name: getattr(self.row, name) for name in sorted(self.columns)}
             self.prepend(WriteBatch().update(type(self.row), "id", self.row.pk, values))
         super().send()

@@ -174,6 +174,7 @@ class AgentEditForm(EditorSections):
         if not isinstance(steps, int) or steps < 1:
             self.add_error("durable_steps", "This must be a whole number above 0.")
             return self.base["durable"]
+        # Unchanged if the number is: the stored object may have more members.
         stored = self.base["durable"]
         return stored if isinstance(stored, dict) and stored["maxSteps"] == steps else {"maxSteps": steps}
 
@@ -197,6 +198,7 @@ class AgentEditForm(EditorSections):
     def validate_config(self, cleaned: dict[str, Any]) -> None:
         """Validate with the schema of agents, and add each issue to its field."""
         try:
+            # Partial, because fields with an error of their own are missing.
             schema.validate_fields(schema.as_partial(self.config_model), self.body(cleaned))
         except schema.ConfigError as error:
             for issue in error.issues:
@@ -218,6 +220,7 @@ class AgentEditForm(EditorSections):
             return "variant_inputs", variant_error(path, issue.message, self.variants.rows)
         if head == "backgroundTasks":
             return "background_inputs", background_error(path, issue.message, self.data)
+        # The exception turns the path into the name of a field, and a message with the rest of the path.
         (name, messages), *_ = schema.ConfigError([issue]).message_dict.items()
         name = "model_rest" if name == "model" else name
         return (name if name in self.fields else None), ValidationError(messages[0], code="invalid")

@@ -152,6 +152,7 @@ class EditorSections(forms.Form):
     def background_rows(self) -> list[TaskToolRow]:
         """Return the tools of the agent with what it says of their background tasks, as submitted or stored."""
         keys = [key for name in ("tools", "integration_tools") for key in self.selected_keys(name)]
+        # By the names that models have for them, as in `runs_app.building.tool_names`.
         keys += [f"workflow-{key}" for key in self.selected_keys("workflows")]
         keys += [f"agent-{key}" for key in self.selected_keys("agents")]
         keys += [tool.key for server in self.mcp_servers for tool in server.tools if tool.is_selected]

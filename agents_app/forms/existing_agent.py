@@ -37,6 +37,7 @@ class ExistingAgentForm(AgentEditForm):
     @classmethod
     def from_request(cls, data: QueryDict, agent: Agent, user: Caller) -> ExistingAgentForm:
         """Build the submitted form. If the version it was opened on was pruned, the head is used instead."""
+        # A change is what differs from what the user saw. From a newer head, changes of others would differ too.
         opened = find_version_by_id(agent, parse_uuid(data.get("head", "")))
         base = agent.resolved(opened) if opened else head_configuration(agent)
         return cls(data, base=base, user=user, agent=agent)
@@ -99,6 +100,7 @@ class ExistingAgentForm(AgentEditForm):
 
     def find_conflict(self, row: Agent, *, publishes: bool) -> str:
         """Return which version conflicts with the form since it was opened: "head", "live" or an empty text."""
+        # Exactly the versions that the user accepted: what was saved since is another conflict.
         if self.accepted_versions[:2] == [str(row.head_version_id), str(row.active_version_id)]:
             return "" if not self.merges or self.can_merge(row) else "head"
         if not self.pointer_unchanged(row, "head"):

@@ -77,6 +77,7 @@ class OptionalKeyField(RawTextField):
         return super().to_python(value) or None
 
     def bound_data(self, data: Any, initial: Any) -> object:
+        # The select has the stored key as a choice, and a browser sends its line ends in another form.
         return self.restore(normalize_lines(data), initial) if data and initial else data
 
 

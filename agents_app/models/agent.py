@@ -52,6 +52,7 @@ class Agent(ConfigurationColumns):
     archived_by_name = models.CharField(max_length=150, blank=True, default="", db_default="", editable=False)
 
     granted: str | None  # the role that the owner granted the caller, from `with_role()`
+    # As it was read. A save writes another owner only if it was changed on this object, which may be stale.
     _stored_owner_id: str | None = None
 
     draft_reason = ""  # why the last save stayed a draft although it could have gone live
@@ -90,6 +91,7 @@ class Agent(ConfigurationColumns):
         moves no pointer. Raises Agent.DoesNotExist if the row was deleted, and CircularReference if it comes to name
         sub-agents that lead back to it, as far as the actor can see.
         """
+        # Django passes `force_insert` and others, which are not needed: `_state` says whether the row is new.
         fields = self._fields_to_save(update_fields)
         with transaction.atomic(using):
             self.clean()
@@ -119,6 +121,7 @@ class Agent(ConfigurationColumns):
     @classmethod
     def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any) -> Self:
         agent = super().from_db(db, field_names, values, **options)
+        # Not by the attribute, which would load a deferred column.
         agent._stored_owner_id = agent.__dict__.get("owner_id")
         return agent
 
@@ -268,6 +271,7 @@ class Agent(ConfigurationColumns):
 
     def duplicate(self, agent_id: str, owner_id: str, version: Version, name: str | None = None) -> Agent:
         """Create an agent with the configuration of a version of this one and a history of its own."""
+        # A copy: the lists of the new agent must not be those of the version.
         fields = deepcopy(self.resolved(version))
         if name is not None:
             fields["name"] = name

@@ -131,6 +131,7 @@ class Registry:
     def get(self, kind: Kind, key: str) -> Entry | None:
         """Return the entry with this key, or else with this ID, or None."""
         entries = self._entries[kind]
+        # Most entries have no ID, and a blank key must find none of them.
         return entries.get(key) or next((entry for entry in entries.values() if key and entry.id == key), None)
 
     def entries(self, kind: Kind) -> list[Entry]:

@@ -62,6 +62,7 @@ class AgentFilters:
         if self.tool:
             agents = agents.with_tool(self.tool)
         if self.author:
+            # In a subquery: a join would give an agent once for each of its versions.
             authored = Agent.objects.filter(versions__author__username=self.author)
             agents = agents.filter(pk__in=authored.order_by().values("pk"))
         return self._apply_dates(agents)

@@ -10,6 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 MAX_INDEX_BYTES = 400_000  # of an agent's words; a tsvector of PostgreSQL holds a megabyte
+# Characters. A tsvector of PostgreSQL takes words of less than 2,048 bytes, and a character has at most four.
 MAX_WORD_LENGTH = 200
 MAX_SEARCH_LENGTH = 1_000  # characters of a query
 FIELD_SEPARATOR = "|"  # not a word, so no phrase matches across two fields

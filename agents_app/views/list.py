@@ -31,8 +31,10 @@ def agent_list(request: HttpRequest) -> HttpResponse:
     }
     if is_htmx(request):
         response = render(request, "agents/_list_results.html", context)
+        # Replaced, not pushed: otherwise, each letter of a search would be a step back in the browser.
         response.headers["HX-Replace-Url"] = listing.address
     else:
+        # The choices take several queries over all agents that the user may see.
         if listing.panel_is_open:
             context["fields"] = filter_fields(listing, known_owners(request.user, Role.VIEWER))
         response = render(request, "agents/list.html", context)

@@ -49,5 +49,6 @@ def build_dependent_rows(agent: Agent, dependents: Sequence[Agent]) -> list[Depe
     states = AgentIndex.objects.referencing(agent.pk).filter(agent__in=dependents)
     flags = list(states.values_list("agent_id", "is_live", "is_head"))
     in_live = {pk for pk, is_live, _ in flags if is_live}
+    # Without a draft, one row is both, and counts as live.
     in_draft = {pk for pk, is_live, is_head in flags if is_head and not is_live}
     return [DependentRow(dependent, dependent.pk in in_live, dependent.pk in in_draft) for dependent in dependents]

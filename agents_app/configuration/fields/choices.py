@@ -115,6 +115,7 @@ Memory = Annotated[
 class Conditional(BaseModel):
     """Variants of fields, of which the first whose rules hold for a call takes the place of the field."""
 
+    # Not ignored: `apply_variants` replaces any field that is named here, also one that is not validated here.
     model_config = ConfigDict(strict=True, extra="forbid")
 
     model: Annotated[list[Variant[ModelChoice]], Field(max_length=MAX_VARIANTS)] | None = None

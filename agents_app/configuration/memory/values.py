@@ -35,6 +35,7 @@ def _validate_model(value: object) -> object:
 
 
 def _validate_last_messages(value: object) -> object:
+    # By `type`, because True is an instance of int.
     if value is False or value is None or (type(value) is int and 0 <= value <= MAX_LAST_MESSAGES):
         return value
     raise validation_error(f"This must be a whole number from 0 to {MAX_LAST_MESSAGES:,}, or false for no messages.")

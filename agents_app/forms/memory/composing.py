@@ -17,6 +17,7 @@ def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str
 
     A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
     """
+    # A copy: the form compares the result with the stored memory.
     memory: JSONObject = deepcopy(stored) if isinstance(stored, dict) else {}
     memory.setdefault("options", {})
     stored_texts = texts_of(memory)

@@ -84,6 +84,7 @@ def compose_variants(rows: Sequence[VariantRow], stored: JSONValue) -> tuple[Any
 def merge_variant(stored: JSONMapping, variant: JSONMapping) -> JSONObject:
     """Return a variant with the stored members that have no input. The same tools stay in their order."""
     before, after = stored.get("value"), variant["value"]
+    # A page sends its checkboxes in the order in which it lists the tools, so another order is no change.
     is_same_list = isinstance(before, list) and isinstance(after, list) and sorted(before) == sorted(after)
     return {**stored, **variant, **({"value": before} if is_same_list else {})}
 

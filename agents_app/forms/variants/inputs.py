@@ -38,6 +38,7 @@ class VariantInputs:
     def compose(self, stored: object, stored_keys: Sequence[str] | None) -> tuple[Any, list[str] | None]:
         """Return the values of `conditional` and `context_keys`, and set the errors."""
         value, self.errors = compose_variants(self.rows, stored)
+        # With errors, the value lacks their variants, which must not seem to be removed.
         return (stored if self.errors else value), compose_context_keys(self.context_keys, stored_keys)
 
     @property
