@@ -18,6 +18,7 @@ from agentcms.wire.patterns import Pattern, compile_pattern
 
 if TYPE_CHECKING:
     from jsonschema import SchemaError, ValidationError
+    from referencing.exceptions import Unresolvable
 
 MAX_SCHEMA_KB = 100
 MAX_STEPS = 60_000  # of the validation of one value; half a second or more
@@ -139,12 +140,22 @@ class SchemaValidator:
             for error in errors:
                 error.message = message_in_json_terms(error)
         except Unresolvable as error:
-            raise SchemaUnusable(f"The schema refers to {error.ref}, which is not part of it.") from None
+            reference = missing_reference(error)
+            raise SchemaUnusable(f"The schema refers to {reference}, which is not part of it.") from None
         except RecursionError:
             raise SchemaUnusable("The schema refers to itself without an end, or the value is too deep.") from None
         finally:
             _effort.reset(token)
         return errors
+
+
+def missing_reference(error: Unresolvable) -> str:
+    """Return the reference of an error as the schema writes it."""
+    # The library leaves out the # before a path, and has a name apart from what is before its #.
+    anchor = getattr(error, "anchor", None)
+    if anchor is not None:
+        return f"{error.ref}#{anchor}"
+    return f"#{error.ref}" if error.ref.startswith("/") else error.ref
 
 
 def message_in_json_terms(error: ValidationError | SchemaError) -> str:

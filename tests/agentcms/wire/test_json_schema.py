@@ -1,5 +1,6 @@
 """Schemas that users write: what they refuse, and those that would take for ever or ask other servers."""
 
+import re
 import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -197,3 +198,9 @@ def test_a_large_value_is_not_quoted_again():
     value = [None] * 10_000
 
     assert messages({"type": "string"}, value) == [f"{value!r} is not of type 'string'"]
+
+
+@pytest.mark.parametrize("reference", ["#price", "#/$defs/price", "other.json#/price"])
+def test_a_missing_reference_is_named_as_the_schema_writes_it(reference):
+    with pytest.raises(SchemaUnusable, match=f"refers to {re.escape(reference)}, which is not part of it"):
+        SchemaValidator({"$ref": reference}).errors({}, 1)
