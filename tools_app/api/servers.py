@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any, NoReturn
 
 from django.conf import settings
@@ -15,6 +14,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
+from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import warning_payloads
 from jobs_app.api.representation import job_response
@@ -30,7 +30,7 @@ from tools_app.mcp.listing import accept_definition, enqueue_listing
 from tools_app.mcp.table import Server, server_from_row
 from tools_app.models import McpServer
 
-MAX_RESULT_LENGTH = 256 * 1024  # characters of JSON
+MAX_RESULT_SIZE = 256 * 1024  # bytes, as for the results that models get
 RESOURCES_MESSAGE = "Resources of MCP servers are not supported. Use their tools."
 
 
@@ -128,7 +128,7 @@ def execute(server: Server, name: str, arguments: JSONObject, caller: CallerName
         raise ApiError(424, "The tool did not answer in time.", "tool_failed") from None
     except McpError as error:
         raise ApiError(424, str(error), "tool_failed") from None
-    if len(json.dumps(result)) > MAX_RESULT_LENGTH:
+    if len(text_or_json(result).encode()) > MAX_RESULT_SIZE:
         raise ApiError(424, LARGE_MESSAGE.format(title=server.title), "tool_failed")
     return result
 

@@ -202,6 +202,17 @@ def test_an_editor_calls_a_tool(http_server):
     assert invalid.status_code == 400
 
 
+def test_a_result_may_have_256_kb_in_any_alphabet(http_server):
+    store_listing(http_server.pk, listing(repeat="Repeat."))
+    editor = caller(Role.EDITOR)
+
+    def call(times):
+        return editor.post("/api/mcp/office/tools/repeat/execute", {"data": {"text": "д", "times": times}})
+
+    assert call(2**17).body == {"result": "д" * 2**17}
+    assert "too large" in call(2**17 + 1).body["error"]
+
+
 def test_a_call_without_a_run_has_the_limits_of_a_run(http_server, settings):
     settings.RUN_STREAMS_PER_USER = settings.RUNS_PER_USER = 1
     store_listing(http_server.pk, listing(add="Add."))
