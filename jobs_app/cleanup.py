@@ -73,12 +73,15 @@ def delete_expired_rows(job: Job) -> JSONObject:
     """Delete all expired rows in batches, between the steps before and after.
 
     A table or a step that fails does not keep back the others. Raise the first error at the end, so that the job
-    fails or is repeated.
+    fails or is repeated. Without one of the steps before, nothing is deleted: it needs these rows.
     """
-    for first_step in _first_steps:
-        for _ in first_step():
-            job.report_progress(done=job.done)
     errors: list[Exception] = []
+    for first_step in _first_steps:
+        with collecting(errors, f"step {first_step.__name__}"):
+            for _ in first_step():
+                job.report_progress(done=job.done)
+        if errors:
+            raise errors[0]
     # An attempt that was interrupted has stored what it removed.
     removed: dict[str, int] = job.cursor or {}
     # By name: "job reports" come before "jobs", and each attempt begins with the same table.

@@ -206,6 +206,22 @@ def test_a_table_that_fails_keeps_back_no_other_table_and_no_step(monkeypatch, e
 
 
 @pytest.mark.parametrize(("error", "state"), FAILURES)
+def test_a_first_step_that_fails_is_named_and_keeps_back_the_clean_up(monkeypatch, caplog, error, state):
+    def read_rows():
+        yield 1
+        raise error
+
+    monkeypatch.setattr(cleanup, "_first_steps", [read_rows])
+    session("ended", days_ago(1))
+
+    job = runner.run_claimed(str(Job.objects.create(kind=cleanup.CLEAN_UP).pk))
+
+    job.refresh_from_db()
+    assert (job.state, Session.objects.exists()) == (state, True)
+    assert f"The step read_rows of the clean-up failed: {type(error).__name__}" in caplog.text
+
+
+@pytest.mark.parametrize(("error", "state"), FAILURES)
 def test_a_step_that_fails_keeps_back_no_other_step(monkeypatch, error, state):
     done = []
 
