@@ -131,7 +131,7 @@ def deliver_to_run(run_id: UUID) -> int:
     While a process executes the run, only that process may append events: then they are delivered later.
     """
     with transaction.atomic():
-        run = AgentRun.objects.select_for_update(of=("self",)).filter(pk=run_id).first()
+        run = AgentRun.objects.select_for_update(of=("self",)).filter(pk=run_id).without_large_columns().first()
         if run is None or run.status in AgentRun.LEASED_STATUSES:
             return 0
         tasks = due_tasks(BackgroundTask.objects.undelivered().filter(run=run))

@@ -1,6 +1,8 @@
 """Results that cannot all be delivered to their conversation at once."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory_app.history import messages
@@ -44,6 +46,17 @@ def run_in_thread(agent, user, **values):
 
 def last_event(run):
     return run.events.last().data["type"]
+
+
+def test_results_become_events_without_a_read_of_the_conversation(user):
+    run = RunFactory(agent=AgentFactory(), requested_by=user)
+    ended_task(run, 1)
+
+    with CaptureQueriesContext(connection) as queries:
+        deliver_due()
+
+    assert last_event(run) == "background-task-completed"
+    assert not [query for query in queries if '"conversation"' in query["sql"].partition(" FROM ")[0]]
 
 
 def test_results_are_delivered_as_far_as_signals_may_wait(user, settings):
