@@ -91,7 +91,7 @@ def find_question(agent: ResolvedAgent, user: User, thread: str, resource: str) 
         agent_key=agent.id,
         parent=None,
         status=AgentRun.Status.SUSPENDED,
-        suspended_at__isnull=False,
+        suspended_at__isnull=False,  # the condition of the small index of waiting runs
         thread__in=Thread.objects.for_caller(caller).filter(key=thread),  # keys of a user may serve several realms
         thread__resource_key=caller.resource_to_write(resource),
     )

@@ -20,6 +20,7 @@ def waits_for_calls(output: object) -> bool:
 
     Calls of tools that the API client executes end the run instead, whatever else the model calls with them.
     """
+    # A client sends results as its next message, which starts another run: nobody could continue this one.
     return isinstance(output, DeferredToolRequests) and not client_calls(output)
 
 

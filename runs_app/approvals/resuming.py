@@ -27,6 +27,7 @@ def continue_if_decided(run: AgentRun) -> bool:
     figures = open_calls.aggregate(first=Min("created_at"), expires_at=Min("expires_at"))
     suspended = AgentRun.objects.filter(pk=run.pk, status=AgentRun.Status.SUSPENDED)
     if figures["first"] is not None:
+        # The reaper finds the run by this time, and the decided call may have been the one that expires first.
         suspended.update(expires_at=figures["expires_at"])
         return False
     # A run that is not durable has a short lease: it fails if the process that continues it stops before it begins.

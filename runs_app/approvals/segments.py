@@ -31,7 +31,8 @@ from runs_app.models import AgentRun, BackgroundTask, PendingCall
 DECLINED_MESSAGE = "Tool call was not approved by the user."
 DELETED_TASK_MESSAGE = "The background task was deleted."
 
-TYPE_NAMES = ("kind", "part_kind")  # of messages and of their parts
+# Of messages and of their parts: they have defaults, but without them no reader knows which class a JSON object is of.
+TYPE_NAMES = ("kind", "part_kind")
 
 _usage_adapter = TypeAdapter(RunUsage)
 
@@ -57,6 +58,7 @@ def load_segment(run: AgentRun) -> Segment:
     stored = run.conversation or {}
     messages = ModelMessagesTypeAdapter.validate_python(stored["messages"])
     rows = PendingCall.objects.filter(run=run.pk, segment=run.segment - 1).exclude(state=PendingCall.State.OPEN)
+    # Rows have the hash of a long ID, and pydantic-ai needs the IDs that the model gave.
     by_stored_id = {call.call_id: call for call in rows}
     ids = {part.tool_call_id: stored_call_id(part.tool_call_id) for part in last_calls(messages)}
     calls = {call_id: by_stored_id[stored_id] for call_id, stored_id in ids.items() if stored_id in by_stored_id}
@@ -221,6 +223,7 @@ def awaited_result(call: PendingCall, segment: Segment) -> object:
 
 def child_result(call: PendingCall, children: Mapping[UUID, AgentRun]) -> object:
     """Return the output of the child run of a call, or its failure."""
+    # No run has the ID of a call, so a payload without a run finds none.
     child = children.get(child_run_id(call) or call.pk)
     if child is None:
         return ToolFailed(DELETED_AGENT_MESSAGE)

@@ -122,7 +122,7 @@ def save_suspension(
     columns = {"suspended_at": now, "holder": "", "lease_until": None, "attempts": 0}
     AgentRun.objects.filter(pk=run_id).update(**columns, worked_ms=F("worked_ms") + worked_ms, **values)
     run = AgentRun.objects.without_large_columns().get(pk=run_id)
-    if run.cancel_requested_at is not None:
+    if run.cancel_requested_at is not None:  # while the process held the run, whose task had ended by then
         cancel_unannounced_calls(PendingCall.objects.waiting().filter(run=run_id))
         run_ends.end_suspended(run)
         return
