@@ -137,6 +137,7 @@ class Journal:
             self.recorder.begin_answer()
         if step_input.deps is None:
             return await body()
+        # Without the segment: a call that waited for a person has the same idempotency key in the next one.
         unique_id = self.call_ids[step_input.call_id] = step_input.key.split("/", 2)[2]
         step_input.deps.tool_attempts[step_input.call_id] = ToolAttempt(attempts, f"{self.run_id}:{unique_id}")
         self.active_tools += 1

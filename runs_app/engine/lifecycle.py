@@ -24,6 +24,7 @@ def start_worker(queues: set[str]) -> None:
         engine.get_engine().is_worker = True
         get_runner().start_worker()
         get_runner().take_next()
+        # Last, because web processes leave their runs to a worker that has reported itself.
         reaper.start_reaper(report_worker)
     else:
         reaper.start_reaper()
@@ -42,7 +43,7 @@ def report_worker() -> None:
 def shut_down_worker() -> None:
     """Hand over the runs of this worker."""
     shut_down_runs()
-    with suppress(DatabaseError):
+    with suppress(DatabaseError):  # the heartbeat expires by itself within seconds
         workers.end_heartbeat()
 
 
@@ -50,5 +51,6 @@ def shut_down_worker() -> None:
 def shut_down_runs() -> None:
     """End or hand over the runs of this process, then release all readers, including those of other runs."""
     get_runner().drain()
+    # After the ends are written, which the readers of these runs still get.
     streams.stop_streams()
     spans.shut_down()

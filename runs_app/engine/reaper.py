@@ -60,6 +60,7 @@ def look_once() -> None:
     Decline the calls that nobody decided in time.
     """
     for run in lost_runs():
+        # A child run that has not waited for people is claimed by the process of its parent.
         if run_ends.requeue_lost_run(run.pk, run.fence) and (run.parent_id is None or run.segment):
             get_runner().dispatch(run.pk)
     for run_id, parent_end in forgotten_runs():

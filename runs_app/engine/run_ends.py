@@ -120,6 +120,7 @@ def end_suspended(run: AgentRun) -> None:
 def cancel_run(run_id: UUID) -> None:
     """Cancel a run that waits, or ask its process to cancel it. A finished run stays unchanged."""
     leased = AgentRun.objects.leased().filter(pk=run_id)
+    # The request comes first: a process that claims or suspends the run from now on finds it in the row.
     leased.filter(cancel_requested_at__isnull=True).update(cancel_requested_at=timezone.now())
     if not (cancel_queued(run_id) or cancel_suspended(run_id)):
         get_runner().stop(run_id)
@@ -168,6 +169,7 @@ def record_end(run: AgentRun, *, status: str, error: str) -> None:
         data = build_chunk("abort")
     else:
         data = build_chunk("error", error={"name": "Error", "message": error})
+    # Not the column of the run: a process that died has not written it since its last segment.
     number = (run.events.aggregate(last=Max("number"))["last"] or 0) + 1
     RunEvent.objects.create(run=run, number=number, type=event_type(data["type"]), data=data)
     save_end_columns(run.pk, run.parent_id, last_event_number=number, status=status, error=error)

@@ -47,7 +47,7 @@ def follow_events(run_id: UUID, after: int = 0) -> Iterator[Batch]:
     sent_at = time.monotonic()
     with notifier.subscribe(run_id) as woken:
         while True:
-            woken.clear()
+            woken.clear()  # before the read: what is written after it sets the event again, and the wait below ends
             was_stopping = stopping.is_set()  # read before the events: those written before it must be yielded
             batch, is_last = read_through_outage(stopping, read_batch, run_id, after)
             close_old_connections()  # return the connection while waiting; the reader may be slow
@@ -89,6 +89,7 @@ def deleted_chunk(run_id: UUID) -> StreamChunk:
 
 def check_over(run_id: UUID) -> bool:
     """Return whether a run is deleted or over. End the run if its lease has expired."""
+    # The row is not over before this process has written the end, which wakes its readers.
     if notifier.executes(run_id):
         return False
     run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until", "is_durable", "root_id").first()
@@ -115,6 +116,7 @@ def wait_until_over(run_id: UUID) -> AgentRun:
         while True:
             woken.clear()
             was_stopping = stopping.is_set()
+            # While this process executes the run, its writer wakes the reader at the end, and no query is needed.
             if was_stopping or not notifier.executes(run_id):
                 run, has_ended = read_through_outage(stopping, read_run, run_id)
                 if has_ended or was_stopping:

@@ -72,7 +72,7 @@ class EventWriter(PendingWrites):
                 log.exception("Events of runs could not be written.")
             self._discard_lost(self._expired_ids())
             time.sleep(RETRY_DELAY)
-            self.due_at = 0.0
+            self.due_at = 0.0  # reset with the snapshots, and no further chunk may come that would set it
 
     def _expired_ids(self) -> list[UUID]:
         """Return the durable runs whose leases could not be renewed in time. Another process may have claimed them."""

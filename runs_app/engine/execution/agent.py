@@ -90,6 +90,7 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         agent_path=tree.agent_path,
         options=options,
         root_id=run.root_id,
+        # Facts come from the credentials, and replace what a caller claims under the same name.
         request_context={**run.request_context, **run.facts},
         is_experiment="experiment" in run.input,
         used_mocks=tree.used_mocks,

@@ -66,6 +66,7 @@ class TemporalRunner(MessageRunner):
 
     async def start_workflow(self, run_id: UUID) -> None:
         client = await self.connect()
+        # A run is sent once for each segment and take-over, and Temporal refuses the ID of a workflow that still runs.
         await client.start_workflow(
             TEMPORAL_WORKFLOW, str(run_id), id=f"run-{run_id}-{uuid4().hex[:8]}", task_queue=TASK_QUEUE
         )
@@ -94,6 +95,7 @@ class TemporalRunner(MessageRunner):
             max_concurrent_activities=settings.RUNS_PER_WORKER,
             workflow_runner=UnsandboxedWorkflowRunner(),  # the workflow has no code of its own that could differ
         )
+        # Kept, because an event loop has no reference to its tasks.
         self.running = asyncio.ensure_future(self.worker.run())
 
     def drain(self) -> None:

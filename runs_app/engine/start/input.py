@@ -28,6 +28,7 @@ def fill_input(
 
     Raise ConfigError if a required variable is missing or a value is invalid.
     """
+    # Facts come from the credentials, and replace what a caller claims under the same name.
     filled = fill_instructions(
         agent.configuration, {**(run_input.get("requestContext") or {}), **(run_input.get(FACTS) or {})}
     )

@@ -48,6 +48,7 @@ def save_child(agent: ResolvedAgent, parent: AgentRun, prompt: str, options: JSO
     if "experiment" in parent.input:
         run_input["experiment"] = parent.input["experiment"]
     tree = {"parent": parent, "root_id": parent.root_id or parent.pk, "experiment_id": parent.experiment_id}
+    # The user of the parent comes from its row and has no API key, which would say whose end users ask.
     tree["realm_owner"] = parent.realm_owner
     columns |= {**tree, **find_child_memory(agent, parent)}
     return save_run(agent, parent.requested_by, run_input, parent.owner_id, warnings=warnings, **columns)
