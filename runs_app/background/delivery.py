@@ -46,6 +46,7 @@ def deliver_due() -> None:
 
     An unexpected error with the results of one run holds up no others.
     """
+    # The worker of a younger one delivers it itself, once it has gathered those that end soon after.
     due = BackgroundTask.objects.undelivered().filter(finished_at__lt=timezone.now() - GATHERING)
     # A run that works may have very many results, which wait for its end.
     by_run = due.order_by().values_list("run_id").annotate(first=Min("finished_at"))
@@ -98,6 +99,7 @@ def deliver_to_thread(run: AgentRun) -> int | None:
                 if not count:
                     raise
                 return count  # the others come when a run has seen these
+            # A run that was active before was not woken by this result.
             note_delivery([task], sent.run_id if sent.run_id != active_id else None)
     return len(tasks)
 

@@ -21,6 +21,7 @@ def claim_task(task_id: UUID) -> BackgroundTask | None:
     """Give a task to the worker that has its job. Return None if it has ended, or continues with its sub-agent."""
     unfinished = BackgroundTask.objects.filter(pk=task_id, status__in=(TaskStatus.PENDING, TaskStatus.RUNNING))
     claimable = unfinished.filter(child_run_id=None)
+    # The number of the attempt fences the claim: `end_task` stores no end of an earlier one.
     claimed = claimable.update(
         status=TaskStatus.RUNNING, attempts=F("attempts") + 1, started_at=Coalesce("started_at", Now())
     )

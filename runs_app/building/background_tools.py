@@ -88,6 +88,7 @@ def dispatching(tool: AgentTool, rules: BackgroundRules, entry: Entry | None) ->
 
     async def dispatch(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         """Return the acknowledgement of the task of a call, or None if it has to stay in the foreground."""
+        # Asked here, because a call by a task counts as approved.
         await ask_person(entry, context, arguments)
         own_rules = rules.for_call(find_override(context))
         task = await run_db(find_or_create_task, background_call(tool, context, arguments, own_rules))
@@ -116,6 +117,7 @@ def background_call(
         deps.run_id,
         tool.name,
         call_id,
+        # Without the ID of the run: the ID of the call, which the journal numbers if a model repeats it.
         attempt.idempotency_key.partition(":")[2] if attempt else "",
         call_position(context),
         to_storable_json(dict(arguments)),
