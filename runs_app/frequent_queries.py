@@ -14,7 +14,7 @@ from agents_app.models import Agent, AgentQuerySet
 from runs_app.models import AgentRun, PendingCall, RunEvent
 from runs_app.models.run_queryset import AgentRunQuerySet
 
-MAX_EVENTS_PER_READ = 100  # an event has up to 256 kB, the largest result of a tool
+MAX_EVENTS_PER_READ = 100  # an event has up to 200,000 characters of the result of a tool
 
 
 @compiled_query

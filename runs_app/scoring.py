@@ -38,7 +38,7 @@ class AnswerToScore(NamedTuple):
     run_id: UUID
     agent_id: str | None
     scorers: JSONMapping  # their options by key
-    job_id: UUID
+    job_id: UUID  # chosen before the transaction, so that the run can send the job after it
     traceparent: str
 
 

@@ -198,7 +198,7 @@ class AgentBuilder:
         yield Inbox()
         if processors := self.processors("inputProcessors"):
             yield InputProcessors(processors)
-        yield Turns()
+        yield Turns()  # after the input processors, which are given the words without the markup of their author
         if processors := self.processors("outputProcessors"):
             yield OutputProcessors(processors)
         dialect = get_model_provider(self.configuration["model"]).dialect

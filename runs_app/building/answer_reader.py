@@ -38,7 +38,7 @@ async def read_reply(
             ToolOutput(StructuredDict(inline_references(schema)), name=ANSWER_TOOL_NAME),
             ToolOutput(NoAnswer, name=NO_ANSWER_TOOL_NAME),
         ],
-        retries={"output": 0},
+        retries={"output": 0},  # somebody waits, and what cannot be read starts an ordinary run
     )
     prompt = f"The tool {tool} asks: {json.dumps(question, ensure_ascii=False)}\nThe user says: {text}"
     result: Any = None

@@ -142,6 +142,7 @@ def build_tool(
         name=tool_name(name),
         description=description,
         metadata={"kind": kind.value, "key": key, **call_rules(entry)},
+        # Workflows and sub-agents may take as long as their run.
         timeout=settings.RUN_TOOL_TIMEOUT if timed else None,
     )
 

@@ -20,6 +20,7 @@ def format_duration(span: timedelta | None) -> str:
     seconds = max(span.total_seconds(), 0)
     if seconds < 0.1:
         return f"{seconds * 1000:.0f} ms"
+    # From 9.95 on, this format would show 10.0 s, and the next one 60 s from 59.5 on.
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     if seconds < 59.5:

@@ -30,5 +30,6 @@ def memory_capabilities(memory: MemoryOptions, model: JSONMapping) -> Iterator[A
     yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only, title_from, limits)
     if (working := memory.working) is not None:
         yield WorkingMemoryCapability(working, memory.options.read_only)
+    # After the last messages: it recalls none of those that the model gets anyway, and puts its own before them.
     if (recall := recall_options_of(memory)) is not None:
         yield SemanticRecall(recall)

@@ -34,4 +34,5 @@ class SavedInput(models.Model):
     @property
     def variables_json(self) -> str:
         """The texts of the variables as JSON, for the script of the page."""
+        # Sorted, because PostgreSQL does not keep the order of JSON keys.
         return json.dumps(self.variables or {}, ensure_ascii=False, sort_keys=True)

@@ -40,6 +40,7 @@ class Score(models.Model):
     class Meta:
         ordering: ClassVar = ["run_id", "scorer"]
         constraints: ClassVar = [
+            # The job of the scorers may be repeated. People and callers of the API may score an answer again.
             models.UniqueConstraint(
                 fields=["run", "scorer"], condition=models.Q(source="LIVE"), name="one_live_score_per_scorer"
             )

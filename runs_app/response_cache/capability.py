@@ -167,6 +167,7 @@ class Lookup:
             if text is not None and (answer := parse_answer(text)) is not None:
                 return answer, NextAct.WAIT
             turn = await run_blocking(take_turn, self.key)
+            # After the deadline this request asks the model too, beside the one that holds the lock.
             if turn is not NextAct.WAIT or time.monotonic() > deadline:
                 return None, turn
             await asyncio.sleep(POLL_INTERVAL)

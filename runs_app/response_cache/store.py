@@ -77,5 +77,6 @@ def release_lock(key: str, *, is_stored: bool) -> None:
     """Let the requests that wait for the answer read it, or ask themselves if it was not stored."""
     with suppress(*CACHE_ERRORS):
         if not is_stored:
+            # Before the lock is free. Otherwise the next request takes it, and the others wait for that one as well.
             cache.set(f"response-cache-skip:{key}", 1, NOT_STORED_SECONDS)
         cache.delete(f"response-cache-lock:{key}")

@@ -125,6 +125,7 @@ class Sending:
             if self.signal.id and (sent := find_sent(locked, self.signal.id)) is not None:
                 return sent
             sent = self.store(locked, active_run_id(locked))
+            # The limits are those of new runs. A signal that an active run takes counts for none of them.
             if sent.message is not None and self.wakes_now(sent.message):
                 reject_limits(self.agent, self.user, has_many_suspended)
                 wake(locked, [sent.message])

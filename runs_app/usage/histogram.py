@@ -1,7 +1,7 @@
 """Histograms of durations, from which percentiles are estimated.
 
-A bucket holds the durations from `BASE ** n` to `BASE ** (n + 1)` seconds. An estimate is the geometric middle of its
-bucket, so it is at most 5 % off. Durations below a millisecond count as a millisecond.
+A bucket holds the durations from `LOG_BASE ** n` to `LOG_BASE ** (n + 1)` seconds. An estimate is the geometric middle
+of its bucket, so it is at most 5 % off. Durations below a millisecond count as a millisecond.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from datetime import timedelta
 
-# `aggregation` counts the runs of each bucket in the database.
+# `runs_app.usage.figures` chooses the buckets by a logarithm of this base, and stored figures have them.
 LOG_BASE = 1.1
 SHORTEST = 0.001  # seconds
 
