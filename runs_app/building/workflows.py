@@ -44,7 +44,8 @@ async def run_workflow(
     """
     if not is_task(entry.target):
         return await run_blocking(entry.target, **arguments)
-    parameters = {"key": entry.key, "arguments": to_jsonable_python(dict(arguments))}
+    # A model may write a NUL, which PostgreSQL does not store.
+    parameters = {"key": entry.key, "arguments": to_storable_json(to_jsonable_python(dict(arguments)))}
     parameters |= {"run": str(run_id)} if run_id is not None else {}
     job = await run_db(start_workflow, parameters, user_id, idempotency_key)
     return await wait_for_job(job)

@@ -45,6 +45,16 @@ def test_the_model_gets_the_result_of_the_job(worker):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_arguments_that_no_database_stores_do_not_fail_the_workflow(worker):
+    built = build({"model": DEMO, "workflows": ["word-frequency"]})
+
+    result = asyncio.run(answer(built, 'Use word-frequency {"text": "a\\u0000 b a\\u0000"}'))
+
+    assert result.output.endswith('workflow-word-frequency says {"a":2,"b":1}.')
+    assert Job.objects.get(kind=RUN_WORKFLOW).parameters["arguments"]["text"] == "a\ufffd b a\ufffd"
+
+
+@pytest.mark.django_db(transaction=True)
 def test_an_unregistered_workflow_fails_its_job(worker):
     job = start_workflow({"key": "gone", "arguments": {}}, None)
 
