@@ -21,6 +21,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry, RunContext, ToolFailed
 from pydantic_ai.usage import RunUsage
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONValue
 from jobs_app.models import Job, LeaseLost
@@ -81,6 +82,8 @@ async def carry_job(engine: Engine, job: Job) -> None:
         else:  # cancelled by a person
             with suppress(LeaseLost):
                 await run_db(job.finish, {"task": str(task_id)})
+    except OUTAGE_ERRORS as error:  # the lease of the job ends, and beat sends it to a worker again
+        log.warning("Background task %s goes on later, because the database was unavailable: %s", task_id, error)
     except Exception as error:  # the upkeep ends the task
         log.exception("Background task %s failed.", task_id)
         with suppress(LeaseLost):
@@ -125,8 +128,14 @@ async def perform_task(engine: Engine, task_id: UUID) -> None:
 
 
 async def save_outcome(task: BackgroundTask, outcome: TaskOutcome) -> None:
-    if outcome.status != TaskStatus.SUSPENDED:  # otherwise the task was suspended with its child run
-        await run_db(endings.end_task, task, outcome.status, result=outcome.result, error=outcome.error)
+    """Store the end of a task. While the database is unavailable, wait: another attempt would call the tool again."""
+    while outcome.status != TaskStatus.SUSPENDED:  # otherwise the task was suspended with its child run
+        try:
+            await run_db(endings.end_task, task, outcome.status, result=outcome.result, error=outcome.error)
+            return
+        except OUTAGE_ERRORS as error:  # the watch of the job stops this once another worker has the task
+            log.warning("The end of background task %s could not be stored yet: %s", task.pk, error)
+            await asyncio.sleep(WATCH_INTERVAL)
 
 
 async def try_until_done(engine: Engine, task: BackgroundTask) -> TaskOutcome:

@@ -10,13 +10,17 @@ from django.test import Client
 from django.utils import timezone
 
 from agents_app.registry import Kind, registry, tool
+from jobs_app import runner
+from jobs_app.models import Job
 from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.background import endings, execution, steps
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task, end_task
 from runs_app.background.steps import count_retry, report_progress
 from runs_app.background.stream_chunks import end_chunk
 from runs_app.calling import ToolCall
 from runs_app.engine import run_ends
+from runs_app.engine.engine import get_engine
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery, PendingCall
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
@@ -111,6 +115,47 @@ def test_an_outage_while_progress_is_stored_does_not_stop_the_tool(db, monkeypat
     task.refresh_from_db()
 
     assert task.progress is None
+
+
+@pytest.fixture
+def away_once(monkeypatch):
+    """Return a function that lets another one meet an outage of the database when it is called first."""
+
+    def interrupt(module, name):
+        original, calls = getattr(module, name), []
+
+        def meet_outage(*args, **kwargs):
+            calls.append(name)
+            if len(calls) == 1:
+                raise OperationalError("the database is away")
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, meet_outage)
+
+    return interrupt
+
+
+def test_a_result_is_stored_as_soon_as_the_database_is_back(tasks, away_once, monkeypatch):
+    monkeypatch.setattr(execution, "WATCH_INTERVAL", 0.05)
+    away_once(endings, "end_task")
+    run = tasks.run([["count", {"number": 1}]], config=ALL)
+    (task,) = tasks.wait(run, "completed")
+
+    assert (task.result, task.attempts) == ("result 1", 1)
+
+
+def test_a_task_whose_beginning_meets_an_outage_begins_when_its_job_is_sent_again(tasks, away_once):
+    away_once(steps, "claim_task")
+    run = tasks.run([["count", {"number": 1}]], config=ALL)
+    job = BackgroundTask.objects.get(run=run).job
+    wait_until(lambda: not get_engine().work, 20)
+    job.refresh_from_db()
+    before = job.state
+    Job.objects.filter(pk=job.pk).update(lease_until=timezone.now() - timezone.timedelta(seconds=1))
+    runner.run_claimed(str(job.pk))
+    (task,) = tasks.wait(run, "completed")
+
+    assert (before, task.result) == ("running", "result 1")
 
 
 def test_a_worker_that_has_lost_a_task_neither_repeats_nor_ends_it(db):
