@@ -40,7 +40,12 @@ class TaskObserver:
     def current(self, tasks: BackgroundTaskQuerySet, since: datetime) -> BackgroundTaskQuerySet:
         """Filter to the tasks that have begun, and have not ended before a time or when they were seen last."""
         begun = tasks.filter(Q(finished_at=None) | Q(finished_at__gte=since)).exclude(status=TaskStatus.PENDING)
-        return begun.exclude(pk__in=[pk for pk, (status, *_) in self.seen.items() if status in FINISHED_STATUSES])
+        return begun.exclude(pk__in=self.ended_ids)
+
+    @property
+    def ended_ids(self) -> list[UUID]:
+        """The tasks whose ends were seen. Nothing happens to them any more."""
+        return [pk for pk, (status, *_) in self.seen.items() if status in FINISHED_STATUSES]
 
     def read(self, tasks: Iterable[BackgroundTask]) -> list[StreamChunk]:
         """Return the chunks of what has happened to tasks. If the database fails meanwhile, nothing was seen."""
@@ -132,17 +137,27 @@ class IdleWatch:
     started: float = field(default_factory=time.monotonic)
     progress_at: float = 0.0
 
-    def read(self) -> tuple[Batch, bool]:
-        """Return the chunks since the last read, without numbers, and whether a task or a result is left."""
-        tasks = list(BackgroundTask.objects.filter(run__in=self.run_ids).order_by("created_at", "number"))
+    @property
+    def tasks(self) -> BackgroundTaskQuerySet:
+        return BackgroundTask.objects.filter(run__in=self.run_ids)
+
+    def is_waiting(self) -> bool:
+        """Return whether a task or a result is left."""
+        # Results without a thread become events of their run, which this stream has sent already.
+        is_result_due = Q(is_delivery_due=True, thread__isnull=False)
+        return self.tasks.filter(Q(status__in=BackgroundTask.UNFINISHED_STATUSES) | is_result_due).exists()
+
+    def read(self) -> Batch:
+        """Return the chunks since the last read, without numbers."""
+        # A result may have 256 kB, and the stream of an answer reads ten times a second.
+        unsent = self.tasks.exclude(pk__in=self.observer.ended_ids)
+        tasks = list(unsent.order_by("created_at", "number"))
         chunks = self.observer.read(tasks)
         unfinished = [task for task in tasks if not task.is_finished]
         if unfinished and time.monotonic() - self.progress_at >= PROGRESS_INTERVAL:
             self.progress_at = time.monotonic()
             chunks.append(progress_chunk(unfinished, int(1000 * (time.monotonic() - self.started))))
-        # Results without a thread become events of their run, which this stream has sent already.
-        is_left = bool(unfinished) or any(task.is_delivery_due and task.thread_id for task in tasks)
-        return [(0, chunk) for chunk in chunks], is_left
+        return [(0, chunk) for chunk in chunks]
 
     def woken_runs(self) -> list[UUID]:
         """Return the runs that results have woken and that were not followed yet."""
@@ -160,7 +175,9 @@ def follow_until_idle(run_id: UUID, after: int, max_idle: float) -> Iterator[Bat
     yield from follow_run_with_tasks(run_id, after, watch)
     sent_at = beat_at = time.monotonic()
     while not stopping.is_set() and time.monotonic() - sent_at < max_idle:
-        batch, is_left = read_through_outage(stopping, watch.read)
+        # Before the read, which then has the end of each task that was not left.
+        is_left = read_through_outage(stopping, watch.is_waiting)
+        batch = read_through_outage(stopping, watch.read)
         woken = read_through_outage(stopping, watch.woken_runs)
         close_old_connections()
         if batch:
@@ -185,7 +202,7 @@ def follow_run_with_tasks(run_id: UUID, after: int, watch: IdleWatch) -> Iterato
         events = [(number, {**chunk, "runId": str(run_id)}) for number, chunk in batch if not is_task_end(chunk)]
         if events or not batch:
             yield events
-        if tasks := read_through_outage(stopping, watch.read)[0]:
+        if tasks := read_through_outage(stopping, watch.read):
             yield tasks
 
 

@@ -180,6 +180,26 @@ def test_the_stream_ends_when_its_key_is_revoked(user, task, monkeypatch):
     assert (b"background-task-running" in seen, [*blocks]) == (True, [])
 
 
+@pytest.mark.django_db
+def test_a_stream_until_idle_does_not_read_a_result_again_that_it_has_sent(monkeypatch):
+    run, now, read = RunFactory(agent=AgentFactory()), timezone.now(), []
+    task = task_of(run, status="completed", result="Tea.", started_at=now, finished_at=now)
+    changes = task_streams.TaskObserver.changes
+    monkeypatch.setattr(
+        task_streams.TaskObserver, "changes", lambda self, row: read.append(row.pk) or changes(self, row)
+    )
+    watch = task_streams.IdleWatch({run.pk}, max_idle=1)
+
+    batches = watch.read(), watch.read()
+
+    assert [[chunk["type"] for _, chunk in batch] for batch in batches] == [
+        ["background-task-running", "background-task-completed"],
+        [],
+    ]
+    assert read == [task.pk]
+    assert not watch.is_waiting()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_tasks_that_have_ended_make_room_for_others_in_the_stream(monkeypatch):
     monkeypatch.setattr(task_streams, "MAX_TASKS_PER_READ", 2)
