@@ -19,6 +19,7 @@ from memory_app.realms import has_valid_credentials
 from runs_app.background.stream_chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
 from runs_app.events.stream_chunks import StreamChunk, encode_chunk
 from runs_app.events.streams import HEARTBEAT, KEEP_ALIVE, Batch, StreamSlot, follow_events, stopping
+from runs_app.events.thread_streams import CLOCK_TOLERANCE
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery
 from runs_app.models.background_task import BackgroundTaskQuerySet, TaskStatus
 
@@ -46,6 +47,10 @@ class TaskObserver:
     def ended_ids(self) -> list[UUID]:
         """The tasks whose ends were seen. Nothing happens to them any more."""
         return [pk for pk, (status, *_) in self.seen.items() if status in FINISHED_STATUSES]
+
+    def skip_ended(self, tasks: BackgroundTaskQuerySet) -> None:
+        """Take ended tasks for seen, by their IDs: their times may be those of a clock that is behind."""
+        self.seen |= {pk: (status, None, "") for pk, status in tasks.values_list("pk", "status")}
 
     def read(self, tasks: Iterable[BackgroundTask]) -> list[StreamChunk]:
         """Return the chunks of what has happened to tasks. If the database fails meanwhile, nothing was seen."""
@@ -76,7 +81,8 @@ class TaskObserver:
 
 def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[StreamChunk]]:
     """Yield the chunks of tasks from now on, first of those that run. An empty list is a heartbeat."""
-    observer, since, sent_at = TaskObserver(), timezone.now(), time.monotonic()
+    observer, since, sent_at = TaskObserver(), timezone.now() - CLOCK_TOLERANCE, time.monotonic()
+    read_through_outage(stopping, observer.skip_ended, tasks().filter(finished_at__gte=since))
     ends_at = sent_at + TASK_STREAM_SECONDS
     while not stopping.is_set() and time.monotonic() < ends_at:
         current = observer.current(tasks(), since).order_by("created_at", "number")[:MAX_TASKS_PER_READ]

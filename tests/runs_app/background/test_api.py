@@ -218,6 +218,25 @@ def test_tasks_that_have_ended_make_room_for_others_in_the_stream(monkeypatch):
     assert kinds == [[(started, first), (started, second)], [(ended, first), (ended, second)], [(started, third)]]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_tells_the_ends_of_tasks_of_a_worker_whose_clock_is_behind(monkeypatch):
+    monkeypatch.setattr(task_streams, "TASK_POLL_INTERVAL", 0)
+    monkeypatch.setattr(task_streams, "HEARTBEAT", 0)
+    run, now = RunFactory(agent=AgentFactory()), timezone.now()
+    late, ended = now - timezone.timedelta(seconds=30), {"status": "completed", "started_at": now}
+    task_of(run, "before", **ended, finished_at=now)
+    task_of(run, "long", status="running", started_at=now)
+    stream = task_streams.follow_tasks(BackgroundTask.objects.all)
+
+    seen = [next(stream)]
+    BackgroundTask.objects.filter(tool="long").update(status="completed", finished_at=late)
+    task_of(run, "short", **ended, finished_at=late)
+    seen.append(next(stream))
+
+    kinds = [[(chunk["payload"]["toolName"], chunk["type"].rpartition("-")[2]) for chunk in chunks] for chunks in seen]
+    assert kinds == [[("long", "running")], [("long", "completed"), ("short", "running"), ("short", "completed")]]
+
+
 @pytest.mark.django_db
 def test_what_the_database_did_not_say_is_not_seen():
     run, now = RunFactory(agent=AgentFactory()), timezone.now()
