@@ -39,6 +39,7 @@ def get_readable_run(request: Request, run_id: str) -> AgentRun:
     """Return a run that the user may read. Raise NotFound for any other."""
     uuid = parse_uuid(run_id)
     runs = AgentRun.objects.for_user(request.user).with_roles(request.user).select_related("thread")
+    runs = runs.defer("conversation")  # messages for the next segment alone
     run = runs.filter(pk=uuid).first() if uuid else None
     if run is None:
         raise run_not_found(run_id)

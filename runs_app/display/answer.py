@@ -157,7 +157,8 @@ def build_run_views(runs: Iterable[AgentRun], user: Caller) -> list[RunView]:
     events, children = defaultdict(list), defaultdict(list)
     for event in RunEvent.objects.filter(run__in=runs).order_by("run_id", "number"):
         events[event.run_id].append(event)
-    for child in AgentRun.objects.filter(parent__in=runs).order_by("created_at").defer("stored_configuration"):
+    child_rows = AgentRun.objects.filter(parent__in=runs).defer("stored_configuration", "conversation")
+    for child in child_rows.order_by("created_at"):
         children[child.parent_id].append(child)
     return [build_run_view(run, events[run.pk], children[run.pk], user) for run in runs]
 

@@ -15,12 +15,14 @@ from runs_app.models.run_queryset import AgentRunQuerySet
 
 def readable_runs(request: HttpRequest) -> AgentRunQuerySet:
     """Return the runs that the user may read, `with_roles`."""
-    return AgentRun.objects.for_user(request.user).with_roles(request.user)
+    # The messages of earlier segments may be very long, and only the next segment reads them.
+    return AgentRun.objects.for_user(request.user).with_roles(request.user).defer("conversation")
 
 
 def get_run(request: HttpRequest, run_id: UUID) -> AgentRun:
     """Return a run that the user may read. Raise Http404 for any other."""
-    return get_object_or_404(readable_runs(request).select_related("agent", "parent", "thread"), pk=run_id)
+    runs = readable_runs(request).select_related("agent", "parent", "thread").defer("parent__conversation")
+    return get_object_or_404(runs, pk=run_id)
 
 
 def find_agent(request: HttpRequest, run: AgentRun) -> Agent | None:

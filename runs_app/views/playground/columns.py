@@ -253,7 +253,7 @@ def config_error(message: str) -> schema.ConfigError:
 def load_conversations(agent: Agent, user: Caller, run_ids: Iterable[str]) -> dict[str, list[RunView]]:
     """Return the last turns of the conversations that end with these runs, by run id."""
     valid_ids = [run_id for run_id in run_ids if parse_uuid(run_id)]
-    runs = AgentRun.objects.for_user(user).with_roles(user)
+    runs = AgentRun.objects.for_user(user).with_roles(user).defer("conversation")
     readable = runs.filter(agent=agent, parent=None).select_related("thread")
     last_runs = readable.filter(pk__in=valid_ids).only("pk", "thread_id", "created_at")
     turns = {str(run.pk): load_turns(readable, run) for run in last_runs}

@@ -3,6 +3,9 @@
 from datetime import timedelta
 from html import unescape
 
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -36,6 +39,20 @@ def test_it_shows_input_answer_and_usage(editor, ann, agent):
     assert "The porter." in text
     assert "Input tokens 12 Output tokens 3" in text
     assert "Duration 2.3 s" in text
+
+
+@pytest.mark.parametrize(
+    "address", ["/runs/{child}", "/runs/{run}", "/agents/{agent}/try?runs={run}", "/api/runs/{run}"]
+)
+def test_no_page_reads_the_messages_that_only_the_next_segment_needs(editor, ann, agent, address):
+    run = RunFactory(agent=agent, requested_by=ann, conversation={"messages": []})
+    child = RunFactory(agent=agent, requested_by=ann, parent=run, root_id=run.pk, conversation={"messages": []})
+
+    with CaptureQueriesContext(connection) as queries:
+        response = editor.get(address.format(run=run.pk, child=child.pk, agent=agent.pk))
+
+    assert response.status_code == 200
+    assert [query["sql"] for query in queries if '"conversation"' in query["sql"]] == []
 
 
 def test_it_labels_the_demo_model(editor, ann, agent):
