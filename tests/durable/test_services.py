@@ -1,9 +1,14 @@
 """The engines over DBOS and Temporal: a crash, a deployment, more runs than places, and the service away."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qsl, urlsplit
+
 import pytest
 
+from agentcms.db.configuration import database_config
 from runs_app.engine import workers
-from runs_app.engine.runners import get_runner
+from runs_app.engine.runners import dbos, get_runner
 from tests.durable.conftest import event_numbers
 from tests.durable.decisions import settle, wait_for_suspension
 from tests.durable.test_child_approval import start as start_family
@@ -62,6 +67,19 @@ def test_a_repeated_message_changes_nothing(service_engine):
 
     assert engine.finish(run).fence == 1
     assert engine.notes("tool") == ["tool 0 begins", "tool 0 ends"]
+
+
+def test_dbos_encrypts_its_connections_as_the_database_url_says(monkeypatch, settings):
+    address = "postgres://cms:p%40ss@db.internal/cms?sslmode=verify-full&sslrootcert=/etc/ca.pem&connect_timeout=3"
+    stored = database_config(address, Path("/data"), pool_size=4, use_prepared_statements=True, lock_timeout=5)
+    monkeypatch.setattr(dbos, "connection", SimpleNamespace(vendor="postgresql", settings_dict=stored))
+    settings.DBOS_DATABASE_URL = ""
+
+    url = urlsplit(dbos.database_url())
+
+    assert (url.username, url.password, url.path) == ("cms", "p%40ss", "/cms")
+    tls = {"sslmode": "verify-full", "sslrootcert": "/etc/ca.pem"}
+    assert dict(parse_qsl(url.query)) == {"host": "db.internal", "port": "5432", **tls}
 
 
 @pytest.mark.parametrize("local_engine", ["celery", "dbos", "temporal", "inngest"], indirect=True)
