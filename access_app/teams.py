@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -10,7 +11,7 @@ from django.db.models import QuerySet
 
 from access_app.caller import Caller
 from access_app.models import Membership
-from access_app.permissions import SHARED_OWNER, effective_role, has_role_everywhere, owner_ids_for
+from access_app.permissions import SHARED_OWNER, effective_role, has_role_everywhere, owner_ids_for, require_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.db.locks import lock_name
 
@@ -58,9 +59,22 @@ def can_be_owner(owner_id: str) -> bool:
     return True
 
 
-def change_role(membership: Membership, role: Role) -> None:
-    """Give a member another role. Raise ValidationError for the last manager of a team, and for who has left it."""
+@contextmanager
+def changing_members(manager: Caller, owner_id: str) -> Iterator[None]:
+    """Change the members of a team in one transaction. Raise RoleRequired unless the user manages the team.
+
+    Requests for one team wait for each other, so that of two managers who remove each other only one succeeds.
+    """
     with transaction.atomic():
+        lock_members(owner_id)
+        # After the lock: another manager may have ended the right of this one while it waited.
+        require_role(manager, Role.MANAGER, owner_id)
+        yield
+
+
+def change_role(membership: Membership, role: Role, manager: Caller) -> None:
+    """Give a member another role. Raise ValidationError for the last manager of a team, and for who has left it."""
+    with changing_members(manager, membership.owner_id):
         if role != Role.MANAGER:
             reject_loss_of_managers([membership])
         if not stored_membership(membership).update(role=role):
@@ -68,9 +82,9 @@ def change_role(membership: Membership, role: Role) -> None:
     membership.role = role
 
 
-def remove_member(membership: Membership) -> None:
+def remove_member(membership: Membership, manager: Caller) -> None:
     """Remove a member from a team. Raise ValidationError for the last manager, and for who has left the team."""
-    with transaction.atomic():
+    with changing_members(manager, membership.owner_id):
         reject_loss_of_managers([membership])
         if not stored_membership(membership).delete()[0]:
             raise ValidationError(gone_message(membership), code="gone")
@@ -112,9 +126,14 @@ def reject_loss_of_managers(memberships: Iterable[Membership]) -> None:
         raise ValidationError(messages, code="last_manager")
 
 
-def lock_managers(owner_id: str) -> set[int]:
-    """Lock the managers of a team. Return the keys of the memberships of those that are active."""
+def lock_members(owner_id: str) -> None:
+    """Let other changes of the members of a team wait until this transaction ends."""
     # A name, not the rows: the lock must also hold for a manager who is added meanwhile.
     lock_name(f"managers of {owner_id}")
+
+
+def lock_managers(owner_id: str) -> set[int]:
+    """Lock the members of a team. Return the keys of the memberships of its active managers."""
+    lock_members(owner_id)
     managers = Membership.objects.filter(owner_id=owner_id, role=Role.MANAGER, user__is_active=True)
     return set(managers.values_list("pk", flat=True))

@@ -164,7 +164,7 @@ def team(request: HttpRequest) -> HttpResponse:
     require_role(request.user, Role.MANAGER, owner_id)
 
     form = MemberForm(request.POST or None, owner_id=owner_id)
-    if request.method == "POST" and form.is_valid() and (added := form.add_member()):
+    if request.method == "POST" and form.is_valid() and (added := form.add_member(request.user)):
         messages.success(request, f"{added.user} now has the {added.get_role_display()} role.")
         return redirect(team_url(owner_id))
     return render_team(request, form, owner_id, owners)
@@ -202,7 +202,7 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
         messages.error(request, "The role was not changed. Choose one of the list.")
         return redirect_page(request, team_url(membership.owner_id))
     try:
-        change_role(membership, Role(form.cleaned_data["role"]))
+        change_role(membership, Role(form.cleaned_data["role"]), request.user)
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:
@@ -225,7 +225,7 @@ def remove(request: HttpRequest, membership_id: int) -> HttpResponse:
     membership = managed_membership(request, membership_id)
     if request.method == "POST":
         try:
-            remove_member(membership)
+            remove_member(membership, request.user)
             messages.success(request, f"{membership.user} is no longer a member.")
         except ValidationError as error:
             messages.error(request, " ".join(error.messages))

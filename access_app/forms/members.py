@@ -9,8 +9,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.forms import UsernameField
 from django.core.exceptions import ValidationError
 
+from access_app.caller import Caller
 from access_app.models import Membership
 from access_app.role import Role
+from access_app.teams import changing_members
 
 UNKNOWN_USERNAME_MESSAGE = "There is no user with this username."
 MEMBER_MESSAGE = "This user is already a member. Change the role in the list."
@@ -42,10 +44,14 @@ class MemberForm(forms.ModelForm):
         self.instance.user = user
         return username
 
-    def add_member(self) -> Membership | None:
-        """Add the member. If another request did so after the check, add an error to the username and return None."""
+    def add_member(self, manager: Caller) -> Membership | None:
+        """Add the member. If another request did so after the check, add an error to the username and return None.
+
+        Raise RoleRequired if the user no longer manages the team.
+        """
         fields = {"user": self.instance.user, "owner_id": self.instance.owner_id}
-        added, is_new = Membership.objects.get_or_create(**fields, defaults={"role": self.cleaned_data["role"]})
+        with changing_members(manager, self.instance.owner_id):
+            added, is_new = Membership.objects.get_or_create(**fields, defaults={"role": self.cleaned_data["role"]})
         if not is_new:
             self.add_error("username", ValidationError(MEMBER_MESSAGE))
         return added if is_new else None

@@ -5,6 +5,8 @@ from functools import partial
 import pytest
 from django.urls import reverse
 
+from access_app import views
+from access_app.forms.members import MemberForm
 from access_app.models import Membership
 from access_app.role import Role
 from tests.concurrently import run_concurrently
@@ -195,3 +197,52 @@ def test_two_managers_who_remove_each_other_leave_one(second):
         run_concurrently([partial(remove_on_page, one.user, other), partial(second, other.user, one)])
 
         assert len(managers()) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("second", [remove_on_page, demote_on_page])
+def test_of_two_managers_who_remove_each_other_only_one_succeeds(second):
+    """A third manager stays, so that neither is the last one."""
+    MembershipFactory(owner_id="support", role=Role.MANAGER)
+    for _ in range(4):
+        one, other = (MembershipFactory(owner_id="support", role=Role.MANAGER) for _ in range(2))
+
+        run_concurrently([partial(remove_on_page, one.user, other), partial(second, other.user, one)])
+
+        assert len(managers()) == 2
+        Membership.objects.filter(pk__in=[one.pk, other.pk]).delete()
+
+
+@pytest.mark.parametrize("name", ["member", "remove_member"])
+def test_who_stops_being_a_manager_during_a_request_changes_nobody(manager, monkeypatch, name):
+    other = MembershipFactory(owner_id="support", role=Role.MANAGER)
+
+    answer = while_demoted(manager, monkeypatch, views, "managed_membership").post(
+        reverse(f"account:{name}", args=[other.pk]), {"role": "viewer"}
+    )
+
+    assert answer.status_code == 403
+    assert Membership.objects.get(pk=other.pk).role == Role.MANAGER
+
+
+def test_who_stops_being_a_manager_during_a_request_adds_nobody(manager, monkeypatch):
+    UserFactory(username="lee")
+
+    client = while_demoted(manager, monkeypatch, MemberForm, "is_valid")
+    answer = client.post(f"{reverse('account:team')}?owner=support", {"username": "lee", "role": "manager"})
+
+    assert answer.status_code == 403
+    assert not Membership.objects.filter(user__username="lee").exists()
+
+
+def while_demoted(manager, monkeypatch, place, name):
+    """Return a browser of a manager who loses the role when this function has returned."""
+    function = getattr(place, name)
+
+    def demote(*args):
+        result = function(*args)
+        manager.memberships.update(role=Role.VIEWER)
+        return result
+
+    monkeypatch.setattr(place, name, demote)
+    return browser(manager)
