@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from django import forms
+from django.core.validators import ProhibitNullCharactersValidator
 
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|\Z)')
 
@@ -17,7 +18,10 @@ class KeysField(forms.CharField):
         return join_keys(value) if isinstance(value, list) else value
 
     def to_python(self, value: object) -> Any:
-        return split_keys(super().to_python(value) or "")
+        text = super().to_python(value) or ""
+        # The validator of the field would search the representation of the list, where a NUL is an escape sequence.
+        ProhibitNullCharactersValidator()(text)
+        return split_keys(text)
 
 
 def join_keys(keys: list[str]) -> str:

@@ -22,3 +22,8 @@ def test_tags_that_are_not_changed_stay_as_they_are(form):
 def test_commas_separate_keys_and_quotes_that_do_not_end_are_plain_text():
     assert split_keys(' one,, two , "three, four" ,"five,six') == ["one", "two", "three, four", '"five', "six"]
     assert split_keys("") == []
+
+
+@pytest.mark.parametrize("form", [DatasetForm, ReviewForm])
+def test_a_null_character_is_refused(form):
+    assert form({"name": "Support", "tags": "to\0ne"}).errors["tags"] == ["Null characters are not allowed."]
