@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, TextField, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from access_app.admin_access import ReadOnlyAdmin, StaffAccessMixin, confirmation_page
-from access_app.role import SHARED_LABEL
+from access_app.permissions import has_role_everywhere
+from access_app.role import SHARED_LABEL, Role
 from agentcms.plural import pluralize
 from runs_app.engine import run_ends
 from runs_app.engine.reaper import recover
@@ -60,7 +61,7 @@ class RunAdmin(ReadOnlyAdmin):
 
     list_display = ("agent_key", "version_label", "status", "requested_by_name", "tokens", "created_at", "finished_at")
     list_filter = ("status", "target", "is_demo", "created_at")
-    search_fields = ("agent_key", "requested_by_name", "error")
+    search_fields = ("agent_key", "requested_by_name", "visible_error")
     fields = (
         "agent_key",
         "team",
@@ -94,7 +95,19 @@ class RunAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentRun]:
         # The roles are read by details_visible_to(). The list shows no large column.
-        return AgentRun.objects.for_user(request.user).with_roles(request.user).without_large_columns()
+        runs = AgentRun.objects.for_user(request.user).with_roles(request.user).without_large_columns()
+        # As in get_fields(): a search must not tell former members what an error says.
+        visible = When(granted__isnull=False, then="error")
+        return runs.annotate(visible_error=Case(visible, default=Value(""), output_field=TextField()))
+
+    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        if has_role_everywhere(request.user, Role.VIEWER):
+            return ("agent_key", "requested_by_name", "error")
+        return self.search_fields
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Allow the filters of the page only: Django allows those by any column, also by hidden ones."""
+        return lookup.partition("__")[0] in self.list_filter and super().lookup_allowed(lookup, value, request)
 
     def get_fields(self, request: HttpRequest, obj: AgentRun | None = None) -> tuple[str, ...]:
         """Return the fields of the page. Former members see only the question and the answer of their own runs."""

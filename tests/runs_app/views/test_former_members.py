@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from runs_app.models import Score
-from tests.factories import AgentFactory, MembershipFactory, member
+from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 from tests.page_client import browser
 from tests.runs_app.factories import RunFactory
 from tests.runs_app.views.conftest import page_text
@@ -130,3 +130,19 @@ def test_an_agent_that_was_handed_over_shows_its_new_team_no_details_of_old_runs
 
     assert "It has two words." in text
     assert "one two" not in text
+
+
+def test_the_list_of_the_admin_does_not_find_what_is_hidden(run, asker):
+    run.status, run.error = "failed", "gpt-private is not available."
+    run.save()
+
+    def found(user, **query):
+        answer = browser(user).get(reverse("admin:runs_app_agentrun_changelist"), query)
+        return answer.context["cl"].result_count if answer.status_code == 200 else answer.status_code
+
+    root = UserFactory(is_staff=True, is_superuser=True)
+    assert (found(asker, q="gpt-private"), found(root, q="gpt-private")) == (1, 1)
+    leave(asker)
+    assert (found(asker, q="gpt-private"), found(asker, q=run.agent_key)) == (0, 1)
+    assert (found(asker, error__startswith="gpt"), found(asker, warnings__icontains="no-tool")) == (400, 400)
+    assert (found(asker, status__exact="failed"), found(asker, is_demo__exact="0")) == (1, 1)
