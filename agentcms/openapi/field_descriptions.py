@@ -73,6 +73,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "headVersionId": "The ID of the version where editing starts.",
     "headVersionNumber": "The number of the version where editing starts.",
     "hidden": "How many more agents use it that you may not see.",
+    "hiddenCount": "The same as hidden, as the published client names it.",
     "id": "The ID of the agent. It cannot be changed.",
     "inputProcessors": "Processors of the messages, in the order in which they run: [{key, …}].",
     "inputSchema": "The JSON Schema of the arguments of the tool.",

@@ -54,11 +54,17 @@ def listed_agents(user: Caller, agents: AgentQuerySet) -> JSONObject:
     visible = agents.for_user(user)
     rows = visible.order_by("name", "pk").values("id", "name", "owner_id")[:MAX_LISTED_DEPENDENTS]
     total = agents.count()
+    hidden = total - visible.count()
     return {
         "dependents": [{"id": row["id"], "name": row["name"], "ownerId": row["owner_id"]} for row in rows],
         "total": total,
-        "hidden": total - visible.count(),
+        **count_hidden(hidden),
     }
+
+
+def count_hidden(hidden: int) -> JSONObject:
+    """Return how many dependents the user may not see, also under the name that the published client reads."""
+    return {"hidden": hidden, "hiddenCount": hidden}
 
 
 def find_dependents_of_each(agents: Mapping[str, Agent]) -> dict[str, set[str]]:
@@ -82,7 +88,7 @@ def dependents_payloads(user: Caller, dependents: Mapping[str, Collection[str]])
         payloads[agent_id] = {
             "dependents": seen[:MAX_LISTED_DEPENDENTS],
             "total": total,
-            "hidden": total - len(seen),
+            **count_hidden(total - len(seen)),
         }
     return payloads
 

@@ -102,7 +102,8 @@ if (newest) {
   await agent.update({ name: "Draft", autoPublish: false });
   assert.equal((await agent.details(undefined, { status: "draft" })).name, "Draft");
   assert.equal((await agent.details(context, { status: "published" })).name, config.name);
-  assert.deepEqual((await agent.dependents()).dependents, []);
+  const { dependents, hiddenCount } = await agent.dependents();
+  assert.deepEqual([dependents, hiddenCount], [[], 0]);
   const found = await client.listStoredAgents({ metadata: { team: "y" }, status: "draft", authorId: "" });
   assert.deepEqual(found.agents.map((each) => each.name), ["Draft"]);
 }

@@ -171,7 +171,10 @@ def agent_schemas() -> dict[str, JSONObject]:
         "Done": object_of(success=BOOLEAN, message=STRING),
         "Warning": object_of(field=STRING, key=STRING, message=STRING),
         "Dependents": object_of(
-            dependents=array_of(object_of(id=STRING, name=STRING, ownerId=STRING)), total=INTEGER, hidden=INTEGER
+            dependents=array_of(object_of(id=STRING, name=STRING, ownerId=STRING)),
+            total=INTEGER,
+            hidden=INTEGER,
+            hiddenCount=INTEGER,
         ),
         "AgentPage": {"anyOf": [page_of("agents", "Agent"), cursor_page]},
         "DeletedAgent": deleted_agent_schema(),

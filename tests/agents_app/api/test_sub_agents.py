@@ -27,6 +27,7 @@ def test_visible_dependents_are_named_and_hidden_ones_counted(api, acme_publishe
         "dependents": [{"id": "helper", "name": "Concierge", "ownerId": ""}],
         "total": 2,
         "hidden": 1,
+        "hiddenCount": 1,
     }
     assert acme_publisher.get(agent_path("base", "dependents")).body["hidden"] == 0
 
