@@ -16,7 +16,6 @@ AgentBody = JSONObject
 # The client expects these fields. This application has no such features.
 UNSUPPORTED_FIELDS: AgentBody = {
     "modelVersion": "v2",
-    "modelList": None,
     "defaultGenerateOptionsLegacy": {},
     "defaultStreamOptionsLegacy": {},
     "skills": [],
@@ -55,8 +54,13 @@ def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> AgentBody:
 
 
 def variables_body(schema: JSONMapping | None) -> AgentBody:
-    """Return the declared variables, if any. The client expects a text in the form of superjson."""
-    return {"requestContextSchema": json.dumps({"json": schema}, ensure_ascii=False)} if schema else {}
+    """Return the declared variables, if any."""
+    return {"requestContextSchema": schema_text(schema)} if schema else {}
+
+
+def schema_text(schema: JSONMapping) -> str:
+    """Return a JSON Schema as the client expects it: as a text in the form of superjson."""
+    return json.dumps({"json": schema}, ensure_ascii=False)
 
 
 def entry_bodies(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, AgentBody]:
@@ -67,7 +71,7 @@ def entry_bodies(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[
             "id": key,
             "name": entry.title,
             "description": entry.description,
-            **({} if partial else {"inputSchema": entry.schema}),
+            **({} if partial else {"inputSchema": schema_text(entry.schema)}),
         }
         for key, entry in registered.items()
         if entry is not None

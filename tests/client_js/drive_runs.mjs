@@ -36,6 +36,7 @@ const text = (chunks) =>
 const agents = await client.listAgents();
 assert.equal(agents.plain.name, "plain");
 assert.equal(agents.plain.tools["word-count"].id, "word-count");
+assert.equal(JSON.parse(agents.plain.tools["word-count"].inputSchema).json.type, "object");
 assert.equal(agents.proofreader.source, "code");
 const agent = client.getAgent("plain");
 assert.deepEqual(await agent.details(), agents.plain);
