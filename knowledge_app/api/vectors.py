@@ -10,7 +10,8 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
-from agentcms.vectors import local_embedders
+from agentcms.vectors import find_embedder, local_embedders
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
@@ -36,8 +37,13 @@ class EmbeddersView(JSONView):
     """The embedders that run on the server."""
 
     def get(self, request: Request) -> HttpResponse:
-        embedders = [{"id": name, "provider": "local", "name": title} for name, title in local_embedders().items()]
-        return json_response({"embedders": embedders})
+        return json_response({"embedders": [embedder_body(*entry) for entry in local_embedders().items()]})
+
+
+def embedder_body(name: str, title: str) -> JSONObject:
+    """Return an embedder with the dimension that an index of its vectors needs."""
+    dimensions = find_embedder(name).dimensions
+    return {"id": name, "provider": "local", "name": title, "description": title, "dimensions": dimensions}
 
 
 class IndexesView(JSONView):

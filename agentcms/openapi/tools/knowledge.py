@@ -228,6 +228,8 @@ KNOWLEDGE_FIELDS: dict[str, str] = {
     "Embedders.id": "The name of the embedder.",
     "Embedders.provider": "Always local.",
     "Embedders.name": "What it is.",
+    "Embedders.description": "The same as its name.",
+    "Embedders.dimensions": "The length of its vectors.",
     "VectorIndex.dimension": "The length of its vectors, or 0 if it has none yet.",
     "VectorIndex.count": "The number of its vectors.",
     "VectorIndex.metric": "Always cosine.",

@@ -51,7 +51,11 @@ def vector_schemas() -> dict[str, JSONObject]:
         "VectorStores": object_of(
             vectors=array_of(object_of(id=STRING, name=STRING, type=STRING, description=STRING))
         ),
-        "Embedders": object_of(embedders=array_of(object_of(id=STRING, provider=STRING, name=STRING))),
+        "Embedders": object_of(
+            embedders=array_of(
+                object_of(id=STRING, provider=STRING, name=STRING, description=STRING, dimensions=INTEGER)
+            )
+        ),
         "IndexNames": array_of(STRING),
         "VectorIndex": object_of(dimension=INTEGER, count=INTEGER, metric={"enum": ["cosine"]}),
         "VectorIds": with_optional_warnings(object_of(ids=array_of(STRING))),

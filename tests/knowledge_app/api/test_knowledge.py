@@ -236,6 +236,19 @@ def test_a_second_owner_finds_nothing(filled):
     assert answer.body == {"results": []}
 
 
+def test_embedders_name_the_dimension_that_an_index_needs(publisher):
+    listed = {row["id"]: row for row in publisher.get("/api/embedders").body["embedders"]}
+
+    title = "Multilingual (16 languages)"
+    assert listed["local/multilingual"] == {
+        "id": "local/multilingual",
+        "provider": "local",
+        "name": title,
+        "description": title,
+        "dimensions": 512,
+    }
+
+
 def test_vectors_are_sent_and_found(filled, publisher):
     store = "/api/vector/handbook"
     assert publisher.get(f"{store}/indexes").body == ["handbook"]
