@@ -22,6 +22,7 @@ def client_body(row: McpServer) -> JSONObject:
         "name": row.title,
         "description": row.description,
         "ownerId": row.owner_id,
+        "status": "published",  # the client expects it; each change is live at once
         "servers": {row.key: server_body(row)},
         "prefix": row.prefix,
         "approval": row.approval,

@@ -64,7 +64,7 @@ def reject_mcp_commands(body: JSONObject) -> None:
 CLIENT_CHANGE = as_partial(McpClientBody)
 # In a response with a client, which a caller may send back as it was read.
 READ_ONLY_CLIENT_KEYS = (
-    *("toolCount", "changedTools", "listedAt", "listError", "versionNumber", "createdAt", "updatedAt"),
+    *("status", "toolCount", "changedTools", "listedAt", "listError", "versionNumber", "createdAt", "updatedAt"),
     "warnings",
 )
 

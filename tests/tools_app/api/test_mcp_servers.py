@@ -70,7 +70,7 @@ def test_a_server_is_created_changed_and_deleted_with_versions(manager):
     manager.patch(CLIENT, {"name": "Bureau"})
     versions = manager.get(f"{CLIENT}/versions")
 
-    assert created.status_code == 201
+    assert (created.status_code, created.body["status"]) == (201, "published")
     assert created.body["servers"]["office"] == {
         "type": "http",
         "url": URL,
