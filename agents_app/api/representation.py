@@ -167,12 +167,14 @@ class AgentText(NamedTuple):
     def of(cls, row: AgentRow) -> Self:
         draft = "true" if row.head_hash != row.live_hash else "false"
         archived = f'"{format_timestamp(row.archived_at)}"' if row.archived_at else "null"
+        status = "archived" if row.archived_at else "published"
         state = (
             f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{row.live_id}",'
             f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}",'
             f'"headVersionNumber":{row.head_number},"resolvedVersionId":"{row.resolved_id}","hasDraft":{draft},'
             f'"revision":{row.revision},"createdAt":"{format_timestamp(row.created_at)}",'
-            f'"updatedAt":"{format_timestamp(row.updated_at)}","archivedAt":{archived},"warnings":}}'
+            f'"updatedAt":"{format_timestamp(row.updated_at)}","archivedAt":{archived},'
+            f'"status":"{status}","warnings":}}'
         )
         # Without the last brace, before which `agents_json` adds the warnings.
         text = merge_json_objects(f'{{"id":{quoted(row.id)}}}', row.snapshot, state)

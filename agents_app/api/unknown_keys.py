@@ -32,6 +32,7 @@ READ_ONLY_KEYS = frozenset(
         "createdAt",
         "updatedAt",
         "archivedAt",
+        "status",
         "warnings",
     }
 )
@@ -40,7 +41,6 @@ UNSUPPORTED_AGENT_KEYS = frozenset(
     {
         "authorId",
         "visibility",
-        "status",
         "toolProviders",
         "skills",
         "workspace",

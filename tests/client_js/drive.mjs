@@ -33,7 +33,7 @@ const holds = (agent, expected) => {
 
 const created = await client.createStoredAgent(config);
 holds(created, config);
-assert.deepEqual(created.warnings, []);
+assert.deepEqual([created.status, created.warnings], ["published", []]);
 assert.match(created.createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 const agent = client.getStoredAgent(id);

@@ -211,6 +211,7 @@ def agent_schema(configuration: JSONObject) -> JSONObject:
         createdAt=DATE_TIME,
         updatedAt=DATE_TIME,
         archivedAt=nullable(DATE_TIME),
+        status={"enum": ["published", "archived"]},
         warnings=array_of(ref("Warning")),
     )
     added = {WIRE_NAMES[name] for name in ADDED_FIELDS}  # a response has them only if they are set
@@ -243,6 +244,7 @@ AGENT_FIELDS: dict[str, str] = {
     "CountSampling.type": "Score one in every count answers.",
     "RatioSampling.type": "Score a share of the answers.",
     "Agent.name": "The name that people see.",
+    "Agent.status": "archived, or else published: every agent has a live version.",
     "AgentCreate.name": "The name that people see.",
     "AgentChange.name": "The name that people see.",
     "AgentPage.agents": "The agents of the page.",

@@ -51,6 +51,7 @@ class Agent(TypedDict):
     createdAt: str
     updatedAt: str
     archivedAt: str | None
+    status: str
     warnings: list[AgentWarning]
 
 

@@ -37,6 +37,7 @@ def test_an_archived_agent_keeps_everything(api, archived):
     read = api.get(agent_path()).body
 
     assert read["archivedAt"] is not None
+    assert read["status"] == "archived"
     assert (read["hasDraft"], read["headVersionNumber"]) == (True, 2)
     assert api.get(f"{agent_path()}?status=archived").body == read
     assert len(api.get(agent_path("concierge", "versions")).body["versions"]) == 2
