@@ -115,7 +115,8 @@ async def is_met(name: str, steps: list[FinishedStep]) -> bool:
 def tool_choice_settings(ctx: RunContext[RunDeps]) -> ModelSettings:
     """Return the tool choice of a request.
 
-    A required call only applies to the first request, or the run would never end. The last request may call no tools.
+    A required call only applies to the first request, or the run would never end. The last request may call no tools,
+    unless it is the only one.
     """
     options = ctx.deps.options
     choice: Any = options.get("toolChoice")
