@@ -136,13 +136,13 @@ def test_the_list_of_the_admin_does_not_find_what_is_hidden(run, asker):
     run.status, run.error = "failed", "gpt-private is not available."
     run.save()
 
-    def found(user, **query):
+    def count_runs(user, **query):
         answer = browser(user).get(reverse("admin:runs_app_agentrun_changelist"), query)
         return answer.context["cl"].result_count if answer.status_code == 200 else answer.status_code
 
     root = UserFactory(is_staff=True, is_superuser=True)
-    assert (found(asker, q="gpt-private"), found(root, q="gpt-private")) == (1, 1)
+    assert (count_runs(asker, q="gpt-private"), count_runs(root, q="gpt-private")) == (1, 1)
     leave(asker)
-    assert (found(asker, q="gpt-private"), found(asker, q=run.agent_key)) == (0, 1)
-    assert (found(asker, error__startswith="gpt"), found(asker, warnings__icontains="no-tool")) == (400, 400)
-    assert (found(asker, status__exact="failed"), found(asker, is_demo__exact="0")) == (1, 1)
+    assert (count_runs(asker, q="gpt-private"), count_runs(asker, q=run.agent_key)) == (0, 1)
+    assert (count_runs(asker, error__startswith="gpt"), count_runs(asker, warnings__icontains="no-tool")) == (400, 400)
+    assert (count_runs(asker, status__exact="failed"), count_runs(asker, is_demo__exact="0")) == (1, 1)
