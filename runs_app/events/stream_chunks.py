@@ -48,6 +48,8 @@ def encode_chunk(run_id: UUID | str, data: StreamChunk) -> bytes:
     run_id = data.get("runId", run_id)  # a stream may have chunks of several runs
     content = "data" if data["type"].startswith("data-") else "payload"  # as the published protocol names it
     body = {"type": data["type"], "runId": str(run_id), "from": data.get("from", "AGENT"), content: data["payload"]}
+    if data["type"] == "object-result":
+        body["object"] = data["payload"]["object"]  # where the published protocol has it
     return json.dumps(body, separators=(",", ":")).encode()
 
 

@@ -85,6 +85,9 @@ assert.ok(chunks.every((chunk) => chunk.runId === chunks[0].runId && chunk.from 
 assert.ok(chunks.at(-1).payload.usage.totalTokens > 0);
 assert.equal(chunks.at(-1).payload.stepResult.reason, "stop");
 
+const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+const objects = (await read(await agent.stream("Lisbon", { structuredOutput: { schema } }))).filter((chunk) => chunk.object);
+assert.deepEqual(objects.map((chunk) => [chunk.type, chunk.object]), [["object-result", { city: "Lisbon" }]]);
 const called = await read(await agent.stream("Use word-count on this"));
 const kinds = called.map((chunk) => chunk.type);
 assert.ok(kinds.indexOf("tool-call") > 0 && kinds.indexOf("tool-call") < kinds.indexOf("tool-result"));

@@ -90,6 +90,12 @@ def test_the_stream_is_ascii():
     assert encode_chunk("r", build_chunk("text-delta", id="1", text="👋")).isascii()
 
 
+def test_the_object_of_an_answer_is_where_the_published_client_expects_it():
+    sent = json.loads(encode_chunk("r", build_chunk("object-result", object={"city": "Lisbon"})))
+
+    assert (sent["type"], sent["object"]) == ("object-result", {"city": "Lisbon"})
+
+
 @pytest.mark.usefixtures("idle_engine")
 def test_a_tool_can_return_any_value():
     def oddity(text: str = "") -> dict:
