@@ -36,7 +36,7 @@ def test_a_member_who_was_added_after_the_check_is_an_error_of_the_field():
     assert form.is_valid()
     MembershipFactory(user=ann, owner_id="support", role="viewer")
 
-    assert form.add_member() is None
+    assert form.add_member(member(Role.MANAGER, "support")) is None
 
     assert form.errors == {"username": ["This user is already a member. Change the role in the list."]}
     assert Membership.objects.get(user=ann, owner_id="support").role == "viewer"

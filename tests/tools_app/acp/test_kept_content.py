@@ -11,6 +11,9 @@ from tools_app.acp.permissions import Decisions, PermissionPolicy
 from tools_app.acp.turn import PromptTurn
 from tools_app.acp.workspaces.folders import Workspace
 
+# The files are written in a thread that may still have the connection of an earlier test, and looks whether it works.
+pytestmark = pytest.mark.django_db
+
 MEGABYTE = 1024 * 1024
 OPTIONS = [PermissionOption(option_id="yes", name="Yes", kind="allow_once")]
 
