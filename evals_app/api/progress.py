@@ -17,6 +17,7 @@ from evals_app.api.experiment_representation import wire_status
 from evals_app.api.lookups import get_experiment
 from evals_app.models import Experiment
 from runs_app.api.stream_responses import EventStreamNegotiation, stream_head_response, stream_of_blocks
+from runs_app.events.stream_access import StreamAccess
 from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping
 
 PROGRESS_INTERVAL = 0.5  # seconds between two reads of the row
@@ -67,10 +68,16 @@ def progress_block(experiment: Experiment) -> bytes:
 
 
 class ProgressStream:
-    """An event for each change of the progress. It occupies a slot until it is closed."""
+    """An event for each change of the progress. It occupies a slot until it is closed.
+
+    It ends without `[DONE]` when the experiment was deleted, or its reader may no longer see it.
+    """
 
     def __init__(self, experiment: Experiment, slot: StreamSlot) -> None:
         self.experiment, self.slot = experiment, slot
+        self.access = StreamAccess(
+            slot.user, lambda: Experiment.objects.for_user(slot.user).filter(pk=experiment.pk).exists()
+        )
         self.blocks = self._blocks()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -89,6 +96,8 @@ class ProgressStream:
                 close_old_connections()  # return the connection while waiting
                 stopping.wait(PROGRESS_INTERVAL)
                 if not read_through_outage(stopping, self.refresh):
+                    return
+                if read_through_outage(stopping, self.access.has_ended):
                     return
             if self.experiment.is_finished:
                 yield DONE_BLOCK

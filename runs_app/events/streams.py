@@ -23,6 +23,7 @@ from runs_app.approvals.lookup import waits_for_people
 from runs_app.engine import run_ends
 from runs_app.events.notifications import notifier
 from runs_app.events.redaction import redact_chunk
+from runs_app.events.stream_access import StreamAccess, is_run_visible
 from runs_app.events.stream_chunks import FINAL_TYPES, SUSPENDED_TYPE, StreamChunk, build_chunk, encode_chunk
 from runs_app.frequent_queries import MAX_EVENTS_PER_READ, events_after, run_with_id
 from runs_app.models import AgentRun
@@ -170,6 +171,7 @@ class StreamSlot:
     """One stream of a user in this process. Raises the errors of `StreamSlots.acquire`."""
 
     def __init__(self, user: Caller) -> None:
+        self.user = user
         self.user_id = user.pk
         stream_slots.acquire(self.user_id)
         self.is_released = False
@@ -188,6 +190,8 @@ class StreamSlot:
 
 class EventStream:
     """The events of a run as server-sent events. It occupies a slot until it is closed, even if never read.
+
+    It ends without `[DONE]` when its reader may no longer read the run.
 
     A block is `data: {chunk}`, preceded by `id: {number}` if `numbered`. The published client only accepts blocks
     that start with `data: ` and contain nothing else. `redacted` streams contain only the answer. `first_chunks` come
@@ -214,6 +218,7 @@ class EventStream:
         self.first_chunks = first_chunks
         self.convert = convert
         self.batches = follow_events(run_id, after) if batches is None else batches
+        self.access = StreamAccess(slot.user, lambda: is_run_visible(slot.user, run_id, details=not redacted))
         self.blocks = self._blocks()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -224,6 +229,8 @@ class EventStream:
             # The response headers are sent with the first bytes.
             yield b"".join(self._block(None, chunk) for chunk in self.first_chunks) or KEEP_ALIVE
             for batch in self.batches:
+                if read_through_outage(stopping, self.access.has_ended):
+                    return
                 yield from self._pieces(batch)
             if not stopping.is_set():
                 yield DONE_BLOCK

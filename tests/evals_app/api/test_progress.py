@@ -7,6 +7,7 @@ from django.test import Client
 
 from evals_app.api import progress
 from evals_app.models import Experiment
+from runs_app.events import stream_access
 from runs_app.events.streams import stream_slots
 from tests.api_client import Caller
 from tests.evals_app.compare.test_comparisons import ended
@@ -59,3 +60,22 @@ def test_the_route_streams_to_readers_only():
     assert answer["Content-Type"].startswith("text/event-stream")
     assert events(answer.streaming_content)[0]["status"] == "completed"
     assert Caller(api_key(member("viewer", "elsewhere"))).get(path).status_code == 404
+
+
+def test_a_reader_who_leaves_the_team_gets_no_further_event(monkeypatch):
+    experiment = ended(make_dataset("One", owner_id="support"), [1.0])
+    Experiment.objects.update(status="running")
+    experiment.refresh_from_db()
+    reader = member("viewer", "support")
+    for module in (progress, stream_access):
+        monkeypatch.setattr(module, "close_old_connections", lambda: None)
+    monkeypatch.setattr(progress, "PROGRESS_INTERVAL", 0)
+    monkeypatch.setattr(stream_access, "ACCESS_CHECK_INTERVAL", 0)
+    stream = progress.ProgressStream(experiment, progress.StreamSlot(reader))
+    next(stream.blocks)
+
+    reader.memberships.all().delete()
+    Experiment.objects.update(succeeded_count=1)
+
+    assert [*stream] == []
+    assert stream_slots.count_by_user.total() == 0
