@@ -10,9 +10,9 @@ from dataclasses import replace
 from access_app.caller import Caller
 from access_app.permissions import role_for
 from agentcms.wire.json_types import JSONMapping, JSONObject
-from agents_app.configuration.conditional import CONDITIONAL, apply_variants, choose_variants
 from agents_app.configuration.knowledge import KNOWLEDGE, fact_names
 from agents_app.configuration.variables import find_placeholders
+from agents_app.configuration.variants import CONDITIONAL, apply_variants, choose_variants
 from runs_app.building.memory_parameters import memory_takes_context
 from runs_app.resolution import ResolvedAgent
 

@@ -21,8 +21,8 @@ from agentcms.ids import parse_whole_number
 from agentcms.tracing.spans import trace_url
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.canonical import text_or_json
-from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.display import config_sections
+from agents_app.configuration.variants import CONDITIONAL
 from agents_app.models import Agent
 from agents_app.views.access import can_choose_agent, get_agent
 from agents_app.views.header import AgentTab, header_context

@@ -8,7 +8,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import FilterError, parse_filter
-from agents_app.configuration.conditional import MAX_VARIANTS, Variant
 from agents_app.configuration.fields.programs import reject_program_of_server
 from agents_app.configuration.fields.types import (
     MAX_REFERENCES,
@@ -21,6 +20,7 @@ from agents_app.configuration.fields.types import (
 )
 from agents_app.configuration.memory.options import MemoryOptions, kind_of_memory
 from agents_app.configuration.memory.values import KEY_TAG, OBJECT_TAG
+from agents_app.configuration.variants import MAX_VARIANTS, Variant
 
 
 class ModelChoice(BaseModel):

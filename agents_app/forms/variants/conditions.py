@@ -17,7 +17,7 @@ from dataclasses import field as dataclass_field
 from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
-from agents_app.configuration.conditional import JOINS, MAX_RULE_DEPTH, RULE_OPERATORS
+from agents_app.configuration.variants import JOINS, MAX_RULE_DEPTH, RULE_OPERATORS
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import format_text_or_json, normalize_line, parse_tags, parse_text_or_json

@@ -13,8 +13,8 @@ from access_app.caller import Caller
 from agentcms.ids import parse_uuid, parse_whole_number
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
-from agents_app.configuration.conditional import CONDITIONAL
 from agents_app.configuration.references import find_entry
+from agents_app.configuration.variants import CONDITIONAL
 from agents_app.editing.archived import AgentArchived
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent

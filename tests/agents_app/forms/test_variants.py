@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentcms.wire.canonical import canonical
-from agents_app.configuration.conditional import JOINS, RULE_OPERATORS
+from agents_app.configuration.variants import JOINS, RULE_OPERATORS
 from agents_app.forms.pickers import OptionSource
 from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent

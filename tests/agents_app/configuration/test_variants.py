@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.configuration.conditional import RULE_OPERATORS, choose_variants, condition_holds
+from agents_app.configuration.variants import RULE_OPERATORS, choose_variants, condition_holds
 
 
 @pytest.mark.parametrize(
