@@ -98,9 +98,7 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
 
 def record_cancelled(execution: RunExecution) -> None:
     """Record that a user cancelled the run, or that the process stops."""
-    if execution.is_lost:
-        return
-    if execution.is_interrupted:
+    if execution.is_lost or execution.is_interrupted:
         hand_over(execution)
     elif execution.engine.is_stopping:
         close_failed(execution, run_ends.LOST_MESSAGE)
@@ -109,12 +107,16 @@ def record_cancelled(execution: RunExecution) -> None:
 
 
 def hand_over(execution: RunExecution, attempts: Combinable | None = None) -> None:
-    """Queue the durable run for another process."""
+    """Queue the durable run for another process, unless one has claimed it.
+
+    A process that only missed a renewal still owns the run, and would renew the lease for ever without a task.
+    """
     execution.engine.writer.hand_over(execution.run_id, execution.worked_ms, attempts)
 
 
 def record_failure(execution: RunExecution, error: Exception) -> None:
     if execution.is_lost:
+        hand_over(execution)
         return
     if execution.is_durable and failures.is_database_outage(error):
         log.warning("Run %s is queued again, because the database was unavailable: %s", execution.run_id, error)
