@@ -37,7 +37,7 @@ from benchmarks.suspended_rows import (
 if TYPE_CHECKING:
     from runs_app.models import AgentRun
 
-LOOKS = 400  # of the reaper
+ROUNDS = 400  # of the reaper
 REQUESTS = 20  # of each page
 DECISIONS = 100
 EXPIRED = 500
@@ -73,11 +73,11 @@ def time_calls(call: Callable[[], Any], times: int) -> Timing:
     return Timing(min(walls), min(cpus), len(queries))
 
 
-def measure_look() -> Timing:
-    """Return what a look of the reaper costs, which every process does each second."""
+def measure_round() -> Timing:
+    """Return what a round of the reaper costs, which every process does each second."""
     from runs_app.engine import reaper
 
-    return time_calls(reaper.look_once, LOOKS)
+    return time_calls(reaper.reap_once, ROUNDS)
 
 
 def measure_pages(username: str, paths: Sequence[str]) -> dict[str, Timing]:
@@ -153,7 +153,7 @@ def wait_for_ends(run_ids: list[UUID]) -> None:
     from runs_app.models import AgentRun
 
     while AgentRun.objects.filter(pk__in=run_ids, finished_at=None).exists():
-        reaper.look_once()
+        reaper.reap_once()
         time.sleep(0.2)
 
 
@@ -165,16 +165,16 @@ def measure(count: int) -> dict[str, float]:
     """Return all figures, those of the reaper with one waiting run too."""
     template = suspend_first_run()
     vacuum()
-    few, size, memory = measure_look(), stored_bytes(), resident_bytes()
+    few, size, memory = measure_round(), stored_bytes(), resident_bytes()
     command = [sys.executable, "-m", "benchmarks.suspended", "--fill", str(count - 1)]
     subprocess.run(command, check=True)
-    many = measure_look()
+    many = measure_round()
     gc.collect()
     figures = measure_size(template, size, count) | {
-        "look of the reaper, one run waits, ms": few.wall,
-        f"look of the reaper, {count:,} wait (goal 5, prototype 4.3), ms": many.wall,
+        "round of the reaper, one run waits, ms": few.wall,
+        f"round of the reaper, {count:,} wait (goal 5, prototype 4.3), ms": many.wall,
         "of it CPU of this process, ms": many.cpu,
-        "queries of a look": many.queries,
+        "queries of a round": many.queries,
         f"memory of this process, {count:,} more wait, MB": (resident_bytes() - memory) / 1e6,
     }
     return figures | measure_lists() | measure_decisions(count)

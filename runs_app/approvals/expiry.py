@@ -13,7 +13,7 @@ from runs_app.approvals.approval_signals import announce_call, approval_decided
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.models import AgentRun, PendingCall
 
-MAX_EXPIRED_RUNS = 50  # in one look of the reaper
+MAX_EXPIRED_RUNS = 50  # in one round of the reaper
 
 
 def has_expired(call: PendingCall) -> bool:
@@ -35,7 +35,7 @@ def runs_with_expired_calls() -> QuerySet[AgentRun, UUID]:
 def expire_calls_of(run_id: UUID) -> int:
     """Decline the calls of a run that nobody decided in time, and return their number."""
     with transaction.atomic():
-        # A locked run is being decided or ended just now. The reaper looks again in a second.
+        # A locked run is being decided or ended just now. The reaper tries again in a second.
         runs = AgentRun.objects.select_for_update(of=("self",), skip_locked=True).without_large_columns()
         run = runs.filter(pk=run_id).first()
         if run is None or run.status != AgentRun.Status.SUSPENDED:

@@ -24,37 +24,37 @@ from runs_app.models.background_task import is_child_of_task
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 1.0  # seconds between two looks, on average
+INTERVAL = 1.0  # seconds between two rounds, on average
 QUEUE_PATIENCE = timedelta(seconds=5)  # after which a queued run is dispatched again: its message may be lost
-MAX_IN_ONE_LOOK = 20  # queued runs
+MAX_IN_ONE_ROUND = 20  # queued runs
 
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
 
 
-def start_reaper(before_each_look: Callable[[], None] | None = None) -> None:
+def start_reaper(before_each_round: Callable[[], None] | None = None) -> None:
     """Start the thread, once per process."""
     global _thread
     with _lock:
         if _thread is None:
-            _thread = threading.Thread(target=look_forever, args=[before_each_look], name="run-reaper", daemon=True)
+            _thread = threading.Thread(target=reap_forever, args=[before_each_round], name="run-reaper", daemon=True)
             _thread.start()
 
 
-def look_forever(before_each_look: Callable[[], None] | None) -> None:
+def reap_forever(before_each_round: Callable[[], None] | None) -> None:
     while True:
         time.sleep(INTERVAL * random.uniform(0.75, 1.25))  # noqa: S311  not all processes at once
         try:
-            if before_each_look is not None:
-                before_each_look()
-            look_once()
+            if before_each_round is not None:
+                before_each_round()
+            reap_once()
         except Exception:  # the database may be away for a while
             log.warning("The search for lost runs failed.", exc_info=True)
         finally:
             connection.close()
 
 
-def look_once() -> None:
+def reap_once() -> None:
     """Queue the durable runs whose processes have died, and dispatch those that no process has taken.
 
     Decline the calls that nobody decided in time.
@@ -72,9 +72,9 @@ def look_once() -> None:
 
 
 def recover(run: AgentRun) -> bool:
-    """Dispatch a durable run that no process executes, without waiting for the next look.
+    """Dispatch a durable run that no process executes, without waiting for the next round.
 
-    Return False if it needs nothing, or if no process has heard of it. The caller of a child run executes it.
+    Return False if it needs nothing, or if no process was notified of it. The caller of a child run executes it.
     """
     if run.parent_id is not None or not run.is_durable:
         return False
@@ -90,7 +90,7 @@ def lost_runs(run_id: UUID | None = None) -> list[AgentRun]:
     return [run for run in runs if vars(run)["has_expired"] or not is_alive(run.holder)]
 
 
-# Compiled: each process looks once a second.
+# Compiled: each process runs it once a second.
 @compiled_query
 def possibly_lost_runs(host: str) -> QuerySet[AgentRun]:
     """Return the durable runs with expired leases, and those of this machine, whose processes can be looked for."""
@@ -114,7 +114,7 @@ def forgotten_runs() -> QuerySet[AgentRun, tuple[UUID, datetime | None]]:
         .filter(is_overdue | is_abandoned)
         .annotate(abandoned_at=Case(When(is_abandoned, then="parent__finished_at")))
     )
-    return runs.order_by("created_at").values_list("pk", "abandoned_at")[:MAX_IN_ONE_LOOK]
+    return runs.order_by("created_at").values_list("pk", "abandoned_at")[:MAX_IN_ONE_ROUND]
 
 
 def is_alive(holder: str) -> bool:

@@ -87,7 +87,7 @@ def resolve_agent(signal: Message) -> ResolvedAgent:
 def follow_run(run_id: UUID, *, status: str, error: str = "") -> None:
     """Start the next run of a thread if signals wait. Call it in the transaction that ends a run of the thread.
 
-    Both this and the sender of a signal lock the thread, so no signal comes between the end and the look.
+    Both this and the sender of a signal lock the thread, so no signal comes between the end and the search.
     """
     runs = AgentRun.objects.filter(pk=run_id, parent=None)
     thread = Thread.objects.select_for_update(of=("self",)).filter(runs__in=runs).first()

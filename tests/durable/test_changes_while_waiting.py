@@ -113,7 +113,7 @@ def test_a_run_whose_whole_team_is_gone_ends_by_expiry(planned, waiting):
     PendingCall.objects.update(expires_at=past)
     AgentRun.objects.update(expires_at=past)
 
-    reaper.look_once()
+    reaper.reap_once()
 
     assert wait_for_end(waiting.run).status == "succeeded"
     assert notes(planned, "refund") == []
@@ -146,7 +146,7 @@ def test_the_calls_of_a_deleted_agent_are_cancelled_and_refuse_decisions(planned
     assert [call["id"] for call in body["approvals"]] == [str(waiting.call.pk)]
     paths = ("/approvals", "/approvals?tab=decided", f"/approvals/{waiting.call.pk}", f"/runs/{waiting.run.pk}")
     assert page_codes(user, *paths) == [200, 200, 200, 404]
-    reaper.look_once()
+    reaper.reap_once()
     assert notes(planned, "refund") == []
 
 

@@ -187,7 +187,7 @@ def test_a_lost_run_that_was_cancelled_is_not_continued(queued):
         lease_until=timezone.now() - timedelta(seconds=1), cancel_requested_at=timezone.now()
     )
 
-    reaper.look_once()
+    reaper.reap_once()
 
     run.refresh_from_db()
     assert run.status == "cancelled"
@@ -203,10 +203,10 @@ def test_runs_of_lost_leases_and_of_dead_processes_are_queued(queued, monkeypatc
     other = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
     leases.claim(other.pk, "there:999999999:b")
 
-    reaper.look_once()
+    reaper.reap_once()
     assert dispatched == [on_this_machine.pk]
     AgentRun.objects.filter(pk=other.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    reaper.look_once()
+    reaper.reap_once()
 
     assert dispatched == [on_this_machine.pk, other.pk]
     assert set(AgentRun.objects.values_list("status", "attempts", "holder")) == {("queued", 1, "")}
@@ -216,17 +216,17 @@ def test_a_look_asks_three_queries(queued, django_assert_num_queries):
     leases.claim(queued.pk, leases.new_holder_name())
 
     with django_assert_num_queries(3):
-        reaper.look_once()
+        reaper.reap_once()
 
 
 def test_a_run_that_waits_for_long_is_dispatched_again(queued, monkeypatch):
     dispatched = []
     monkeypatch.setattr(reaper, "get_runner", lambda: type("Runner", (), {"dispatch": dispatched.append}))
 
-    reaper.look_once()
+    reaper.reap_once()
     assert dispatched == []
     AgentRun.objects.filter(pk=queued.pk).update(created_at=timezone.now() - timedelta(seconds=6))
-    reaper.look_once()
+    reaper.reap_once()
 
     assert dispatched == [queued.pk]
 
@@ -237,7 +237,7 @@ def test_a_child_run_without_its_parent_is_cancelled(queued):
     child = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
     AgentRun.objects.filter(pk=child.pk).update(parent=queued)
 
-    reaper.look_once()
+    reaper.reap_once()
 
     child.refresh_from_db()
     assert child.status == "cancelled"

@@ -159,7 +159,7 @@ def test_an_expired_call_is_declined_by_the_reaper(planned, here):
     PendingCall.objects.update(created_at=past, expires_at=past + timedelta(days=7))
     AgentRun.objects.update(expires_at=past + timedelta(days=7))
 
-    reaper.look_once()
+    reaper.reap_once()
     done = wait_for_end(run)
 
     assert done.status == "succeeded"

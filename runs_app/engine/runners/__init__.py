@@ -33,7 +33,7 @@ class Runner(Protocol):
         """Return the engine of this process if it should execute a new run, or None to dispatch the run."""
 
     def dispatch(self, run_id: UUID) -> bool:
-        """Have a queued run executed soon. Return False if no other process heard of it."""
+        """Have a queued run executed soon. Return False if no other process was notified of it."""
 
     def continue_here(self, run_id: UUID) -> None:
         """Execute the next segment of a run that is not durable in this process."""

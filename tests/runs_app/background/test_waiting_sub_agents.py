@@ -77,7 +77,7 @@ def test_an_approved_sub_agent_completes_its_task(start, tasks, options, notes):
     observer = TaskObserver()
     before = observe(observer)
     reap_runs()
-    reaper.look_once()
+    reaper.reap_once()
     places = BackgroundTask.objects.in_slots().count()
 
     call = decide_only(tasks.user, "approve")
