@@ -40,7 +40,7 @@ def mail_approvers() -> None:
 
 @shared_task
 def perform_run(run_id: str) -> None:
-    """Let this worker claim a durable run if it has a free place. Return at once."""
+    """Let this worker claim a durable run if it has a free slot. Return at once."""
     engine.get_engine().offer(UUID(run_id))
 
 

@@ -84,7 +84,7 @@ async def carry_job(engine: Engine, job: Job) -> None:
                 await run_db(job.finish, {"task": str(task_id)})
     except OUTAGE_ERRORS as error:  # the lease of the job ends, and beat sends it to a worker again
         log.warning("Background task %s goes on later, because the database was unavailable: %s", task_id, error)
-    except Exception as error:  # the upkeep ends the task
+    except Exception as error:  # the maintenance ends the task
         log.exception("Background task %s failed.", task_id)
         with suppress(LeaseLost):
             await run_db(job.fail, f"{type(error).__name__}: {error}"[:2000])

@@ -1,4 +1,4 @@
-"""The upkeep of background tasks, repeated every few seconds: a process may have died between two steps of one."""
+"""The maintenance of background tasks, repeated every few seconds, as a process may die between two steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNKNOWN_END_MESSAGE = (
 
 
 def look_after_tasks() -> None:
-    """End tasks that nobody executes any more, deliver results, and start tasks that wait for a free place."""
+    """End tasks that nobody executes any more, deliver results, and start tasks that wait for a free slot."""
     if BackgroundTask.objects.unfinished().exists():
         end_lost_tasks()
         cancel_tasks_of_cancelled_runs()

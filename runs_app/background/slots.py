@@ -20,7 +20,7 @@ def fill_slots() -> int:
     if not BackgroundTask.objects.waiting().exists():
         return 0
     with transaction.atomic():
-        # A free place has no row to lock. Two processes that count at once would both give it away.
+        # A free slot has no row to lock. Two processes that count at once would both give it away.
         lock_name("places of background tasks")
         taken = Counter(BackgroundTask.objects.in_slots().order_by().values_list("agent_key", flat=True))
         started = 0

@@ -115,7 +115,7 @@ class Engine:
         asyncio.run_coroutine_threadsafe(start(), self.loop)
 
     def offer(self, run_id: UUID) -> None:
-        """Claim and execute a durable run if a place is free. Otherwise it stays queued."""
+        """Claim and execute a durable run if a slot is free. Otherwise it stays queued."""
         self._call(self._take(run_id))
 
     def perform(self, run_id: UUID) -> Future[None]:
@@ -138,11 +138,11 @@ class Engine:
 
     @property
     def takes_queued(self) -> bool:
-        """Return whether a free place is given to a queued run."""
+        """Return whether a free slot is given to a queued run."""
         return self.is_worker or settings.RUN_ENGINE in WEB_RUNNERS
 
     def take_queued(self) -> None:
-        """Claim and execute queued runs, the oldest first, while places are free."""
+        """Claim and execute queued runs, the oldest first, while slots are free."""
         if self.takes_queued:
             self._call(self._take_oldest())
 
@@ -160,7 +160,7 @@ class Engine:
         asyncio.run_coroutine_threadsafe(call(), self.loop)
 
     @property
-    def has_free_place(self) -> bool:
+    def has_free_slot(self) -> bool:
         return not self.is_stopping and len(self.tasks) + len(self.claiming) < settings.RUNS_PER_WORKER
 
     @property
@@ -176,7 +176,7 @@ class Engine:
             self.offered_again.add(run_id)
         elif (written := self.writer.find_end(run_id)) is not None:
             await asyncio.wait([asyncio.wrap_future(written)])  # others may see the hand-over before this process does
-        if not self.has_free_place or run_id in self.claiming or run_id in self.occupied_ids:
+        if not self.has_free_slot or run_id in self.claiming or run_id in self.occupied_ids:
             return
         self.claiming.add(run_id)
         try:
@@ -185,7 +185,7 @@ class Engine:
             self.claiming.discard(run_id)
 
     async def _take_oldest(self) -> None:
-        while self.has_free_place:
+        while self.has_free_slot:
             claim = partial(leases.claim_oldest, excluded=self.occupied_ids)
             if not await self._claim_and_run(claim):
                 return
@@ -219,7 +219,7 @@ class Engine:
         return task
 
     def _finished(self, run_id: UUID, task: asyncio.Task[object]) -> None:
-        was_full = not self.has_free_place
+        was_full = not self.has_free_slot
         error = None if task.cancelled() else task.exception()
         if error is not None:
             log.error("Run %s ended with an unexpected error.", run_id, exc_info=error)

@@ -40,7 +40,7 @@ class FailingDatabase:
 
 @pytest.fixture(autouse=True)
 def _places():
-    """Release the places of streams that a test opened."""
+    """Release the slots of streams that a test opened."""
     yield
     stream_slots.count_by_user.clear()
 

@@ -70,7 +70,7 @@ def test_a_free_place_of_the_web_process_is_given_to_a_queued_run(executor, plan
     first = start_here([[["count", {"number": 1, "gate": "one"}]], "Done."])
     wait_for_steps(first, 1, "started")
     second = start_here(["Second."])
-    # Both calls have been answered, so only the free place can start the second run.
+    # Both calls have been answered, so only the free slot can start the second run.
     wait_until(lambda: [status for status, _ in executor.answers].count(200) == 2, 10, "the answers of both functions")
     assert AgentRun.objects.get(pk=second.pk).status == "queued"
 

@@ -65,9 +65,9 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
     @asynccontextmanager
     async def use(self, record: AcpRecord, place: WorkPlace) -> AsyncIterator[tuple[AgentProcess, str]]:
         """Yield a running agent that nobody else uses meanwhile, and a note about its session. Raise AcpError."""
-        keeps = record.persists_session and place.thread_id is not None
+        keeps_session = record.persists_session and place.thread_id is not None
         key: ProcessKey | object = (place.owner_id, place.thread_id, record.key, record.revision)
-        if not keeps:
+        if not keeps_session:
             # A key of its own: another run must not find the process, which knows this conversation.
             key = object()
         slot = await self.take(key, place.owner_id, lambda: Slot(place.owner_id))
@@ -77,27 +77,27 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
                 await run_db(get_available_agent, record.key)
                 note = ""
                 if slot.process is None or not slot.process.is_running:
-                    slot.process, note = await start_process(record, place, keeps=keeps)
+                    slot.process, note = await start_process(record, place, keeps_session=keeps_session)
                 yield slot.process, note
         finally:
-            # Those who wait for the place start another process in it.
-            if slot.users == 1 and not (keeps and slot.is_running):
+            # Those who wait for the slot start another process in it.
+            if slot.users == 1 and not (keeps_session and slot.is_running):
                 self.discard(key, slot)
             self.release(key, slot)
 
     def end(self, slot: Slot) -> None:
-        """End the process of a place."""
+        """End the process of a slot."""
         if slot.process is not None:
             slot.process.kill_soon()
 
 
-async def start_process(record: AcpRecord, place: WorkPlace, *, keeps: bool) -> tuple[AgentProcess, str]:
+async def start_process(record: AcpRecord, place: WorkPlace, *, keeps_session: bool) -> tuple[AgentProcess, str]:
     """Start an agent with the session of its conversation. Return it with a note if it has lost the session."""
     folder: Path = await run_db(workspace_folder, place.owner_id, place.thread_id, place.root_id, record.workspace)
-    earlier = await run_db(stored_session, record, place) if keeps else ""
+    earlier = await run_db(stored_session, record, place) if keeps_session else ""
     process = AgentProcess(record, folder)
     is_earlier = await process.start(earlier)
-    if keeps and not is_earlier:
+    if keeps_session and not is_earlier:
         await run_db(store_session, record, place, process.session_id)
     return process, NEW_SESSION_MESSAGE if earlier and not is_earlier else ""
 

@@ -42,7 +42,7 @@ class Runner(Protocol):
         """Receive the messages of this runner, because this process is a worker that executes runs."""
 
     def take_next(self) -> None:
-        """Look for queued runs, because this process has a free place."""
+        """Look for queued runs, because this process has a free slot."""
 
     def stop(self, run_id: UUID) -> None:
         """Cancel a run in the process that executes it."""

@@ -1,6 +1,6 @@
 """The runner over Celery: a message with the ID of a run wakes a worker, which claims the run.
 
-The worker returns at once and drops the message if it has no free place: the row is what counts.
+The worker returns at once and drops the message if it has no free slot: the row is what counts.
 """
 
 from __future__ import annotations

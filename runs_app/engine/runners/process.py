@@ -12,12 +12,12 @@ class ProcessRunner:
     """A runner that executes runs in the processes of the web server."""
 
     def find_local_engine(self) -> Engine | None:
-        """Return the engine of this process if it has a free place."""
+        """Return the engine of this process if it has a free slot."""
         engine = get_engine()
-        return engine if engine.has_free_place else None
+        return engine if engine.has_free_slot else None
 
     def dispatch(self, run_id: UUID) -> bool:
-        """Execute a queued run in this process if it has a free place."""
+        """Execute a queued run in this process if it has a free slot."""
         get_engine().offer(run_id)
         return True
 

@@ -1,4 +1,4 @@
-"""The places of background tasks in all and of one agent."""
+"""The slots of background tasks in all and of one agent."""
 
 from collections import Counter
 from copy import copy
