@@ -128,10 +128,10 @@ def save_suspension(
         return
     announce_after_commit(calls)
     if not continue_if_decided(run):
-        tell_of_suspension(run, reported)
+        propagate_suspension(run, reported)
 
 
-def tell_of_suspension(run: AgentRun, reported: Collection[UUID]) -> None:
+def propagate_suspension(run: AgentRun, reported: Collection[UUID]) -> None:
     """Let the task and the runs above know that a run waits, and its stream what came after its events."""
     suspend_task_of_child(run)
     report_late_calls(run, reported)

@@ -65,7 +65,7 @@ class TaskOutcome:
     error: str = ""
 
 
-async def carry_job(engine: Engine, job: Job) -> None:
+async def execute_job(engine: Engine, job: Job) -> None:
     """Execute the task of a job, deliver its result and finish the job. If this process stops, release the job."""
     task_id = UUID(job.parameters["task"])
     work = asyncio.ensure_future(perform_task(engine, task_id))

@@ -14,7 +14,7 @@ from runs_app.engine.engine import get_engine
 def run_background_task(job: Job) -> object:
     """Execute a background task on the event loop, which finishes the job."""
     # The module imports pydantic-ai, which is heavy.
-    carry_job = import_module("runs_app.background.execution").carry_job
+    execute_job = import_module("runs_app.background.execution").execute_job
     engine = get_engine()
-    engine.start_work(carry_job(engine, job))
+    engine.start_work(execute_job(engine, job))
     return CONTINUES

@@ -48,7 +48,7 @@ class Engine:
 
     def __init__(self) -> None:
         self.holder = leases.new_holder_name()
-        self.writer = EventWriter(self.holder, self.cancel, self.lose)
+        self.writer = EventWriter(self.holder, self.cancel, self.cancel_lost)
         self.tasks: dict[UUID, asyncio.Task[object]] = {}
         self.execute_run: Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]] | None = None
         self.can_execute = False  # whether the module that executes runs could be imported
@@ -266,7 +266,7 @@ class Engine:
         if (task := self.tasks.get(run_id)) is not None:
             task.cancel()
 
-    def lose(self, run_id: UUID) -> None:
+    def cancel_lost(self, run_id: UUID) -> None:
         """Cancel a run that no longer belongs to this process."""
         if (journal := self.journals.get(run_id)) is not None:
             journal.is_lost = True

@@ -175,7 +175,7 @@ class Journal:
     async def wait_for_answer(self) -> None:
         """Wait until the last answer is written. A step that depends on it must not begin before."""
         if self.answer_written is not None and not self.answer_written.done():
-            self.writer.hurry()
+            self.writer.write_soon()
         if self.answer_written is not None:
             await self.wait_until_written(asyncio.wrap_future(self.answer_written))
 

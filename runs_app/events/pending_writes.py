@@ -118,8 +118,8 @@ class PendingWrites:
         with self.changed:
             yield
 
-    def hurry(self) -> None:
-        """Write at once what was added to be written later."""
+    def write_soon(self) -> None:
+        """Write within `STEP_DELAY` what was added to be written later."""
         with self.changed:
             self._write_within(STEP_DELAY)
 

@@ -37,13 +37,15 @@ UNSTORABLE_MESSAGE = "The events of this run could not be stored."
 
 
 class EventWriter(PendingWrites):
-    """The writer of one process. It calls `cancel_run` for runs to cancel and `lose_run` for runs that it has lost."""
+    """The writer of one process. It calls `cancel_run` for runs to cancel and `cancel_lost_run` for lost ones."""
 
-    def __init__(self, holder: str, cancel_run: Callable[[UUID], None], lose_run: Callable[[UUID], None]) -> None:
+    def __init__(
+        self, holder: str, cancel_run: Callable[[UUID], None], cancel_lost_run: Callable[[UUID], None]
+    ) -> None:
         super().__init__()
         self.holder = holder
         self.cancel_run = cancel_run
-        self.lose_run = lose_run
+        self.cancel_lost_run = cancel_lost_run
         self.thread: threading.Thread | None = None
         self.cancel_polled_at = self.renewed_at = 0.0
         self.is_unsure = False  # whether the last transaction was committed
@@ -174,7 +176,7 @@ class EventWriter(PendingWrites):
                 run.written.set_result(False)
                 for future in run.step_futures:
                     future.set_result(False)
-                self.lose_run(run_id)
+                self.cancel_lost_run(run_id)
                 notifier.wake(str(run_id))
 
     def _fail_unstorable(self, run_id: UUID, snapshot: WriteSnapshot) -> None:

@@ -147,7 +147,7 @@ def observe_thread(job: Job) -> dict[str, int]:
         return {"observations": 0}
     count = 0
     try:
-        for count in work_off(lease, observer):
+        for count in observe_and_reflect(lease, observer):
             job.report_progress(done=count)
     except ObservingElsewhere:
         pass
@@ -171,7 +171,7 @@ def find_observer(thread_id: int, run_id: str | None) -> Observer | None:
     return Observer(options, configuration["model"], asyncio.run)
 
 
-def work_off(lease: ThreadLease, observer: Observer) -> Iterator[int]:
+def observe_and_reflect(lease: ThreadLease, observer: Observer) -> Iterator[int]:
     """Observe a thread until too few messages are left, then reflect once. Yield the number of answers so far.
 
     Raise ObservingElsewhere if another process took the lease, and ObserverFailed.

@@ -158,7 +158,7 @@ class Lookup:
 
     async def wait_for_answer(self, flight: Flight) -> tuple[ModelResponse | None, NextAct]:
         """Return the stored answer, or None when this request may ask the model."""
-        if flight.has_landed:
+        if flight.is_finished:
             answer = parse_answer(flight.text) if flight.text else None
             return answer, NextAct.OWN if answer is None else NextAct.WAIT
         deadline = time.monotonic() + MAX_WAIT
@@ -181,7 +181,7 @@ class Lookup:
     async def end_turn(self, flight: Flight, turn: NextAct) -> None:
         """Let the requests that wait for the answer have it, or ask the model themselves."""
         if turn is NextAct.UNCACHED:
-            flight.land(self.stored, self.options.seconds)
+            flight.finish(self.stored, self.options.seconds)
         else:
             await run_blocking(release_lock, self.key, is_stored=bool(self.stored))
 

@@ -1,4 +1,4 @@
-"""Equal requests of one process at the same time. One of them asks the model, also while the cache is unavailable."""
+"""Equal requests of one process at the same time (single flight): one asks the model, also without the cache."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Flight:
     text: str = ""  # JSON of the answer, blank if it may not be repeated
     ends_at: float = 0  # when nobody gets it any more
 
-    def land(self, text: str, seconds: int) -> None:
+    def finish(self, text: str, seconds: int) -> None:
         """Let those that wait use an answer of so many seconds, or ask the model themselves if it is blank."""
         self.text = text
         self.ends_at = time.monotonic() + min(seconds, NOT_STORED_SECONDS)
 
     @property
-    def has_landed(self) -> bool:
+    def is_finished(self) -> bool:
         return time.monotonic() < self.ends_at
 
 

@@ -80,7 +80,7 @@ def test_an_event_is_written_with_the_step_or_the_end_that_it_reports(
         is_written.clear()
         add(self, run_id, data)
         if data["type"] in events:
-            self.hurry()
+            self.write_soon()
             is_written.wait(0.5)
 
     def save_and_note(snapshots, *args, **options):

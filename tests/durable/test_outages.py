@@ -109,7 +109,7 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(idle_engine, planned, mon
         "of the end": lambda snapshot: snapshot.end is not None,
     }
     lost, lost_runs = lose_answer_of_commit(monkeypatch, conditions[lost_commit]), []
-    monkeypatch.setattr(get_engine().writer, "lose_run", lost_runs.append)
+    monkeypatch.setattr(get_engine().writer, "cancel_lost_run", lost_runs.append)
     run = start(TWO_CALLS, is_durable=is_durable)
     if lost_commit == "of a step":
         wait_until(lambda: lost, 30, "a commit before the end")
