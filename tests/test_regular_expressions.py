@@ -5,6 +5,7 @@ import re
 import pytest
 from django.conf import settings
 
+from agentcms.wire import normal_forms
 from agents_app.search import tokenizer
 from agents_app.search.snippets import word_pattern
 from runs_app.providers.demo_calls import mention_pattern
@@ -13,6 +14,7 @@ from tests.regular_expressions import CodePattern, code_patterns, find_slow_text
 
 # Functions that return the patterns which are put together at run time, by the function that does so.
 BUILT = {
+    "agentcms/wire/normal_forms.py:_too_many_marks": normal_forms._too_many_marks,
     "agentcms/web/static_files.py:compress": lambda: re.compile(settings.WHITENOISE_IMMUTABLE_FILE_TEST),
     "agents_app/search/tokenizer.py:_word_pattern": tokenizer._word_pattern,
     "agents_app/search/snippets.py:word_pattern": lambda: word_pattern("aa aaa ab -"),

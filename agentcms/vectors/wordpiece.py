@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from agentcms.wire.normal_forms import normalize_text
+
 # The vocabulary of bert-base-uncased by Google, Apache License 2.0. Packages of the model have it only with weights
 # of 90 MB.
 VOCABULARY_FILE = Path(__file__).with_name("bert_uncased_vocabulary.txt")
@@ -36,7 +38,7 @@ def token_ids(text: str, max_length: int) -> list[int]:
 def split_words_and_marks(text: str) -> Iterator[str]:
     """Yield the words and punctuation marks of a text in lower case, without accents."""
     spaced = "".join(map(_with_spaces, text))
-    plain = "".join(char for char in unicodedata.normalize("NFD", spaced) if unicodedata.category(char) != "Mn")
+    plain = "".join(char for char in normalize_text("NFD", spaced) if unicodedata.category(char) != "Mn")
     for word in plain.lower().split():
         start = 0
         for position, char in enumerate(word):

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
+from agentcms.wire.normal_forms import normalize_text
+
 MAX_INDEX_BYTES = 400_000  # of an agent's words; a tsvector of PostgreSQL holds a megabyte
 # Characters. A tsvector of PostgreSQL takes words of less than 2,048 bytes, and a character has at most four.
 MAX_WORD_LENGTH = 200
@@ -60,7 +62,7 @@ def tokenize(text: str) -> list[str]:
         words = _ASCII_WORD.findall(text.lower())
     else:
         # Again after folding, which may leave the normal form: the one character ǰ becomes two.
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        folded = normalize_text("NFKC", normalize_text("NFKC", text).casefold())
         words = _word_pattern().findall(folded)
     return [word[:MAX_WORD_LENGTH] for word in words]
 
@@ -72,7 +74,7 @@ def is_sign(word: str) -> bool:
 
 def find_words(text: str) -> list[str]:
     """Return the words of a text as they are written, for a search in texts that no index has."""
-    return _word_pattern().findall(unicodedata.normalize("NFC", text))
+    return _word_pattern().findall(normalize_text("NFC", text))
 
 
 def index_text(*texts: str) -> str:
