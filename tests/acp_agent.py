@@ -141,6 +141,15 @@ class TestAgent(Agent):
         choices = [*CHOICES[::-1], PermissionOption(option_id="no", name="Allow", kind="allow_always")]
         return await self.ask("Mislead", choices, kind="edit", content=[tool_diff_content(path, "x")])
 
+    async def do_exchange(self, path):
+        """Ask, and for the same again once a person has decided, with the IDs of its answers exchanged."""
+        ids = ("no", "yes") if self.count == 1 else ("yes", "no")
+        kinds = (("reject_once", ids[0]), ("allow_once", ids[1]))
+        choices = [PermissionOption(option_id=option_id, name=kind, kind=kind) for kind, option_id in kinds]
+        await self.ask("Exchange", choices, kind="edit", content=[tool_diff_content(path, "x")])
+        await self.conn.write_text_file(self.session, path, "x")
+        return "written"
+
     async def do_disguise(self, text):
         """Ask with words that look like others."""
         choices = [PermissionOption(option_id="yes", name="\u202eoN", kind="allow_once")]

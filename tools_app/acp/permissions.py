@@ -33,6 +33,13 @@ class PermissionAnswer(NamedTuple):
     kind: str
 
 
+class ChosenOption(NamedTuple):
+    """The option of a request that a person chose, or blanks for none."""
+
+    id: str = ""
+    kind: str = ""
+
+
 @dataclass(frozen=True)
 class PermissionRequest:
     """A request of an agent for a permission. Equal requests have equal marks."""
@@ -84,6 +91,13 @@ class PermissionRequest:
     def option_kind(self, option_id: str) -> str:
         return next((item.kind for item in self.options if item.id == option_id), "")
 
+    def option_like(self, chosen: ChosenOption) -> str:
+        """Return the ID of the option that a person chose, or of one of its kind, or a blank text.
+
+        The same request may come again with other options: the ID of a refusal must not allow anything then.
+        """
+        return chosen.id if self.option_kind(chosen.id) == chosen.kind else self.first_option(chosen.kind)
+
 
 @dataclass
 class Decisions:
@@ -95,7 +109,7 @@ class Decisions:
 
     policy: str
     can_ask: bool
-    answers: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, ChosenOption] = field(default_factory=dict)
     always: Mapping[str, str] = field(default_factory=dict)
 
     def answer(self, request: PermissionRequest) -> str | None:
@@ -108,7 +122,7 @@ class Decisions:
         if self.policy == PermissionPolicy.ALLOW_READS and request.kind in READ_KINDS:
             return request.first_option("allow_once", "allow_always")
         if request.mark in self.answers:
-            return self.answers.pop(request.mark)
+            return request.option_like(self.answers.pop(request.mark))
         if (kind := self.always.get(request.mark)) is not None:
             side = kind.partition("_")[0]
             return request.first_option(f"{side}_once", f"{side}_always")
@@ -134,7 +148,7 @@ def write_request(path: str, content: str) -> PermissionRequest:
 # --- Stored decisions
 
 
-def load_permission_answers(run_id: UUID, call_id: str = "") -> dict[str, str]:
+def load_permission_answers(run_id: UUID, call_id: str = "") -> dict[str, ChosenOption]:
     """Return the chosen options by the mark of the request: of one call of a run, or of all of them."""
     calls = PendingCall.objects.filter(run=run_id, kind=PendingCall.Kind.SUSPEND).exclude(
         state__in=(PendingCall.State.OPEN, PendingCall.State.CANCELLED)
@@ -145,15 +159,22 @@ def load_permission_answers(run_id: UUID, call_id: str = "") -> dict[str, str]:
     return dict(read_answers(calls.order_by("segment", "created_at")))
 
 
-def read_answers(calls: Iterable[PendingCall]) -> Iterable[tuple[str, str]]:
-    """Yield the mark and the chosen option of each decided request, blank for a refusal."""
+def read_answers(calls: Iterable[PendingCall]) -> Iterable[tuple[str, ChosenOption]]:
+    """Yield the mark and the chosen option of each decided request."""
     for call in calls:
         request = call.payload.get(PERMISSION) if isinstance(call.payload, dict) else None
         if isinstance(request, dict):
-            data = call.resume_data if isinstance(call.resume_data, dict) else {}
-            is_selected = call.state == PendingCall.State.RESUMED and data.get("outcome") == "selected"
-            option_id = data.get("optionId") if is_selected else ""
-            yield str(request.get("mark")), str(option_id or "")
+            yield str(request.get("mark")), chosen_option(call, request)
+
+
+def chosen_option(call: PendingCall, request: JSONObject) -> ChosenOption:
+    """Return what a person chose of the options of a request, with the kind that it had then."""
+    data = call.resume_data if isinstance(call.resume_data, dict) else {}
+    if call.state == PendingCall.State.RESUMED and data.get("outcome") == "selected":
+        for option in request.get("options") or []:
+            if option["optionId"] == data.get("optionId"):
+                return ChosenOption(option["optionId"], option["kind"])
+    return ChosenOption()
 
 
 def load_always(agent_id: int, owner_id: str, thread_id: int | None) -> dict[str, str]:
@@ -174,9 +195,7 @@ def remember_always(call: PendingCall) -> None:
     request = call.payload.get(PERMISSION) if isinstance(call.payload, dict) else None
     if not isinstance(request, dict) or call.state != PendingCall.State.RESUMED:
         return
-    data = call.resume_data if isinstance(call.resume_data, dict) else {}
-    chosen = data.get("optionId")
-    kind = next((option["kind"] for option in request["options"] if option["optionId"] == chosen), "")
+    kind = chosen_option(call, request).kind
     agent = AcpAgent.objects.filter(key=request.get("agent")).first()
     # The first run has the conversation: the agent may work for a sub-agent.
     run = AgentRun.objects.only("thread_id", "owner_id").filter(pk=call.root_id).first()

@@ -102,6 +102,18 @@ def test_a_decision_of_a_person_acts_exactly_once(editor, settings):
     assert PendingCall.objects.filter(root_id=run.pk).count() == 1
 
 
+def test_a_refusal_allows_nothing_although_its_option_has_another_meaning_later(editor, settings):
+    create_agent(permissions="ask")
+    run = start_run(agent(), editor, task("exchange a.txt"), thread="t")
+
+    answer(wait_for_call(run), editor, "no")
+    wait_until(lambda: chunks(run, "acp-permission"), 60, "the same request")
+    wait_for_call(run)
+
+    assert not list(settings.WORKSPACES_DIR.rglob("a.txt"))
+    assert [chunk["payload"]["allowed"] for chunk in chunks(run, "acp-permission")] == [False]
+
+
 def test_a_write_without_a_permission_asks_and_each_request_asks_anew(editor, settings):
     create_agent(permissions="ask")
     run = start_run(agent(), editor, task("write a.txt hello"))

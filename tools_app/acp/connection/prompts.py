@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from acp.schema import Usage
 
@@ -45,7 +45,6 @@ class Prompt:
     can_ask: bool
     emit: Callable[[Update], None]
     call_id: str = ""
-    answers: dict[str, str] = field(default_factory=dict)
 
     async def send(self) -> PromptResult:
         """Send the task, and again the same task after a decision. Raise AcpError."""
