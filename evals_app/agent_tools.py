@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
-from agentcms.wire.json_types import JSONValue
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.registry import scorer
+from evals_app.scorers.results import NO_TRUTH_MESSAGE
+
+NO_TRUTH: JSONObject = {"score": None, "reason": NO_TRUTH_MESSAGE}
 
 
 def plain_text(value: object) -> str:
@@ -17,9 +20,9 @@ def plain_text(value: object) -> str:
     title="Equals the ground truth",
     description="1 for an answer that equals the ground truth, but for case and white space, else 0.",
 )
-def exact(answer: JSONValue, ground_truth: JSONValue = None) -> float:
+def exact(answer: JSONValue, ground_truth: JSONValue = None) -> float | JSONObject:
     """Return 1 if an answer equals the ground truth, but for case and white space, else 0."""
-    return float(ground_truth is not None and plain_text(answer) == plain_text(ground_truth))
+    return NO_TRUTH if ground_truth is None else float(plain_text(answer) == plain_text(ground_truth))
 
 
 @scorer(
@@ -27,9 +30,9 @@ def exact(answer: JSONValue, ground_truth: JSONValue = None) -> float:
     title="Includes the ground truth",
     description="1 for an answer that contains the ground truth, else 0.",
 )
-def includes_ground_truth(answer: JSONValue, ground_truth: JSONValue = None) -> float:
+def includes_ground_truth(answer: JSONValue, ground_truth: JSONValue = None) -> float | JSONObject:
     """Return 1 if an answer contains the ground truth, else 0."""
-    return float(ground_truth is not None and plain_text(ground_truth) in plain_text(answer))
+    return NO_TRUTH if ground_truth is None else float(plain_text(ground_truth) in plain_text(answer))
 
 
 @scorer(
@@ -37,12 +40,14 @@ def includes_ground_truth(answer: JSONValue, ground_truth: JSONValue = None) -> 
     title="Agrees with the ground truth",
     description="For experiments over scorers: how near a score is to that of people, from 1 (equal) to 0.",
 )
-def agreement(answer: JSONValue, ground_truth: JSONValue = None) -> float:
+def agreement(answer: JSONValue, ground_truth: JSONValue = None) -> float | JSONObject:
     """Return how near a score is to that of people, for experiments over scorers.
 
     The answer is a score or an object with a `score`. The ground truth is one, too, or a range such as {"min": 0.8}.
     1 is equal or inside of the range, 0 is a distance of 1 or more. Raise ValueError if there is nothing to compare.
     """
+    if ground_truth is None:
+        return NO_TRUTH
     given = answer.get("score") if isinstance(answer, dict) else answer
     expected = ground_truth.get("score", ground_truth) if isinstance(ground_truth, dict) else ground_truth
     limits = expected if isinstance(expected, dict) else {"min": expected, "max": expected}

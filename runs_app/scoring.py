@@ -30,6 +30,7 @@ SCORE_RUN = "score_run"
 # Characters that a score stores.
 MAX_SCORE_REASON_LENGTH = 5000
 MAX_SCORE_ERROR_LENGTH = 2000
+NOT_SCORABLE = "not scorable"  # the label of an answer that a scorer cannot score
 
 
 class AnswerToScore(NamedTuple):
@@ -145,10 +146,11 @@ def score_columns(value: object) -> ColumnValues:
     if not isinstance(value, Mapping):
         return {"score": finite(value)}
     score, cost = value.get("score"), value.get("cost")
+    label = NOT_SCORABLE if score is None and not value.get("error") else ""
     texts = {
         "reason": str(value.get("reason") or "")[:MAX_SCORE_REASON_LENGTH],
         "details": value.get("details") or {},
-        "label": str(value.get("label") or "")[:64],
+        "label": str(value.get("label") or label)[:64],
         "error": str(value.get("error") or ""),
         "usage": value.get("usage") or {},
     }

@@ -21,7 +21,8 @@ CALL_TYPES = ("tool-call", *ENDS, "step-start")  # of the events that calls and 
 # Sums and squares of scores must fit a double.
 MAX_SCORE = 1_000_000
 ScoreValue = Annotated[float, Field(ge=-MAX_SCORE, le=MAX_SCORE)]
-PASSED, FAILED, NOT_SCORABLE = "pass", "fail", "not scorable"
+PASSED, FAILED = "pass", "fail"
+NO_TRUTH_MESSAGE = "There is no ground truth to compare with."
 
 
 class NotScorable(Exception):

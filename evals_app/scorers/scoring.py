@@ -11,11 +11,11 @@ from agentcms.wire.json_types import JSONValue
 from agents_app.registry import Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
-from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
+from evals_app.scorers.results import Answer, NotScorable, ScorerError, ScoreResult
 from evals_app.scorers.snapshots import UNKNOWN_SCORER_MESSAGE, find_stored_version, score_by_snapshot
 from evals_app.scorers.time_limit import within_limit
 from runs_app.engine.thread_pools import run_blocking, run_db
-from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, scorer_arguments
+from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE, scorer_arguments
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def result_of_value(value: JSONValue) -> ScoreResult:
     """Return the result of what a function returned: a number, or an object with score, reason and details."""
     if not isinstance(value, Mapping):
         return ScoreResult(float(value))
-    score = value.get("score")
-    return ScoreResult(
-        None if score is None else float(score), str(value.get("reason") or ""), dict(value.get("details") or {})
-    )
+    score, reason, details = value.get("score"), str(value.get("reason") or ""), dict(value.get("details") or {})
+    if score is None:
+        return ScoreResult(None, reason, details, NOT_SCORABLE)
+    return ScoreResult(float(score), reason, details)

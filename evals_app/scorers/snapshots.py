@@ -11,11 +11,11 @@ from evals_app.scorers.kinds.checks import score_by_check
 from evals_app.scorers.kinds.judges import score_by_judge
 from evals_app.scorers.kinds.pipelines import score_by_pipeline
 from evals_app.scorers.kinds.trajectory import score_trajectory
-from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
+from evals_app.scorers.results import Answer, NotScorable, ScorerError, ScoreResult
 from evals_app.scorers.settings import settings_of
 from evals_app.scorers.spending import Spending, current_spending
 from evals_app.scorers.time_limit import within_limit
-from runs_app.scoring import MAX_SCORE_ERROR_LENGTH
+from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from agentcms.wire.canonical import json_equal, text_or_json
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.patterns import compile_pattern
-from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
+from evals_app.scorers.results import FAILED, NO_TRUTH_MESSAGE, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 
 # Characters of one text times those of the other: a comparison takes 0.1 s, in which nothing else runs.
 MAX_CHARACTER_PAIRS = 4_000_000_000
@@ -25,7 +25,7 @@ def expected_text(config: Config, answer: Answer) -> str:
     """Return the text of the configuration, or else the ground truth. Raise NotScorable without either."""
     value = config.get("value", answer.ground_truth)
     if value is None:
-        raise NotScorable("There is no ground truth to compare with.")
+        raise NotScorable(NO_TRUTH_MESSAGE)
     return text_or_json(value)
 
 
@@ -37,7 +37,8 @@ def includes(config: Config, answer: Answer) -> tuple[float, str]:
     words = config.get("values") or [expected_text(config, answer)]
     output = normalized(text_or_json(answer.output), config)
     missing = [word for word in words if normalized(str(word), config) not in output]
-    return 1 - len(missing) / len(words), f"Missing: {', '.join(map(str, missing))}." if missing else ""
+    # Not 1 - missing / all: 1 - 0.8 is less than 0.2 in binary, which a threshold of 0.2 would fail.
+    return (len(words) - len(missing)) / len(words), f"Missing: {', '.join(map(str, missing))}." if missing else ""
 
 
 def equals(config: Config, answer: Answer) -> tuple[float, str]:

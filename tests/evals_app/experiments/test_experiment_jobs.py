@@ -290,7 +290,7 @@ def test_of_two_loops_one_starts_a_lost_item_again(editor, agent):
 @pytest.mark.parametrize("place", ["experiment", "item", "dataset"])
 def test_a_scorer_that_is_named_twice_scores_once(editor, agent, place):
     twice = ["exact", "exact"]
-    item = {"input": "One", **({"scorer_keys": twice} if place == "item" else {})}
+    item = {"input": "One", "ground_truth": "Two", **({"scorer_keys": twice} if place == "item" else {})}
     dataset = make_dataset(item, scorer_keys=twice if place == "dataset" else [])
 
     experiment = run_experiment(dataset, editor, agent, **({"scorerIds": twice} if place == "experiment" else {}))

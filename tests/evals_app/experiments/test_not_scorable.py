@@ -6,11 +6,15 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.compare.pairs import compute_statistics
 from evals_app.experiments.summary import count_results, summarize_experiment
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from runs_app.scoring import compute_score
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO
+from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
+
+SAID = "I am the demo model 'echo'. You said: {}"
 
 
 def experiment_with(dataset, entries):
@@ -57,6 +61,26 @@ def test_a_comparison_counts_what_is_not_scorable_on_each_side():
 
     assert (statistics["baselineNotScorable"], statistics["candidateNotScorable"]) == (2, 1)
     assert (statistics["baselineMean"], statistics["candidateMean"], statistics["same"]) == (1.0, 1.0, 1)
+
+
+@pytest.mark.usefixtures("idle_engine")
+def test_without_a_ground_truth_there_is_nothing_to_compare():
+    dataset = make_dataset({"input": "One", "ground_truth": SAID.format("One")}, "Two")
+    keys = ["exact", "includes-ground-truth", "agreement"]
+
+    experiment = run_experiment(dataset, member("editor"), AgentFactory(model=DEMO, instructions=""), scorerIds=keys)
+
+    figures = experiment.summary["scorers"]
+    assert [(figures[key]["mean"], figures[key]["notScorable"]) for key in keys[:2]] == [(1.0, 1), (1.0, 1)]
+    assert (figures["agreement"]["errors"], figures["agreement"]["notScorable"]) == (1, 1)
+    (entry,) = [entry for entry in experiment.results.last().scores if entry["scorerId"] == "exact"]
+    assert (entry["label"], entry["reason"]) == ("not scorable", "There is no ground truth to compare with.")
+
+
+def test_an_answer_in_use_has_no_ground_truth():
+    columns = compute_score(RunFactory(output="One"), "exact")
+
+    assert (columns["score"], columns["label"], columns["error"]) == (None, "not scorable", "")
 
 
 @pytest.mark.usefixtures("idle_engine")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def agent():
     row = AgentFactory(id="concierge", instructions="One")
-    make_dataset("One")
+    make_dataset({"input": "One", "ground_truth": "One"})
     ReleaseGate.objects.create(agent=row, dataset_id="support", scorer="exact", minimum=0.8)
     return row
 

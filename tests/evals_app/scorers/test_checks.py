@@ -53,6 +53,15 @@ def test_a_check_scores_an_answer(config, score):
     assert score_by_check(config, ANSWER).score == score
 
 
+def test_a_share_of_words_that_is_just_enough_is_enough():
+    """Although 1 - 0.8 is less than 0.2 in binary."""
+    config = {"check": "includes", "values": ["order", "v", "w", "x", "y"], "passThreshold": 0.2}
+
+    result = score_by_check(config, replace(ANSWER, output="order"))
+
+    assert (result.score, result.label) == (0.2, "pass")
+
+
 def test_a_failed_call_fails_the_check_of_tools():
     result = score_by_check({"check": "no-tool-errors"}, Answer("", "", calls=(FAILED,)))
 
