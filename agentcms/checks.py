@@ -24,7 +24,14 @@ from tools_app.programs.commands import command_error
 MIN_SECRET_LENGTH = 32
 MIN_DISTINCT_CHARACTERS = 10
 HOW_TO_CREATE_ONE = "Create one: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
-is_origin = re.compile(r"https?://[^/\s]+").fullmatch
+# As browsers send it: in lower case, with punycode, and without the port that the scheme implies.
+is_origin = re.compile(
+    r"(?!http:.*:80$|https:.*:443$)https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?"
+).fullmatch
+ORIGIN_HINT = (
+    "Write the scheme and the host name in lower case, and the port unless it is 80 for http or 443 for https: "
+    "https://app.example.org"
+)
 
 # Variables that the server commands read and the settings do not.
 SERVER_VARIABLES: dict[str, Callable[[], object]] = {
@@ -64,11 +71,11 @@ def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> li
 
 @register("environment")
 def check_origins(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
-    """Return an error for each text that is not an origin: browsers send the scheme and no path."""
+    """Return an error for each text that no browser sends as an origin: it would match no request."""
     return [
         Error(
-            f"CORS_ORIGINS contains {origin!r}, which is not an origin.",
-            hint="Write the scheme, the host name and an optional port: https://app.example.org",
+            f"CORS_ORIGINS contains {origin!r}, which no browser sends.",
+            hint=ORIGIN_HINT,
             id="agentcms.E004",
         )
         for origin in settings.CORS_ORIGINS

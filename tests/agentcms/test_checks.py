@@ -8,7 +8,7 @@ import pytest
 from django.core.checks import run_checks
 
 from agentcms import checks
-from agentcms.checks import check_commands, check_embedder, deployment_warnings
+from agentcms.checks import check_commands, check_embedder, check_origins, deployment_warnings
 
 COMMAND = {"argv": ["/usr/bin/true"]}
 
@@ -39,6 +39,33 @@ def test_a_command_that_cannot_be_read_is_named_with_its_setting(settings, setti
     assert error.id == error_id
     assert error.msg.startswith(f"{setting}: the command 'bad' ")
     assert message in error.msg
+
+
+def test_origins_that_no_browser_sends_are_refused(settings):
+    sent = [
+        "*",
+        "https://app.example.org",
+        "http://localhost:8080",
+        "https://[::1]:8443",
+        "https://xn--bcher-kva.example",
+    ]
+    unsent = [
+        "app.example.org",
+        "https://app.example.org/",
+        "https://App.example.org",
+        "https://app.example.org:443",
+        "http://app.example.org:80",
+        "https://bücher.example",
+        "https://app.example.org:",
+        "null",
+    ]
+    settings.CORS_ORIGINS = sent + unsent
+
+    errors = check_origins(None)
+
+    assert [error.msg.split("'")[1] for error in errors] == unsent
+    assert {error.id for error in errors} == {"agentcms.E004"}
+    assert "lower case" in errors[0].hint
 
 
 def test_only_programs_of_acp_have_a_network(settings):
