@@ -32,7 +32,15 @@ class CheckedChangeList(ChangeList):
 
 
 class CheckedListMixin:
-    """A mixin whose list refuses dates that do not exist, and selected rows that cannot exist."""
+    """A mixin whose list refuses filters that it does not offer, and dates and selected rows that cannot exist."""
+
+    linked_filters: tuple[str, ...] = ()  # by which links on other pages filter the list
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Allow the filters of the page only: Django allows those by any column, also by hidden ones."""
+        names = {*map(filter_name, self.get_list_filter(request)), *self.linked_filters}  # type: ignore[attr-defined]
+        is_offered = any(lookup == name or lookup.startswith(f"{name}__") for name in names)
+        return is_offered and super().lookup_allowed(lookup, value, request)  # type: ignore[misc]
 
     def get_changelist(self, request: HttpRequest, **options: object) -> type[ChangeList]:
         return CheckedChangeList
@@ -44,6 +52,14 @@ class CheckedListMixin:
             return super().response_action(request, queryset, *args)  # type: ignore[misc]
         messages.error(request, INVALID_SELECTION_MESSAGE)
         return redirect(request.get_full_path())
+
+
+def filter_name(item: Any) -> str:
+    """Return the parameter of a filter: the name of a field, a field with its filter, or a filter of our own."""
+    if isinstance(item, str):
+        return item
+    name: str = item[0] if isinstance(item, tuple) else item.parameter_name
+    return name
 
 
 def is_possible_key(primary_key: Any, text: str) -> bool:

@@ -16,6 +16,8 @@ from agents_app.models import Agent
 class HistoryAdmin(ReadOnlyAdmin):
     """Read-only history of the agents that the user may see."""
 
+    linked_filters = ("agent__id",)
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).select_related("agent", "author")
         if has_role_everywhere(request.user, Role.VIEWER):  # SQLite would search by agents, and sort all their rows

@@ -136,7 +136,7 @@ def test_an_agent_links_to_its_versions_and_activations(client, staff):
 
 @pytest.mark.parametrize(
     "query",
-    ["name__regex=(", "id__iregex=[", "name__regex=%00", "created_at__year=x", "q=%00", f"created_at__year={10**20}"],
+    ["name__regex=(", "updated_at__regex=(", "updated_at__year=x", "q=%00", f"updated_at__year={10**20}", "owner=%00"],
 )
 def test_invalid_filters_are_no_server_error(client, staff, query):
     AgentFactory()
@@ -145,12 +145,12 @@ def test_invalid_filters_are_no_server_error(client, staff, query):
     assert client.get(f"{LIST}?{query}").status_code in (200, 302, 400)
 
 
-@pytest.mark.parametrize("model", ["versions_app/activation", "access_app/membership", "auth/user"])
-def test_a_number_out_of_range_is_no_server_error(client, staff, model):
-    client.raise_request_exception = False
+def test_a_number_out_of_range_is_no_server_error(admin_client):
+    admin_client.raise_request_exception = False
 
     # SQLite cannot store such a number, and the list is shown without the filter. PostgreSQL can and finds nothing.
-    assert client.get(f"/admin/{model}/?id__in={10**20}").status_code in {200, 302}
+    address = f"/admin/tools_app/acppermission/?agent__id__exact={10**20}"
+    assert admin_client.get(address).status_code in {200, 302}
 
 
 def test_the_delete_page_counts_related_objects(client, staff):
