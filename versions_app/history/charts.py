@@ -49,7 +49,7 @@ class HistoryCharts(NamedTuple):
     """The charts of a history, as its template shows them."""
 
     spans: list[Bar]  # in which a version was live
-    has_short_periods: bool
+    short_periods: list[Bar]  # too narrow for a label
     stored_numbers: set[int]
     since: str
     omits_periods: bool
@@ -70,7 +70,7 @@ def build_history_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> H
     weeks, spans = weekly_bars(summaries, now), live_bars(moves, now)
     return HistoryCharts(
         spans=spans,
-        has_short_periods=not all(bar.label for bar in spans),
+        short_periods=[bar for bar in spans if not bar.label],
         stored_numbers={summary.number for summary in summaries},
         since=format_day(moves[0][1], now) if moves else "",
         omits_periods=omits_periods,

@@ -125,14 +125,15 @@ def test_without_pruned_versions_there_is_no_hint(publisher, story):
 
 
 def test_short_periods_have_links_with_their_durations(publisher, story):
-    first, second, _ = story.activations.order_by("pk")
+    first, second, third = story.activations.order_by("pk")
     start = first.created_at - timedelta(days=10)
     Activation.objects.filter(pk=first.pk).update(created_at=start)
     Activation.objects.filter(pk=second.pk).update(created_at=start + timedelta(milliseconds=5))
+    Activation.objects.filter(pk=third.pk).update(created_at=start + timedelta(milliseconds=9))
 
     text = page(publisher, "list", story)
 
-    assert "Short: v1 for under 1 s" in page_words(text)
+    assert "Short: v1 for under 1 s, v2 for under 1 s Characters" in page_words(text)
     assert f'<a href="/agents/{story.pk}/versions/1">v1</a> for under 1 s' in text.content.decode()
 
 
