@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework.request import Request
 
 from access_app.caller import Caller
-from access_app.permissions import SHARED_OWNER, owner_ids_for, require_granted_role, require_role
+from access_app.permissions import SHARED_OWNER, granted_covers, owner_ids_for, require_granted_role, require_role
 from access_app.role import Role
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound
@@ -59,13 +59,15 @@ def lock_matching_agent(
 ) -> Agent:
     """Lock an agent for a write, inside a transaction.
 
-    Raises NotFound where the caller may not see it, RoleRequired without the role (with `hint` in the message), and
-    PreconditionFailed where `If-Match` names another state, which says whether `edit` touches what changed since.
+    Raises NotFound where the caller may not see it, RoleRequired without the role, and PreconditionFailed where
+    `If-Match` names another state, which says whether `edit` touches what changed since. `hint` is what an editor can
+    do without the role.
     """
     agent = lock_agent_for(request.user, agent_id)
     if agent is None:
         raise agent_not_found(agent_id)
-    require_granted_role(request.user, role, agent, hint)
+    can_follow_hint = granted_covers(request.user, Role.EDITOR, agent.granted)
+    require_granted_role(request.user, role, agent, hint if can_follow_hint else "")
     note_required_role(role, agent.owner_id)
     validate_if_match(request, agent, edit)
     return agent

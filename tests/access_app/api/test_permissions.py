@@ -14,7 +14,7 @@ from agents_app.models import Agent
 from evals_app.api.urls import urlpatterns as evals_urlpatterns
 from knowledge_app.api.urls import urlpatterns as knowledge_urlpatterns
 from memory_app.api.urls import urlpatterns as memory_urlpatterns
-from tests.api_client import AGENTS, MODEL, Caller, agent_path
+from tests.api_client import AGENTS, MODEL, Caller, agent_path, version_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.routes import all_routes
 from tools_app.api.urls import urlpatterns as mcp_urlpatterns
@@ -375,6 +375,13 @@ def test_changing_the_owner_creates_no_version_and_changes_the_etag(agent):
 
 def test_an_editor_who_publishes_is_told_to_save_a_draft(agent, editor):
     assert "autoPublish: false" in editor.patch(agent_path("it"), {"name": "New"}).body["error"]
+
+
+def test_a_viewer_who_publishes_is_not_told_to_save_a_draft(agent, viewer):
+    restore = version_path(str(agent.active_version_id), "restore", agent_id="it")
+
+    for answer in (viewer.patch(agent_path("it"), {"name": "New"}), viewer.post(restore)):
+        assert answer.body["error"] == "This needs the Publisher role in Shared."
 
 
 def test_duplicating_needs_a_role_for_the_target_owner(agent):
