@@ -124,7 +124,7 @@ def save_suspension(
     run = AgentRun.objects.without_large_columns().get(pk=run_id)
     if run.cancel_requested_at is not None:  # while the process held the run, whose task had ended by then
         cancel_unannounced_calls(PendingCall.objects.waiting().filter(run=run_id))
-        run_ends.end_suspended(run)
+        run_ends.end_waiting(run)
         return
     announce_after_commit(calls)
     if not continue_if_decided(run):

@@ -100,30 +100,29 @@ def cancel_queued(run_id: UUID) -> bool:
     return True
 
 
-def cancel_suspended(run_id: UUID) -> bool:
-    """End a run that waits for people, with its waiting calls. Return False if it does not wait."""
-    with transaction.atomic():
-        run = lock_run(run_id, AgentRun.objects.filter(status=AgentRun.Status.SUSPENDED))
-        if run is None:
-            return False
-        end_suspended(run)
-    notifier.notify({run_id: True})
-    return True
-
-
-def end_suspended(run: AgentRun) -> None:
-    """Save the end of a cancelled run that waits for people. The caller has locked the row."""
+def end_waiting(run: AgentRun) -> None:
+    """Save the end of a cancelled run that waits for people or for a process. The caller has locked the row."""
     cancel_calls([run.pk])
     record_end(run, status=AgentRun.Status.CANCELLED, error="")
 
 
-def cancel_run(run_id: UUID) -> None:
-    """Cancel a run that waits, or ask its process to cancel it. A finished run stays unchanged."""
-    leased = AgentRun.objects.leased().filter(pk=run_id)
-    # The request comes first: a process that claims or suspends the run from now on finds it in the row.
-    leased.filter(cancel_requested_at__isnull=True).update(cancel_requested_at=timezone.now())
-    if not (cancel_queued(run_id) or cancel_suspended(run_id)):
+def cancel_run(run_id: UUID) -> bool:
+    """End a run that waits and return True, or ask its process to cancel it. A finished run stays unchanged."""
+    with transaction.atomic():
+        # One lock for all states: a decision or a claim in between would leave the run without the request.
+        run = lock_run(run_id, AgentRun.objects.unfinished())
+        if run is None:
+            return False
+        is_queued = run.status == AgentRun.Status.QUEUED and run.is_durable
+        if is_waiting := is_queued or run.status == AgentRun.Status.SUSPENDED:
+            end_waiting(run)
+        elif run.cancel_requested_at is None:
+            AgentRun.objects.filter(pk=run_id).update(cancel_requested_at=timezone.now())
+    if is_waiting:
+        notifier.notify({run_id: True})
+    else:
         get_runner().stop(run_id)
+    return is_waiting
 
 
 def cancel_children(run_id: UUID) -> None:

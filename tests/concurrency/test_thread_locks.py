@@ -102,7 +102,7 @@ def test_a_thread_is_deleted_while_the_run_of_a_sub_agent_ends(family):
     thread, child = family
 
     answers = run_concurrently(
-        [lambda: run_ends.cancel_suspended(child.pk), lambda: time.sleep(PAUSE / 3) or delete_threads([thread.pk])]
+        [lambda: run_ends.cancel_run(child.pk), lambda: time.sleep(PAUSE / 3) or delete_threads([thread.pk])]
     )
 
     assert answers == [True, 2]
@@ -132,7 +132,7 @@ def test_a_run_is_cancelled_while_its_sub_agent_begins_to_wait(grandchild):
     answers = run_concurrently(
         [
             lambda: suspend(grandchild),
-            lambda: time.sleep(PAUSE / 3) or run_ends.cancel_suspended(grandchild.parent_id),
+            lambda: time.sleep(PAUSE / 3) or run_ends.cancel_run(grandchild.parent_id),
         ]
     )
 
@@ -144,9 +144,7 @@ def test_an_agent_is_deleted_while_its_run_ends(family, slow_release):
     AgentRun.objects.filter(pk=child.pk).update(agent=AgentFactory())
     child.refresh_from_db()
 
-    answers = run_concurrently(
-        [child.agent.delete, lambda: slow_release.wait(20) and run_ends.cancel_suspended(child.pk)]
-    )
+    answers = run_concurrently([child.agent.delete, lambda: slow_release.wait(20) and run_ends.cancel_run(child.pk)])
 
     assert not any(isinstance(answer, Exception) for answer in answers), answers
     assert not AgentRun.objects.filter(pk=child.pk).exists()
@@ -178,7 +176,7 @@ def test_the_data_of_a_resource_is_deleted_while_the_run_of_a_sub_agent_ends(fam
 
     answers = run_concurrently(
         [
-            lambda: run_ends.cancel_suspended(child.pk),
+            lambda: run_ends.cancel_run(child.pk),
             lambda: time.sleep(PAUSE / 3) or personal_data.delete_with_children(AgentRun, keys, digest),
         ]
     )

@@ -7,11 +7,14 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from runs_app.approvals import resuming
 from runs_app.approvals.errors import AlreadyDecided, InvalidDecision
 from runs_app.engine import reaper, run_ends
+from runs_app.engine.engine import get_engine
 from runs_app.events import writer
 from runs_app.models import AgentRun, PendingCall
 from runs_app.signals import approval_decided, approval_requested
+from tests.durable.conftest import QuietRunner
 from tests.durable.decisions import settle, wait_for_suspension
 from tests.durable.test_approval import PLAN, REFUND, start
 from tests.durable.test_journal import notes, wait_for_steps
@@ -186,6 +189,25 @@ def test_a_run_that_is_cancelled_just_before_it_waits_does_not_wait(planned, her
     assert wait_for_end(run).status == "cancelled"
     assert PendingCall.objects.get().state == "cancelled"
     assert announced == []  # nobody can decide the call
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_run_that_is_cancelled_while_somebody_decides_its_call_is_stopped(planned, here, monkeypatch, number):
+    run = wait_for_suspension(start([[REFUND], [["count", {"number": 1, "gate": "never"}]], "Done."]))
+    lock_run, locks = run_ends.lock_run, []
+
+    def lock_after_decision(*arguments):
+        locks.append(arguments)
+        if len(locks) == number:
+            settle(run, "approve")
+        return lock_run(*arguments)
+
+    monkeypatch.setattr(run_ends, "lock_run", lock_after_decision)
+    monkeypatch.setattr(resuming, "get_runner", QuietRunner)  # the run is claimed after it was cancelled
+    run_ends.cancel_run(run.pk)
+    get_engine().offer(run.pk)
+
+    assert wait_for_end(run).status == "cancelled"
 
 
 def test_of_two_people_who_decide_at_once_one_wins(planned, here):
