@@ -18,6 +18,8 @@ from evals_app.scorers.directions import find_inverted_scorers
 from evals_app.scorers.results import FAILED, PASSED
 
 PASS = 1.0
+# More digits come from the arithmetic: the mean of 0.7, 0.8 and 0.9 is a little less than 0.8.
+SCORE_DIGITS = 12  # of a score that is compared with a bar
 LOWEST = 0.0  # the best score of a scorer that is better the lower it scores
 Earlier = tuple[Decimal, int]  # the cost and the tokens
 SUMMARY_COLUMNS = ("scores", "duration_ms", "tokens", "cost", "scores_tokens", "scores_cost")
@@ -206,7 +208,15 @@ def is_perfect(figures: JSONObject) -> bool:
 
 def meets_bar(figures: JSONObject, bar: float) -> bool:
     """Return whether the mean of a scorer is good enough. Without a score it is not."""
-    mean = figures.get("mean")
-    if mean is None:
+    if figures.get("mean") is None:
         return False
+    mean = round(figures["mean"], SCORE_DIGITS)
     return bool(mean <= bar if figures.get("lowerIsBetter") else mean >= bar)
+
+
+def score_text(score: float, bars: Sequence[float], digits: int = 2) -> str:
+    """Return a score with so many digits, or with as many more as tell it from the bars with which it is compared."""
+    texts = [f"{score:.{count}f}" for count in range(digits, SCORE_DIGITS + 1)]
+    places = [(score > bar, score < bar) for bar in bars]
+    told = (text for text in texts if [(float(text) > bar, float(text) < bar) for bar in bars] == places)
+    return next(told, texts[-1])

@@ -12,13 +12,12 @@ from django.utils import timezone
 from agentcms.plural import pluralize
 from agents_app.models import Agent
 from evals_app.experiments.scoring import scorer_title
+from evals_app.experiments.summary import SCORE_DIGITS, score_text
 from evals_app.experiments.targets import live_version_ids
 from evals_app.models import Experiment, ReleaseGate
 from versions_app.models import AgentVersion
 
 Statistic = ReleaseGate.Statistic
-# More digits come from the arithmetic: 0.9 - 0.8 is a little less than 0.1.
-DIGITS = 12  # of a difference of scores
 FIGURES = {Statistic.MEAN: "mean", Statistic.PASS_RATE: "passRate", Statistic.MIN: "min"}
 
 
@@ -78,8 +77,7 @@ class Evidence:
             return own
         before = self.find(self.live_hash, gate) if self.live_hash else None
         base = figure_of(before, gate.scorer, "mean") if before is not None else None
-        # 0.9 - 0.8 is a little less than 0.1 in binary.
-        return round(own - base, DIGITS) if base is not None else None
+        return round(own - base, SCORE_DIGITS) if base is not None else None
 
     def live_fault(self, gate: ReleaseGate) -> str | None:
         """Return why a version cannot be compared with the live one, or None if it can or need not be."""
@@ -143,7 +141,7 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     if (value := evidence.statistic(experiment, gate)) is None:
         return GateState(gate, False, f"{name} needs {need}; its last experiment has no such score.", experiment)
     is_met = (gate.minimum is None or value >= gate.minimum) and (gate.maximum is None or value <= gate.maximum)
-    message = f"{name} needs {need}; its last experiment scored {value:.2f}."
+    message = f"{name} needs {need}; its last experiment scored {score_text(value, bars_of(gate))}."
     return GateState(gate, is_met, message, experiment, value, evidence.moved_sub_agents(experiment))
 
 
@@ -182,10 +180,14 @@ def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:
     return ended < timezone.now() - timedelta(days=gate.max_age_days)
 
 
+def bars_of(gate: ReleaseGate) -> list[float]:
+    return [bar for bar in (gate.minimum, gate.maximum) if bar is not None]
+
+
 def describe_need(gate: ReleaseGate, owner_id: str) -> str:
     """Return what a gate asks of an agent of an owner: "0.80 on 'Exact match' over 'Support'"."""
-    bars = [f"{gate.minimum:.2f}"] if gate.minimum is not None else []
-    bars += [f"at most {gate.maximum:.2f}"] if gate.maximum is not None else []
+    bars = [score_text(gate.minimum, [gate.minimum])] if gate.minimum is not None else []
+    bars += [f"at most {score_text(gate.maximum, [gate.maximum])}"] if gate.maximum is not None else []
     statistic = "" if gate.statistic == Statistic.MEAN else f" ({gate.get_statistic_display().lower()})"
     return f"{' and '.join(bars)} on '{scorer_title(gate.scorer, owner_id)}'{statistic} over '{gate.dataset.name}'"
 
@@ -193,4 +195,4 @@ def describe_need(gate: ReleaseGate, owner_id: str) -> str:
 def figure_of(experiment: Experiment, scorer: str, name: str) -> float | None:
     figures = experiment.summary.get("scorers", {}).get(scorer) or {}
     value = figures.get(name)
-    return float(value) if value is not None else None
+    return round(float(value), SCORE_DIGITS) if value is not None else None

@@ -8,7 +8,7 @@ from enum import IntEnum
 from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONMapping
 from evals_app.compare.jobs import compute_now
-from evals_app.experiments.summary import meets_bar
+from evals_app.experiments.summary import SCORE_DIGITS, meets_bar, score_text
 from evals_app.models import Experiment
 
 
@@ -32,7 +32,7 @@ def missed_bars(experiment: Experiment, bars: Mapping[str, float]) -> list[str]:
         if errors := figures.get("errors"):
             sentences.append(f"'{key}' failed for {pluralize(errors, 'answer')}, so its mean is not that of all.")
         if not meets_bar(figures, bar):
-            mean_text = "has no score" if mean is None else f"scored {mean:.3f}"
+            mean_text = "has no score" if mean is None else f"scored {score_text(mean, [bar], 3)}"
             sentences.append(f"'{key}' {mean_text}. The bar is {describe_bar(figures, bar)}.")
     return sentences
 
@@ -53,7 +53,8 @@ def worse_scorers(experiment: Experiment, baseline: Experiment, margin: float) -
         if lowest is None:
             sentences.append(f"'{key}' cannot be compared with the baseline: no item has a score in both.")
         elif lowest < -margin:
-            sentences.append(f"'{key}' may be worse by {-lowest:.3f} than the baseline. The margin is {margin:g}.")
+            loss = score_text(-lowest, [margin], 3)
+            sentences.append(f"'{key}' may be worse by {loss} than the baseline. The margin is {margin:g}.")
     return sentences
 
 
@@ -62,9 +63,9 @@ def lowest_gain(entry: JSONMapping) -> float | None:
     # Few pairs have no interval, so that the difference itself counts.
     if entry.get("lowerIsBetter"):
         highest = entry["high"] if entry["high"] is not None else entry["difference"]
-        return None if highest is None else -float(highest)
+        return None if highest is None else round(-float(highest), SCORE_DIGITS)
     lowest = entry["low"] if entry["low"] is not None else entry["difference"]
-    return None if lowest is None else float(lowest)
+    return None if lowest is None else round(float(lowest), SCORE_DIGITS)
 
 
 def exit_code(experiment: Experiment, missed: list[str]) -> ExitCode:

@@ -27,6 +27,7 @@ from agentcms_client import (
 )
 from agentcms_client.command import build_parser, exit_code
 from agentcms_client.experiments import POLL_SECONDS, Request, run_steps, wait_steps
+from agentcms_client.outcomes import worse_scorers
 from django.core.management.base import BaseCommand
 
 from agentcms.settings import BASE_DIR
@@ -75,6 +76,21 @@ def test_a_scorer_that_fails_for_an_answer_misses_its_bar():
     outcome = Outcome({"status": "completed"}, [{"error": None, "scores": [score]} for score in scores])
 
     assert outcome.missed({"picky": 0.5}) == ["'picky' failed for 1 answer, so its mean is not that of all."]
+
+
+def test_a_mean_that_equals_its_bar_but_for_the_arithmetic_reaches_it():
+    """The mean of 0.7, 0.8 and 0.9 is a little less than 0.8 in binary, and so is 0.7 less 0.8 than -0.1."""
+    results = [{"error": None, "scores": [{"scorerId": "exact", "score": score}]} for score in (0.7, 0.8, 0.9)]
+    outcome = Outcome({"status": "completed"}, results)
+    statistics = {"scorers": {"exact": {"low": None, "high": None, "difference": 0.7 - 0.8}}}
+
+    assert outcome.mean("exact") == 0.8
+    assert outcome.missed({"exact": 0.8}) == []
+    assert outcome.missed({"exact": 0.80004}) == ["'exact' scored 0.800. The bar is 0.80004."]
+    assert worse_scorers(statistics, margin=0.1) == []
+    assert worse_scorers(statistics, margin=0.0999) == [
+        "'exact' may be worse by 0.100 than the baseline. The margin is 0.0999."
+    ]
 
 
 def test_of_a_judge_that_is_better_the_lower_it_scores_high_scores_are_bad():

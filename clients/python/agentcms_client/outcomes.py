@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentcms_client.json_types import JSONMapping, JSONObject, JSONValue
+
+# More digits come from the arithmetic: the mean of 0.7, 0.8 and 0.9 is a little less than 0.8.
+SCORE_DIGITS = 12
 
 
 class BarMissed(AssertionError):
@@ -77,7 +81,7 @@ class Outcome:
         scores = self.scores(scorer)
         if not scores:
             raise LookupError(f"'{scorer}' has scored no answer.")
-        return sum(scores) / len(scores)
+        return mean_of(scores)
 
     def worst(self, count: int, scorer: str | None = None) -> list[str]:
         """Return the worst items in words: those that failed, then those with the worst score.
@@ -107,9 +111,9 @@ class Outcome:
             if errors:
                 answers = "1 answer" if errors == 1 else f"{errors:,} answers"
                 sentences.append(f"'{scorer}' failed for {answers}, so its mean is not that of all.")
-            is_inverted, mean = self.is_inverted(scorer), sum(scores) / len(scores) if scores else None
+            is_inverted, mean = self.is_inverted(scorer), mean_of(scores) if scores else None
             if mean is None or (mean > bar if is_inverted else mean < bar):
-                mean_text = "has no score" if mean is None else f"scored {mean:.3f}"
+                mean_text = "has no score" if mean is None else f"scored {score_text(mean, bar)}"
                 sentences.append(f"'{scorer}' {mean_text}. The bar is {'at most ' if is_inverted else ''}{bar:g}.")
         return sentences
 
@@ -132,6 +136,17 @@ class Outcome:
             summary = f"{count} {'item' if count == 1 else 'items'} failed to run."
             raise ItemsFailed("\n".join([summary, *self.worst(min(count, 5))]), self)
         return self
+
+
+def mean_of(scores: Sequence[float]) -> float:
+    return round(math.fsum(scores) / len(scores), SCORE_DIGITS)
+
+
+def score_text(score: float, bar: float) -> str:
+    """Return a score with three digits, or with as many more as tell it from a bar."""
+    texts = [f"{score:.{count}f}" for count in range(3, SCORE_DIGITS + 1)]
+    place = (score > bar, score < bar)
+    return next((text for text in texts if (float(text) > bar, float(text) < bar) == place), texts[-1])
 
 
 def score_of(result: JSONMapping, scorer: str) -> float | None:
@@ -166,7 +181,8 @@ def worse_scorers(statistics: JSONMapping, margin: float) -> list[str]:
         if lowest is None:
             sentences.append(f"'{key}' scored no item in both experiments, so it cannot be compared.")
         elif lowest < -margin:
-            sentences.append(f"'{key}' may be worse by {-lowest:.3f} than the baseline. The margin is {margin:g}.")
+            loss = score_text(-lowest, margin)
+            sentences.append(f"'{key}' may be worse by {loss} than the baseline. The margin is {margin:g}.")
     return sentences
 
 
@@ -175,6 +191,6 @@ def lowest_gain(entry: JSONMapping) -> float | None:
     # As the server's own command decides, in `evals_app/reports/bars.py`: this package must not depend on the server.
     if entry.get("lowerIsBetter"):
         highest = entry["high"] if entry["high"] is not None else entry["difference"]
-        return None if highest is None else -float(highest)
+        return None if highest is None else round(-float(highest), SCORE_DIGITS)
     lowest = entry["low"] if entry["low"] is not None else entry["difference"]
-    return None if lowest is None else float(lowest)
+    return None if lowest is None else round(float(lowest), SCORE_DIGITS)

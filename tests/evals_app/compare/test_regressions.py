@@ -118,6 +118,21 @@ def test_the_bar_of_a_judge_of_what_is_bad_is_its_highest_mean(scorer_type, mean
     assert experiment.summary["scorers"]["exact"]["lowerIsBetter"] is (scorer_type == "toxicity")
 
 
+def test_a_mean_that_equals_its_bar_but_for_the_arithmetic_reaches_it():
+    dataset = make_dataset("One", "Two", "Three")
+    experiment, worse = ended(dataset, [0.7, 0.8, 0.9]), ended(dataset, [0.6, 0.7, 0.8], number=2)
+    experiment.bars = {"exact": 0.8}
+    experiment.summary = summarize_experiment(experiment)
+
+    assert experiment.summary["scorers"]["exact"]["mean"] < 0.8
+    assert verdict_of(experiment, experiment.summary) == "passed"
+    assert missed_bars(experiment, {"exact": 0.8}) == []
+    assert missed_bars(experiment, {"exact": 0.80004}) == ["'exact' scored 0.800. The bar is 0.80004."]
+    assert missed_bars(experiment, {"exact": 0.8004}) == ["'exact' scored 0.800. The bar is 0.8004."]
+    assert compute_statistics(experiment, worse)["scorers"]["exact"]["difference"] < -0.1
+    assert worse_scorers(worse, experiment, margin=0.1) == []
+
+
 @pytest.mark.parametrize(
     ("scorer_type", "scores", "pass_rate", "verdict"),
     [

@@ -16,6 +16,8 @@ from tests.factories import AgentFactory, api_key, member
 pytestmark = pytest.mark.django_db
 
 FIGURES = {"mean": 0.6, "min": 0.2, "passRate": 0.75}
+JUST_BELOW = sum([0.7, 0.8, 0.9]) / 3
+assert JUST_BELOW < 0.8
 
 
 @pytest.fixture
@@ -85,6 +87,30 @@ def test_a_difference_that_is_just_enough_is_enough(agent, draft, live, tested, 
     agent.gates.update(statistic="difference_to_live", minimum=needed)
 
     assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+def test_a_mean_that_is_just_enough_is_enough(agent, draft):
+    """Although that of 0.7, 0.8 and 0.9 is less than 0.8 in binary."""
+    experiment_of(draft)
+    Experiment.objects.update(summary={"scorers": {"exact": {**FIGURES, "mean": JUST_BELOW}}})
+    agent.gates.update(minimum=0.8)
+
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+@pytest.mark.parametrize(
+    ("mean", "minimum", "need", "scored"),
+    [(0.7996, 0.8, "0.80", "0.7996"), (0.8, 0.805, "0.805", "0.80")],
+)
+def test_a_refusal_has_as_many_digits_as_tell_the_score_from_the_bar(agent, draft, mean, minimum, need, scored):
+    experiment_of(draft)
+    Experiment.objects.update(summary={"scorers": {"exact": {**FIGURES, "mean": mean}}})
+    agent.gates.update(minimum=minimum)
+
+    message = refusal(draft)
+
+    assert f"needs {need} on" in message
+    assert message.endswith(f"scored {scored}.")
 
 
 def test_a_score_above_the_maximum_is_refused(agent, draft):
