@@ -150,10 +150,10 @@ class TransferForm(forms.Form):
         key: str = self.cleaned_data["resource"]
         if key == self.thread.resource_key:
             raise forms.ValidationError("The thread belongs to this resource already. Enter another one.")
-        resources = Resource.objects.filter(realm=self.thread.realm, key=key)
-        # The job that deletes its data would delete the thread with it.
-        if resources.filter(forgetting_since__isnull=False).exists():
-            raise forms.ValidationError("All data of this resource is being deleted. Try again shortly.")
+        resources = Resource.objects.filter(realm=self.thread.realm, key__in=[key, self.thread.resource_key])
+        # The job that deletes the data of one of them would delete the thread with it, or not find it any more.
+        if (row := resources.filter(forgetting_since__isnull=False).first()) is not None:
+            raise forms.ValidationError(f"All data of the resource {row.key} is being deleted. Try again shortly.")
         return key
 
 

@@ -12,8 +12,8 @@ from django.db.models import F
 from agentcms.errors import BadRequest, Conflict
 from memory_app.history.messages import BATCH_SIZE, Author, NewMessage, SignalColumns, append_messages
 from memory_app.history.signal_payloads import ERROR
-from memory_app.history.threads import create_thread, get_or_create_resource, insert_thread
-from memory_app.models import Message, Thread
+from memory_app.history.threads import create_thread, get_or_create_resource, insert_thread, reject_forgotten
+from memory_app.models import Message, Resource, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import MemoryCaller
 from memory_app.recall.indexing import index_if_recalled
@@ -37,8 +37,8 @@ def copy_thread(
 ) -> Thread:
     """Create a thread with copies of the chosen messages, which get new IDs, and with the notes of the conversation.
 
-    Without metadata among the columns, the copy has that of the thread. Raise Conflict if the key is taken, and
-    BadRequest for more than MAX_COPY_MB.
+    Without metadata among the columns, the copy has that of the thread. Raise Conflict if the key is taken, or while
+    all data of one of the resources is deleted, and BadRequest for more than MAX_COPY_MB.
     """
     columns = {name: getattr(thread, name) for name in ("agent_id", "agent_key", "agent_owner_id")} | columns
     create = create_thread
@@ -50,6 +50,8 @@ def copy_thread(
             copy = create(caller, get_or_create_resource(caller, resource), key, **columns)
             copy_messages(thread, chosen_heads(thread, chosen), copy)
             copy_working_memory(thread, copy, Origin(user_id=caller.user.pk))
+            # At the end: the deletion may have begun while the messages were read.
+            reject_forgotten(Resource.objects.filter(threads=thread.pk).first())
     except IntegrityError:
         raise Conflict(f"Thread with id {key} already exists", "thread_exists") from None
     index_if_recalled(copy)

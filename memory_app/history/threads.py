@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from access_app.models import printable_id
@@ -90,9 +91,15 @@ def get_or_create_resource(caller: MemoryCaller, key: str) -> Resource:
     """Return the resource with this key in the realm of the caller. Raise Conflict while its data is deleted."""
     user_id = caller.user.pk if caller.owner_id is None else None
     resource, _ = Resource.objects.get_or_create(realm=caller.realm, key=key, defaults={"user_id": user_id})
-    if resource.forgetting_since is not None:
-        raise Conflict(f"All data of the resource {key} is being deleted. Try again shortly.", "resource_forgotten")
+    reject_forgotten(resource)
     return resource
+
+
+def reject_forgotten(resource: Resource | None) -> None:
+    """Raise Conflict while the data of a resource is deleted."""
+    if resource is not None and resource.forgetting_since is not None:
+        message = f"All data of the resource {resource.key} is being deleted. Try again shortly."
+        raise Conflict(message, "resource_forgotten")
 
 
 def create_thread(caller: MemoryCaller, resource: Resource, key: str = "", **columns: Any) -> Thread:
@@ -121,6 +128,7 @@ def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -
     """Return the thread with this key, for a run. The first call creates it for its resource.
 
     Raise Forbidden if the thread belongs to another resource than the named one. One user may serve many persons.
+    Raise Conflict while the data of its resource is deleted.
     """
     thread = find_thread(caller, key)
     if thread is None:
@@ -134,9 +142,11 @@ def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -
     if thread.realm == caller.realm and thread.resource_key != caller.resource_to_write(resource):
         raise other_resource(key)
     # This also locks the row until the transaction ends: the start of a run relies on it.
-    if not Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now()):
-        return open_thread(caller, key, resource, **columns)  # it was deleted meanwhile
-    return thread
+    is_forgotten = Exists(Resource.objects.filter(pk=OuterRef("resource"), forgetting_since__isnull=False))
+    if Thread.objects.filter(~is_forgotten, pk=thread.pk).update(updated_at=timezone.now()):
+        return thread
+    reject_forgotten(Resource.objects.filter(threads=thread.pk).first())
+    return open_thread(caller, key, resource, **columns)  # it was deleted meanwhile
 
 
 def create_named_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -> Thread:
@@ -182,9 +192,14 @@ def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thre
 
 
 def move_thread(thread: Thread, target: Resource) -> Thread:
-    """Give a thread with all its messages, and the threads of sub-agents below it, to a resource of its realm."""
+    """Give a thread with all its messages, and the threads of sub-agents below it, to a resource of its realm.
+
+    Raise Conflict while the data of its present resource is deleted.
+    """
     with transaction.atomic():
         moved = [*lock_threads(tree_of([thread.pk]))]
+        # The job that deletes all data of the old resource would no longer find the thread.
+        reject_forgotten(Resource.objects.filter(threads=thread.pk).first())
         # Before the move: the old resource may have no other thread, and the next clean-up would delete its memory.
         note_use_of_resources(moved)
         Thread.objects.filter(pk__in=moved).update(resource=target, resource_key=target.key, updated_at=timezone.now())

@@ -381,6 +381,30 @@ def test_nothing_is_added_to_a_resource_while_its_data_is_deleted(realm, monkeyp
     assert caller.post("/api/memory/threads", {"threadId": "new", "resourceId": "alice"}).status_code == 201
 
 
+def test_its_conversations_neither_go_on_nor_move_away_while_its_data_is_deleted(realm):
+    user = User.objects.get(memory_resources__key="bob")
+    AgentFactory(id="remembering", memory="last-messages")
+    caller = Caller(api_key(user))
+    Resource.objects.filter(key="alice").update(forgetting_since=timezone.now())
+    calls = [
+        ("/api/memory/threads/t-alice/transfer", {"resourceId": "bob"}),
+        ("/api/memory/threads/t-alice/clone", {"resourceId": "bob"}),
+        (
+            "/api/agents/remembering/generate",
+            {"messages": SECRET, "memory": {"thread": "t-alice", "resource": "alice"}},
+        ),
+        (
+            "/api/agents/remembering/send-message",
+            {"message": SECRET, "threadId": "t-alice", "resourceId": "alice"},
+        ),
+    ]
+
+    codes = [caller.post(path, body).body.get("code") for path, body in calls]
+
+    assert codes == ["resource_forgotten"] * 4
+    assert [*Thread.objects.order_by("pk").values_list("resource_key", flat=True)] == ["alice", "bob"]
+
+
 def test_what_a_request_adds_that_had_begun_before_is_deleted_too(realm, monkeypatch):
     user, delete, late = User.objects.get(memory_resources__key="bob"), personal_data.delete_resource, []
 

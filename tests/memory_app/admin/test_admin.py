@@ -98,14 +98,16 @@ def test_a_superuser_transfers_a_thread_within_its_realm(staff, thread):
     assert LogEntry.objects.get().change_message == "Transferred from the resource alice to bob."
 
 
-def test_a_thread_is_not_transferred_to_a_resource_whose_data_is_deleted(staff, thread):
-    Resource.objects.create(realm=thread.realm, key="bob", forgetting_since=timezone.now())
+@pytest.mark.parametrize("forgotten", ["alice", "bob"])
+def test_a_thread_is_not_transferred_while_the_data_of_either_resource_is_deleted(staff, thread, forgotten):
+    Resource.objects.create(realm=thread.realm, key="bob")
+    Resource.objects.filter(key=forgotten).update(forgetting_since=timezone.now())
 
     answer = staff.post(reverse("admin:memory_app_thread_transfer", args=[thread.pk]), {"resource": "bob"})
 
     thread.refresh_from_db()
     assert (answer.status_code, thread.resource_key) == (422, "alice")
-    assert "is being deleted" in answer.content.decode()
+    assert f"All data of the resource {forgotten} is being deleted" in answer.content.decode()
 
 
 def test_other_staff_transfer_nothing(thread):
