@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 from uuid import UUID
 
 from django.dispatch import receiver
@@ -20,6 +21,6 @@ def redact_copies(run_ids: Collection[UUID], **kwargs: object) -> None:
 
 
 @receiver(resource_forgotten, sender=Resource)
-def redact_copies_of_deleted_runs(digest: str, **kwargs: object) -> None:
+def redact_copies_of_deleted_runs(digest: str, before: datetime, **kwargs: object) -> None:
     """Redact what datasets and experiments have of runs of a forgotten resource that were deleted earlier."""
-    redact_copies_of_resource(digest)
+    redact_copies_of_resource(digest, before)

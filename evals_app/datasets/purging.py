@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 from uuid import UUID
 
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -64,13 +65,13 @@ def redact_copies_of_runs(run_ids: Collection[UUID]) -> None:
 
 
 @transaction.atomic
-def redact_copies_of_resource(digest: str) -> None:
+def redact_copies_of_resource(digest: str, before: datetime) -> None:
     """Redact what datasets and experiments have of the runs of a resource, also of those that were deleted earlier.
 
-    The resource is known by its hash.
+    The resource is known by its hash. Copies that were made later stay: the person may have come back.
     """
-    results = ExperimentResult.objects.filter(resource_digest=digest)
-    redact_found(ItemVersion.objects.filter(resource_digest=digest), results)
+    results = ExperimentResult.objects.filter(resource_digest=digest, created_at__lt=before)
+    redact_found(ItemVersion.objects.filter(resource_digest=digest, created_at__lt=before), results)
 
 
 def redact_found(versions: QuerySet[ItemVersion], results: QuerySet[ExperimentResult]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
@@ -18,19 +19,20 @@ from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.history.locks import lock_threads
 from memory_app.models import Forgotten, Message, Resource, Thread
-from memory_app.realms import resource_digest
+from memory_app.realms import resource_digest, user_realm
 from runs_app.building.workflows import RUN_WORKFLOW
 from runs_app.engine import run_ends
 from runs_app.memory.deleting import delete_threads
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
 from runs_app.notices.webhook import WEBHOOK_JOB
-from runs_app.resources import calls_of, in_any, runs_of
+from runs_app.resources import calls_of, in_any, runs_of, user_of
 
 FORGET, EXPORT_RESOURCE = "forget_resource", "export_resource"  # kinds of jobs
 ROWS_PER_BATCH = 1000  # rows of a transaction
 
 runs_forgotten = Signal()  # sent with `run_ids` before runs and their child runs are deleted on request
-resource_forgotten = Signal()  # sent with `digest`, the hash of a resource, before its data is deleted on request
+# Sent with `digest`, the hash of a resource whose data is deleted on request, and `before`: what is newer stays.
+resource_forgotten = Signal()
 
 
 def announce_deletion(run_ids: Collection[UUID]) -> None:
@@ -73,7 +75,7 @@ def forget_resource_job(job: Job) -> dict[str, int]:
         run_ends.cancel_run(run_id)
     digest = resource_digest(realm, key)
     delete_exports(realm, key)
-    resource_forgotten.send(Resource, digest=digest)
+    resource_forgotten.send(Resource, digest=digest, before=timezone.now())
     counts: dict[str, int] = {"messages": 0, "threads": 0, "runs": 0, "approvals": 0} | (job.cursor or {})
     is_gone = False
     while not is_gone:
@@ -82,7 +84,9 @@ def forget_resource_job(job: Job) -> dict[str, int]:
                 counts[name] += delete_with_children(rows.model, keys, digest)
                 job.report_progress(done=sum(counts.values()), cursor=counts)
         is_gone = delete_resource(realm, key, digest)
-    delete_exports(realm, key)  # those that were started meanwhile
+    # Again, for copies that were made of a run before it was deleted, and exports that were started meanwhile.
+    resource_forgotten.send(Resource, digest=digest, before=timezone.now())
+    delete_exports(realm, key)
     note_forgotten(digest, job.parameters.get("by", ""))
     # The row of the job must not say whose data it was.
     Job.objects.filter(pk=job.pk).update(parameters={"digest": digest})
@@ -162,5 +166,29 @@ def restored_resources(forgotten: Mapping[str, datetime]) -> Iterator[tuple[str,
     """
     for realm, key, created_at in Resource.objects.values_list("realm", "key", "created_at").iterator():
         time = forgotten.get(resource_digest(realm, key))
-        if time is not None and created_at < time:
+        # The own resource of a user follows below.
+        if time is not None and created_at < time and user_of(realm, key) is None:
             yield realm, key
+    for user_id in get_user_model().objects.values_list("pk", flat=True).iterator():
+        own = user_realm(user_id)
+        time = forgotten.get(resource_digest(own, own))
+        if time is not None and has_own_data(own, time):
+            yield own, own
+
+
+def has_own_data(realm: str, before: datetime) -> bool:
+    """Return whether a user has data from before a time. Runs without memory make no row for the resource."""
+    rows = (Resource.objects.filter(realm=realm, key=realm), runs_of(realm, realm), calls_of(realm, realm))
+    return any(query.filter(created_at__lt=before).exists() for query in rows)
+
+
+def delete_restored_copies(digest: str, before: datetime) -> int:
+    """Delete what is there of a forgotten resource although its row is not. Return the number of its approvals.
+
+    Approvals and copies of runs outlive the resource, and have its hash.
+    """
+    count, calls = 0, PendingCall.objects.filter(resource_digest=digest, created_at__lt=before)
+    while keys := [*calls.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:
+        count += delete_with_children(PendingCall, keys, digest)
+    resource_forgotten.send(Resource, digest=digest, before=before)
+    return count

@@ -290,6 +290,26 @@ def test_a_restored_backup_is_swept_again(realm, monkeypatch):
     assert "alice" not in listed.getvalue()
 
 
+def test_what_a_backup_has_without_the_row_of_its_resource_is_swept_too(realm, monkeypatch):
+    """A run without memory makes no row, and approvals outlive it."""
+    user, old = User.objects.get(memory_resources__key="bob"), timezone.now() - timedelta(days=30)
+    for key in (realm, "alice"):
+        call_command("forget_resource", realm, key, yes=True, stdout=StringIO())
+    RunFactory(requested_by=user, output=SECRET, created_at=old)
+    marks = {"arguments": {"order": SECRET}, "resource_digest": resource_digest(realm, "alice")}
+    PendingCallFactory(run=RunFactory(output="Of somebody else."), created_at=old, **marks)
+    later = PendingCallFactory(run=RunFactory(output="Of somebody else."), **marks)
+    monkeypatch.setattr("sys.stdin", StringIO())
+    output = StringIO()
+
+    call_command("sweep_forgotten", stdout=output)
+
+    assert output.getvalue() == "Deleted the data of 2 resources.\n"
+    assert not AgentRun.objects.filter(output=SECRET).exists()
+    assert [*PendingCall.objects.filter(resource_digest=marks["resource_digest"])] == [later]
+    assert Thread.objects.filter(resource_key="bob").exists()
+
+
 def test_a_person_who_came_back_is_not_swept(realm, monkeypatch):
     call_command("forget_resource", realm, "alice", yes=True, stdout=StringIO())
     add_thread(User.objects.get(memory_resources__key="bob"), "new", "alice")

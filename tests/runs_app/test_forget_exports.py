@@ -40,7 +40,7 @@ def test_an_export_that_is_started_meanwhile_is_deleted_too(user, realm):
     finally:
         personal_data.resource_forgotten.disconnect(export)
 
-    assert [job.state for job in exports] == ["done"]
+    assert {job.state for job in exports} == {"done"}
     assert not Job.objects.filter(kind=personal_data.EXPORT_RESOURCE).exists()
     assert not JobFile.objects.exists()
 

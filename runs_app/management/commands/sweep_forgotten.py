@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 from jobs_app import runner
 from memory_app.models import Forgotten
-from runs_app.privacy.personal_data import FORGET, restored_resources
+from runs_app.privacy.personal_data import FORGET, delete_restored_copies, restored_resources
 
 
 class Command(BaseCommand):
@@ -37,7 +37,8 @@ class Command(BaseCommand):
             job = runner.run_now(FORGET, {"realm": realm, "resource": resource, "by": "sweep after a backup"})
             if not isinstance(job.result, dict):
                 raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
-        self.stdout.write(f"Deleted the data of {len(resources)} resources.")
+        others = sum(delete_restored_copies(digest, time) > 0 for digest, time in forgotten.items())
+        self.stdout.write(f"Deleted the data of {len(resources) + others} resources.")
 
 
 def known_forgotten() -> dict[str, datetime]:

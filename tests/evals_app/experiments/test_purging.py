@@ -1,11 +1,15 @@
 """Purged items: what experiments stored of them is gone, and they do not run any more."""
 
 import json
+from datetime import timedelta
 from importlib import import_module
+from io import StringIO
 
 import pytest
 from django.apps import apps
 from django.core import serializers
+from django.core.management import call_command
+from django.utils import timezone
 
 from agentcms.errors import Conflict
 from agents_app.registry import Entry, Kind, registry
@@ -16,9 +20,10 @@ from evals_app.experiments.external import submit_result
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import ExperimentResult, ItemVersion
 from jobs_app import runner
-from memory_app.models import Message, Thread
+from memory_app.models import Forgotten, Message, Thread
 from memory_app.realms import resource_digest
 from runs_app.models import AgentRun
+from runs_app.privacy import personal_data
 from runs_app.privacy.personal_data import FORGET
 from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
@@ -193,6 +198,35 @@ def test_copies_of_runs_that_are_gone_are_purged_with_the_data_of_the_person(edi
 
     assert SECRET not in stored_texts()
     assert dataset.items.filter(purged_at=None).count() == 1
+
+
+def test_an_item_that_is_made_of_a_run_just_before_its_deletion_is_purged_too(editor, monkeypatch):
+    agent = AgentFactory(model=DEMO, instructions="", memory="last-messages")
+    body = {"messages": f"I am {SECRET}", "memory": {"thread": "t", "resource": "ann"}}
+    Caller(api_key(editor)).post(f"/api/agents/{agent.pk}/generate", body)
+    announce = personal_data.announce_deletion
+
+    def announce_and_copy(run_ids):
+        announce(run_ids)
+        make_dataset(*(item_of_run(run, editor) for run in AgentRun.objects.with_roles(editor)))
+
+    monkeypatch.setattr(personal_data, "announce_deletion", announce_and_copy)
+    runner.run_now(FORGET, {"realm": f"u{editor.pk}", "resource": "ann"})
+
+    assert [item.input for item in ItemVersion.objects.all()] == ["[purged]"]
+
+
+def test_copies_that_a_backup_brings_back_are_purged_again(editor, monkeypatch):
+    make_dataset("Before", "After", "Of others")
+    digest, time = resource_digest(f"u{editor.pk}", "ann"), timezone.now() - timedelta(days=1)
+    Forgotten.objects.create(digest=digest, forgotten_at=time)
+    ItemVersion.objects.exclude(input="Of others").update(resource_digest=digest)
+    ItemVersion.objects.filter(input="Before").update(created_at=time - timedelta(days=1))
+    monkeypatch.setattr("sys.stdin", StringIO())
+
+    call_command("sweep_forgotten", stdout=StringIO())
+
+    assert {*ItemVersion.objects.values_list("input", flat=True)} == {"[purged]", "After", "Of others"}
 
 
 def test_the_migration_marks_copies_whose_runs_are_there(editor):
