@@ -37,11 +37,6 @@ class FoundChunk:
     score: float
     metadata: JSONObject
 
-    @property
-    def citation(self) -> str:
-        """The document and the place, such as "Install.md, Upgrade"."""
-        return f"{self.document}, {self.place}" if self.place else self.document
-
 
 def search_base(
     base: KnowledgeBase, query: str, *, top_k: int = DEFAULT_TOP_K, condition: Filter = EVERYTHING
