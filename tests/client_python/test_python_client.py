@@ -12,7 +12,7 @@ import agentcms_client
 import httpx
 import pytest
 from agentcms_client import CALLS, ApiError, AsyncClient, Call, Client, Stale
-from agentcms_client.responses import WaitPauses
+from agentcms_client.retries import WaitPauses
 
 from agentcms.openapi.document import document
 from tests.served import Served

@@ -15,7 +15,8 @@ from agentcms_client.client import MAX_EDIT_ATTEMPTS, UNFINISHED, UNFINISHED_JOB
 from agentcms_client.experiments import AsyncExperiments
 from agentcms_client.json_types import JSONObject, JSONValue
 from agentcms_client.requests import DEFAULT_TIMEOUT, Call
-from agentcms_client.responses import Attempts, Stale, WaitPauses
+from agentcms_client.responses import Stale
+from agentcms_client.retries import Attempts, WaitPauses
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
 from agentcms_client.streaming import Callback, Callbacks, Chunk, StreamedRun, read_run_async, read_thread_async
 

@@ -1,4 +1,4 @@
-"""Descriptions of API requests, which a client sends."""
+"""The operations of the API, each as a method that returns the request."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ import httpx
 from agentcms_client.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms_client.outcomes import ExperimentFailed, Outcome, worse_scorers
 from agentcms_client.requests import Call, joined_path
-from agentcms_client.responses import ApiError, is_transient
+from agentcms_client.responses import ApiError
+from agentcms_client.retries import is_transient
 
 if TYPE_CHECKING:
     from agentcms_client.async_client import AsyncClient
@@ -50,7 +51,7 @@ class Request:
         max_cost: Stop above so many dollars.
         max_failed: How many items may fail to run. None allows any number.
         timeout: Seconds after which the experiment is cancelled.
-        on_progress: Called with the experiment, as the API returns it, at each look.
+        on_progress: Called with the experiment, as the API returns it, after each read.
         fields: Further members of the API, such as `repeats` and `maxConcurrency`.
     """
 

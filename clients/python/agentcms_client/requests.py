@@ -1,4 +1,4 @@
-"""A description of an API request, which a client sends."""
+"""The request of a call: its method, path, body and idempotency key."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ import httpx
 from agentcms_client.calls import CALLS
 from agentcms_client.json_types import JSONObject
 from agentcms_client.requests import Call
-from agentcms_client.responses import Attempts, parse_response, response_error, retry_delay
+from agentcms_client.responses import parse_response, response_error
+from agentcms_client.retries import Attempts, retry_delay
 
 Chunk = JSONObject  # an event as the server sends it, with its `number`
 Callback = Callable[[Any], Any]  # of the asynchronous client: a function or a coroutine function
