@@ -1,4 +1,4 @@
-"""The name of what a form was sent."""
+"""The type of the data that a form is bound to."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ OTHERS = {
         ),
         "runs_app/api/decisions/test_refusals.py",
     ),
-    **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "memory_app/api/test_wall.py"),
+    **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "memory_app/api/test_realm_isolation.py"),
     **dict.fromkeys((pattern.name for pattern in evals_urlpatterns), "evals_app/api/test_datasets.py"),
     **dict.fromkeys((pattern.name for pattern in mcp_urlpatterns), "tools_app/api/test_mcp_servers.py"),
     **dict.fromkeys(

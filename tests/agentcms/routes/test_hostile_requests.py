@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.agentcms.routes.conftest import values_of
-from tests.agentcms.routes.test_strangers import APPLICATIONS, STREAMED
+from tests.agentcms.routes.test_team_isolation import APPLICATIONS, STREAMED
 from tests.routes import routes_of
 
 pytestmark = pytest.mark.django_db

@@ -52,7 +52,7 @@ def external(caller):
         ("/support/experiments", {"targetId": "concierge", "budget": {"maxCosts": 1}}, "budget.maxCosts"),
     ],
 )
-def test_a_name_that_nothing_reads_is_told(caller, path, body, field):
+def test_a_name_that_nothing_reads_is_reported(caller, path, body, field):
     strict = caller.post(f"/api/datasets{path}?strict=true", body)
     counts = [model.objects.count() for model in (Dataset, ItemVersion, Experiment)]
     answer = caller.post(f"/api/datasets{path}", body)

@@ -148,7 +148,7 @@ def test_several_scorers_are_corrected_by_holm():
         ({"pairs": 0}, "No item has a score in both experiments."),
     ],
 )
-def test_the_statistics_are_told_in_a_sentence(change, sentence):
+def test_the_statistics_are_described_in_a_sentence(change, sentence):
     entry = {"pairs": 200, "difference": 0.03, "low": 0.01, "high": 0.05, "isDifferent": True}
     entry |= {"better": 18, "worse": 9, "same": 173}
 

@@ -186,7 +186,7 @@ def test_memory_in_a_request_context_is_ignored(editor, agent, place):
     assert Thread.objects.count() == 1
 
 
-def test_the_missing_thread_is_told_to_the_letter():
+def test_the_error_for_a_missing_thread_has_its_exact_words():
     assert THREAD_REQUIRED_MESSAGE == (
         "ObservationalMemory (scope: 'thread') requires a threadId, "
         "but none was found in RequestContext or MessageList."

@@ -48,7 +48,7 @@ def test_managers_publish_with_a_reason_in_every_way(agent, act):
 
 
 @pytest.mark.parametrize("act", WAYS)
-def test_neither_publishers_nor_short_reasons_go_around_a_gate(agent, act):
+def test_neither_publishers_nor_short_reasons_bypass_a_gate(agent, act):
     manager, publisher = (Caller(api_key(member(role))) for role in ("manager", "publisher"))
 
     short = act(manager, agent.head_version, {"bypassReason": "now"})
@@ -61,7 +61,7 @@ def test_neither_publishers_nor_short_reasons_go_around_a_gate(agent, act):
 
 
 @pytest.mark.parametrize("body", [{}, {"autoPublish": True}])
-def test_a_patch_without_a_draft_ahead_goes_around_a_gate_too(agent, body):
+def test_a_patch_without_a_draft_ahead_bypasses_a_gate_too(agent, body):
     manager = Caller(api_key(member("manager")))
     manager.post(agent_path("concierge", "discard-draft"), {})
 

@@ -224,7 +224,7 @@ def test_a_gate_may_ask_for_a_difference_to_live(agent, draft):
     assert live_number(agent) == 2
 
 
-def test_gates_are_kept_by_managers_over_http(agent):
+def test_managers_add_change_and_delete_gates_over_http(agent):
     make_dataset("One")
     manager, viewer = caller("manager"), caller("viewer")
     path = agent_path("concierge", "gates")

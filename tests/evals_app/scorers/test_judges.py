@@ -56,7 +56,7 @@ def test_a_score_outside_of_the_range_is_an_error(judge, given):
     assert (result.score, result.error) == (None, f"The judge gave {given:g}, which is not between 0 and 1.")
 
 
-def test_an_answer_that_cannot_be_read_is_told_in_words(judge):
+def test_an_answer_that_cannot_be_read_is_reported_in_words(judge):
     judge.answer["score"] = "rather high"
 
     result = score({}, Answer("Hi?", "Hello."))

@@ -98,7 +98,7 @@ def test_a_gate_over_an_archived_dataset_keeps_it_when_it_is_changed(client, man
     assert (gate.dataset_id, gate.minimum) == ("support", 0.5)
 
 
-def test_only_managers_keep_gates_and_strangers_find_none(client, agent, gate):
+def test_only_managers_change_gates_and_strangers_find_none(client, agent, gate):
     paths = [ADD, f"/agents/concierge/gates/{gate.pk}", f"/agents/concierge/gates/{gate.pk}/delete"]
     for role, owner, status in (("publisher", "support", 403), ("manager", "elsewhere", 404)):
         client.force_login(member(role, owner))

@@ -153,7 +153,7 @@ def test_the_axis_of_a_plot_ends_at_round_numbers(values, ends):
     assert all(ends[0] <= bound <= ends[1] for point in plot.points for bound in (point.value.low, point.value.high))
 
 
-def test_unknown_costs_and_durations_are_said(client, agent):
+def test_unknown_costs_and_durations_are_shown_as_unknown(client, agent):
     experiment = ended(make_dataset("One", owner_id="support"), [0.5])
     figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 1}
     summary = {"scorers": {"exact": figures}}

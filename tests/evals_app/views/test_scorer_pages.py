@@ -161,7 +161,7 @@ def test_former_members_of_a_team_try_no_scorer_on_their_runs(client, publisher,
     assert "<dt>Score</dt>" not in page
 
 
-def test_a_judge_without_a_model_is_told_at_both_fields_in_words(client, publisher):
+def test_a_judge_without_a_model_is_reported_at_both_fields_in_words(client, publisher):
     fields = {"name": "Manners", "type": "tone", "owner_id": "support"}
 
     page = text(client.post("/new-scorer", fields), 422)
@@ -171,7 +171,7 @@ def test_a_judge_without_a_model_is_told_at_both_fields_in_words(client, publish
     assert 'id="id_model_provider-error"' in page or 'id="id_model_provider_error"' in page
 
 
-def test_a_draft_that_was_never_live_is_told_so_and_can_be_the_target_of_an_experiment(client, publisher):
+def test_the_page_says_that_no_version_is_live_and_an_experiment_can_test_the_draft(client, publisher):
     path = client.post("/new-scorer", INCLUDES | {"name": "Never live", "owner_id": "support"}).url
     dataset = make_dataset("Hello", owner_id="support")
 
@@ -265,7 +265,7 @@ def test_steps_of_a_pipeline_without_settings_are_one_line(client):
     assert steps == [("", "Preprocess"), ("", "Analyze"), (" open", "Score"), ("", "Reason"), ("", "Preparation")]
 
 
-def test_a_pipeline_without_its_score_is_told_so_at_that_step(client, publisher):
+def test_a_pipeline_without_its_score_is_reported_at_that_step(client, publisher):
     fields = {"name": "Steps", "type": "pipeline", "owner_id": "support", "settings-view": "inputs"}
 
     page = text(client.post("/new-scorer", fields), 422)

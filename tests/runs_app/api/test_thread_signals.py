@@ -168,7 +168,7 @@ def test_bad_bodies_are_refused_with_the_path_and_store_nothing(caller, path, bo
     assert not AgentRun.objects.exists()
 
 
-def test_all_that_is_wrong_with_a_signal_is_told_at_once(caller):
+def test_all_faults_of_a_signal_are_reported_at_once(caller):
     signal = {"type": "a b", "contents": "x", "attributes": {"1x": "y"}}
 
     refused = caller.post(f"{AT}/signals", {"signal": signal, **TARGET})

@@ -73,7 +73,7 @@ def test_the_tier_of_the_key_chooses_model_memory_and_tools(editor, agent, conte
     assert run.filled_instructions == f"For {context.get('tier', 'all')}."
 
 
-def test_nobody_makes_himself_enterprise(editor, agent):
+def test_facts_of_the_key_win_over_claims_of_the_caller(editor, agent):
     assert "echo" in ask(caller_with(editor), {"tier": "enterprise"}).body["text"]
     agent.edit({"context_keys": ["tier"]})
 

@@ -344,7 +344,7 @@ def test_parts_that_do_not_belong_to_the_decision_are_refused(call, editor, fiel
 # --- Expiry
 
 
-def test_a_call_that_expired_is_not_decided_even_before_the_reaper_looks(call, editor):
+def test_a_call_that_expired_is_not_decided_even_before_the_reaper_runs(call, editor):
     PendingCall.objects.filter(pk=call.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
 
     with pytest.raises(CallExpired):

@@ -225,7 +225,7 @@ def test_a_worker_that_lost_the_job_of_a_task_leaves_the_sub_agent_to_the_next_o
     assert [child.status for child in run.children.all()] == ["succeeded"]
 
 
-def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_the_upkeep(start, tasks):
+def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_maintenance(start, tasks):
     _, task = start()
     # What remains of a process that dies after it has committed the end of the child run.
     PendingCall.objects.update(state="cancelled")

@@ -95,7 +95,7 @@ def test_the_memory_of_a_thread_is_its_own(caller):
     assert Resource.objects.get(key="alice").working_memory is None
 
 
-def test_with_a_schema_the_members_are_merged_and_faults_are_told_to_the_model(caller):
+def test_with_a_schema_the_members_are_merged_and_faults_are_reported_to_the_model(caller):
     note(schema=SCHEMA)
 
     ask(caller, 'updateWorkingMemory {"memory": {"name": "Ann", "age": 9}}')

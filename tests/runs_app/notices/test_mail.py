@@ -102,7 +102,7 @@ def test_people_can_switch_it_off(call, maya):
     assert (off, send_mail_to_approvers()) == (0, 1)
 
 
-def test_only_those_who_may_decide_are_told():
+def test_only_those_who_may_decide_are_notified():
     addresses = {role: member(role, username=role, email=f"{role}@example.org") for role in (Role.VIEWER, Role.EDITOR)}
     member(Role.MANAGER, "elsewhere", email="stranger@example.org")
     member(Role.MANAGER, email="gone@example.org", is_active=False)
@@ -117,7 +117,7 @@ def test_only_those_who_may_decide_are_told():
         assert (call in PendingCall.objects.decidable_by(user)) == (f"{user.username}@example.org" in recipients())
 
 
-def test_a_second_person_is_told_and_not_whoever_asked(maya):
+def test_a_second_person_is_notified_and_not_whoever_asked(maya):
     RefundCallFactory(run__requested_by=maya, four_eyes=True)
     member(Role.MANAGER, email="manager@example.org")
 
@@ -126,7 +126,7 @@ def test_a_second_person_is_told_and_not_whoever_asked(maya):
     assert recipients() == ["manager@example.org"]
 
 
-def test_superusers_are_told_if_nobody_else_may_decide():
+def test_superusers_are_notified_if_nobody_else_may_decide():
     UserFactory(is_superuser=True, email="root@example.org")
     RefundCallFactory(owner_id="support", role=Role.MANAGER)
 

@@ -43,7 +43,7 @@ def test_the_content_of_tool_calls_and_of_allowed_writes_is_limited(client):
     assert sum(len(content) for _, content in client.turn.approved_writes) <= MAX_KEPT_LENGTH
 
 
-def test_what_was_said_of_the_latest_tool_calls_is_kept(client):
+def test_the_content_of_the_latest_tool_calls_is_stored(client):
     async def announce():
         for number in range(20):
             await client.request_permission("session", edit(number), OPTIONS)

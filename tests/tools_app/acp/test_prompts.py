@@ -124,7 +124,7 @@ def test_a_new_process_loads_the_session_of_the_conversation_or_says_that_it_is_
     assert AcpSession.objects.get().session_id == fresh
 
 
-def test_a_crash_is_told_with_the_exit_code_and_masked_errors():
+def test_a_crash_is_reported_with_the_exit_code_and_masked_errors():
     create_agent(environment={"TOKEN": "hush-hush-hush"})
 
     with pytest.raises(AgentEnded) as error:

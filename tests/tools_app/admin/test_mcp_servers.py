@@ -67,7 +67,7 @@ def test_a_server_is_added_with_headers_that_no_page_shows(staff):
     assert Job.objects.get().kind == "list_mcp_tools"
 
 
-def test_a_server_with_the_prefix_of_another_is_told_of(staff):
+def test_a_server_with_the_prefix_of_another_is_reported(staff):
     McpServer.objects.create(key="desk", title="Front desk", url="https://mcp.example.org/desk", prefix="office")
     McpServer.objects.create(key="other", title="Unrelated", url="https://mcp.example.org/other")
 

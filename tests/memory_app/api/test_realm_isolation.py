@@ -1,4 +1,4 @@
-"""The wall between realms: which callers reach the text of a conversation, by every route."""
+"""Isolation of realms: which callers reach the text of a conversation, by every route."""
 
 import json
 import re
@@ -145,7 +145,7 @@ def test_strangers_see_nothing_of_a_conversation(service, owner, kind):
 
 
 @pytest.mark.parametrize("kind", ["other realm", "publisher", "own realm of the user", "realm of another team"])
-def test_a_conversation_behind_the_wall_takes_the_same_queries_as_none(service, owner, kind):
+def test_a_hidden_conversation_takes_the_same_queries_as_none(service, owner, kind):
     """Count the queries: the time of an answer must not say either whether there is such a conversation."""
     stranger = Caller(key_of(kind, owner))
     foreign, absent = bodies("t", Message.objects.get().key), bodies("none", "no-message")

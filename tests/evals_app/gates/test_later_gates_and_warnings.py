@@ -1,4 +1,4 @@
-"""Release gates hold for undo, imports and parallel processes too."""
+"""Release gates that are added or raised later, that warn, that hold for a team, and sub-agents that changed."""
 
 import json
 

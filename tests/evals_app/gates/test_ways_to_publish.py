@@ -45,7 +45,7 @@ def test_an_import_beside_it_stays_a_draft(agent):
 
 
 @pytest.mark.parametrize("action", ["publish", "restore"])
-def test_the_versions_of_the_admin(agent, draft, client, action):
+def test_publishing_in_the_admin_is_refused(agent, draft, client, action):
     client.force_login(UserFactory(is_superuser=True, is_staff=True))
     with change(publish=False):
         agent.edit({"instructions": "Three"})
@@ -58,7 +58,7 @@ def test_the_versions_of_the_admin(agent, draft, client, action):
     assert live_number(agent) == 1
 
 
-def test_the_editor_that_publishes(agent):
+def test_publishing_in_the_editor_is_refused(agent):
     page = browser(member("publisher"))
     form = editor_form(agent, instructions="Three")
 
@@ -81,7 +81,7 @@ def test_a_manager_who_publishes_without_a_reason_is_asked_for_it_at_its_field(a
 
 
 @pytest.mark.parametrize("role", ["publisher", "manager"])
-def test_the_review_of_the_editor_tells_of_the_gate_and_lets_managers_go_around_it(agent, role):
+def test_the_review_of_the_editor_shows_the_gate_and_lets_managers_bypass_it(agent, role):
     page = browser(member(role))
     form = editor_form(agent, instructions="Three")
     headers = {"HX-Request": "true"}

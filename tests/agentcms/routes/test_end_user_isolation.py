@@ -1,4 +1,4 @@
-"""The wall around a conversation of an end user: every route of runs and conversations × who calls it.
+"""Isolation of the conversations of an end user: every route of runs and conversations × who calls it.
 
 `READABLE` is the table of right answers. What a kind of caller may not read answers as if it did not exist, with as
 many queries, because the time of an answer must not tell either.

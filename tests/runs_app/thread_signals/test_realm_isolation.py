@@ -1,4 +1,4 @@
-"""The wall between realms on the routes that write to a thread, send to it or run an agent in it."""
+"""Isolation of realms on the routes that write to a thread, send to it or run an agent in it."""
 
 import json
 
@@ -9,7 +9,7 @@ from memory_app.models import Message, Participant, Thread
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import api_key, member
-from tests.memory_app.api.test_wall import OWNER, SECRET, STRANGERS, key_of, owner, service
+from tests.memory_app.api.test_realm_isolation import OWNER, SECRET, STRANGERS, key_of, owner, service
 
 __all__ = ["owner", "service"]
 

@@ -1,4 +1,4 @@
-"""The wall between teams: every route of tools, knowledge, evaluations and conversations, read from the resolver."""
+"""Isolation of teams: every route of tools, knowledge, evaluations and conversations, read from the resolver."""
 
 import json
 
