@@ -218,5 +218,5 @@ def score_text(score: float, bars: Sequence[float], digits: int = 2) -> str:
     """Return a score with so many digits, or with as many more as tell it from the bars with which it is compared."""
     texts = [f"{score:.{count}f}" for count in range(digits, SCORE_DIGITS + 1)]
     places = [(score > bar, score < bar) for bar in bars]
-    told = (text for text in texts if [(float(text) > bar, float(text) < bar) for bar in bars] == places)
-    return next(told, texts[-1])
+    exact_enough = (text for text in texts if [(float(text) > bar, float(text) < bar) for bar in bars] == places)
+    return next(exact_enough, texts[-1])

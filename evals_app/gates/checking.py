@@ -141,7 +141,7 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     if (value := evidence.statistic(experiment, gate)) is None:
         return GateState(gate, False, f"{name} needs {need}; its last experiment has no such score.", experiment)
     is_met = (gate.minimum is None or value >= gate.minimum) and (gate.maximum is None or value <= gate.maximum)
-    message = f"{name} needs {need}; its last experiment scored {score_text(value, bars_of(gate))}."
+    message = f"{name} needs {need}; its last experiment scored {score_text(value, bars_of_gate(gate))}."
     return GateState(gate, is_met, message, experiment, value, evidence.moved_sub_agents(experiment))
 
 
@@ -180,7 +180,7 @@ def is_too_old(experiment: Experiment, gate: ReleaseGate) -> bool:
     return ended < timezone.now() - timedelta(days=gate.max_age_days)
 
 
-def bars_of(gate: ReleaseGate) -> list[float]:
+def bars_of_gate(gate: ReleaseGate) -> list[float]:
     return [bar for bar in (gate.minimum, gate.maximum) if bar is not None]
 
 
