@@ -19,6 +19,7 @@ from agents_app.configuration.fields.types import Name
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial
 from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
+from tools_app.programs.environment import with_stored_values
 
 ACP_COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of ACP_COMMANDS."
 COMMAND_MOVED_MESSAGE = "The command changed. Send env again, or null to delete the stored values."
@@ -121,7 +122,7 @@ def apply_environment(row: AcpAgent, fields: JSONObject, *, is_moved: bool) -> l
         # Otherwise another program would get the values.
         return [Issue("env", COMMAND_MOVED_MESSAGE)] if is_moved and row.encrypted_environment else []
     try:
-        row.set_environment(fields["env"] or {})
+        row.set_environment(with_stored_values(fields["env"] or {}, {} if is_moved else row.environment))
     except ValidationError as error:
         return [Issue("env", " ".join(error.messages))]
     return []

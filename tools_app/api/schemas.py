@@ -20,6 +20,7 @@ from agents_app.configuration.fields.types import Name, OwnerId
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial, validate_fields
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import MAX_TIMEOUT
+from tools_app.programs.environment import with_stored_values
 
 MCP_COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of MCP_COMMANDS."
 Milliseconds = Annotated[int, Field(ge=1000, le=MAX_TIMEOUT * 1000)]
@@ -145,7 +146,8 @@ def apply_server(row: McpServer, server: JSONObject) -> list[Issue]:
         message = "The address changed. Send the headers again, or null to delete the stored ones."
         return [Issue(path, message)] if is_moved else []
     try:
-        row.set_headers(server["headers"] or {})
+        stored = row.headers if before == row.address else {}
+        row.set_headers(with_stored_values(server["headers"] or {}, stored))
     except ValidationError as error:
         return [Issue(path, " ".join(error.messages))]
     return []

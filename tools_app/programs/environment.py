@@ -29,8 +29,14 @@ def validate_environment(environment: Mapping[str, str], command: Command | None
                 f"The command does not allow the variable '{name[:100]}'. Allowed by env in ACP_COMMANDS: {listed}."
             )
             raise ValidationError(message, "environment")
-        if "\0" in value or len(value) > MAX_VALUE_LENGTH:
+        if "\0" in value or value == MASK or len(value) > MAX_VALUE_LENGTH:
             raise ValidationError(f"The value of {name} cannot be used. Enter it again.", "environment")
+
+
+def with_stored_values(values: Mapping[str, str], stored: Mapping[str, str] | None) -> dict[str, str]:
+    """Return values with the stored one in place of each mask, which responses have in place of the values."""
+    known = stored or {}
+    return {name: known.get(name, MASK) if value == MASK else value for name, value in values.items()}
 
 
 def mask_values(text: str, values: Mapping[str, str]) -> str:

@@ -95,6 +95,20 @@ def test_another_command_does_not_get_the_stored_environment(superuser, settings
     assert (given.status_code, given.body["env"]) == (200, {})
 
 
+def test_a_masked_value_keeps_the_stored_one_of_the_same_command(superuser, settings):
+    settings.ACP_COMMANDS["boxed"] = {"argv": ["/usr/bin/env"], "env": ["API_KEY"], "sandbox": "none"}
+    read = superuser.post(AGENTS, {**BODY, "env": {"API_KEY": "hush-hush"}}).body
+
+    kept = superuser.patch(AGENT, read | {"title": "Writer"})
+    moved = superuser.patch(AGENT, read | {"commandKey": "boxed"})
+    new = superuser.post(AGENTS, {**BODY, "id": "other", "env": {"API_KEY": "••••"}})
+
+    assert (kept.status_code, kept.body["title"]) == (200, "Writer")
+    assert [answer.status_code for answer in (moved, new)] == [400, 400]
+    assert moved.body["issues"] == [{"field": "env", "message": "The value of API_KEY cannot be used. Enter it again."}]
+    assert AcpAgent.objects.get().environment == {"API_KEY": "hush-hush"}
+
+
 def test_no_agent_is_enabled_without_a_sandbox_unless_the_operator_says_so(superuser, settings, monkeypatch):
     monkeypatch.setattr(sandbox, "is_sandbox_available", lambda: False)
 

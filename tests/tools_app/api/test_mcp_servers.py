@@ -128,15 +128,28 @@ def test_invalid_bodies_are_refused_at_their_path(manager, fields, path):
     assert not McpServer.objects.exists()
 
 
+def test_a_client_is_sent_back_as_it_was_read_and_keeps_its_headers(manager):
+    read = manager.post(CLIENTS, body(server={"headers": {"Authorization": "Bearer hush", "X-Team": "a"}})).body
+    read["servers"]["office"]["headers"]["X-Team"] = "b"
+
+    answer = manager.patch(CLIENT, read)
+
+    assert (answer.status_code, answer.body.get("warnings")) == (200, None)
+    assert McpServer.objects.get().headers == {"Authorization": "Bearer hush", "X-Team": "b"}
+
+
 def test_stored_headers_are_not_sent_to_another_address(manager):
     manager.post(CLIENTS, body(server={"headers": {"Authorization": "Bearer hush"}}))
     moved = {"servers": {"office": {"type": "http", "url": "https://other.example.org/mcp"}}}
 
     refused = manager.patch(CLIENT, moved)
+    moved["servers"]["office"]["headers"] = {"Authorization": "••••"}
+    masked = manager.patch(CLIENT, moved)
     moved["servers"]["office"]["headers"] = None
     accepted = manager.patch(CLIENT, moved)
 
-    assert refused.body["issues"][0]["field"] == "servers.office.headers"
+    for answer in (refused, masked):
+        assert answer.body["issues"][0]["field"] == "servers.office.headers"
     assert accepted.body["servers"]["office"]["headers"] == {}
 
 
