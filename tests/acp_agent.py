@@ -214,7 +214,8 @@ class TestAgent(Agent):
         return "cancelled"
 
     async def do_crash(self, text):
-        print(f"The key is {os.environ.get('TOKEN')}.", file=sys.stderr, flush=True)
+        line = f"The key is {os.environ.get('TOKEN')}."
+        print(*[line] * int(text or 1), sep="\n", file=sys.stderr, flush=True)
         os._exit(3)
 
     async def do_memory(self, text):

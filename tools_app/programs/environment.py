@@ -45,3 +45,15 @@ def mask_values(text: str, values: Mapping[str, str]) -> str:
         if len(value) >= MIN_SECRET_LENGTH:
             text = text.replace(value, MASK)
     return text
+
+
+def without_rest_of_value(text: str, values: Mapping[str, str]) -> str:
+    """Return a text whose beginning was cut, without the rest of a value there, which is not recognized any more."""
+    text = text.lstrip("\N{REPLACEMENT CHARACTER}")  # of a character that was cut
+    rests = (
+        len(value) - start
+        for value in values.values()
+        for start in range(len(value))
+        if text.startswith(value[start:])
+    )
+    return text[max(rests, default=0) :]

@@ -134,6 +134,18 @@ def test_a_crash_is_reported_with_the_exit_code_and_masked_errors():
     assert error.value.stderr == "The key is ••••.\n"
 
 
+@pytest.mark.parametrize("length", [40, 61, 7000])
+def test_the_kept_end_of_the_errors_begins_with_no_part_of_a_secret(length):
+    token = f"{'ü' * 30}{'x' * (length - 40)}hush-hush."
+    create_agent(environment={"TOKEN": token})
+
+    with pytest.raises(AgentEnded) as error:
+        Conversation().ask("crash 300")
+
+    assert "The key is ••••." in error.value.stderr
+    assert "hush" not in error.value.stderr
+
+
 @pytest.mark.parametrize("command", ["boxed", "bare"])
 def test_a_prompt_that_takes_too_long_ends_with_all_that_the_agent_started(command):
     create_agent(command_key=command, limits={"promptSeconds": 5})

@@ -105,7 +105,9 @@ def test_a_masked_value_keeps_the_stored_one_of_the_same_command(superuser, sett
 
     assert (kept.status_code, kept.body["title"]) == (200, "Writer")
     assert [answer.status_code for answer in (moved, new)] == [400, 400]
-    assert moved.body["issues"] == [{"field": "env", "message": "The value of API_KEY cannot be used. Enter it again."}]
+    assert moved.body["issues"] == [
+        {"field": "env", "message": "The value of API_KEY cannot be used. Enter it again."}
+    ]
     assert AcpAgent.objects.get().environment == {"API_KEY": "hush-hush"}
 
 

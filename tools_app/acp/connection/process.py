@@ -37,7 +37,7 @@ from tools_app.acp.turn import PromptTurn
 from tools_app.acp.workspaces.folders import Workspace
 from tools_app.models import AcpAgent
 from tools_app.programs.commands import ACP_COMMANDS, PROXY, Command
-from tools_app.programs.environment import mask_values
+from tools_app.programs.environment import mask_values, without_rest_of_value
 from tools_app.programs.proxy import AddressProxy
 from tools_app.programs.resource_limits import MEGABYTE, limited_argv
 from tools_app.reported_text import printable
@@ -47,7 +47,8 @@ log = logging.getLogger(__name__)
 START_TIMEOUT = 60  # seconds
 CANCEL_TIMEOUT = 2  # seconds in which an agent may end a cancelled prompt
 END_TIMEOUT = 1  # seconds in which the launcher may end what an agent started
-MAX_STDERR = 2048  # bytes, the last ones
+MAX_STDERR = 2048  # characters, the last ones
+KEPT_STDERR = 4 * MAX_STDERR  # bytes
 INSIDE = "/workspace"  # the workspace in the sandbox
 PROXY_INSIDE = "/run/proxy.sock"
 
@@ -260,7 +261,7 @@ class AgentProcess:
         stream = cast("asyncio.StreamReader", self.process.stderr)
         while part := await stream.read(4096):
             self.stderr += part
-            del self.stderr[: -4 * MAX_STDERR]  # enough that a secret is never cut before it is masked
+            del self.stderr[:-KEPT_STDERR]
 
     async def ended_error(self) -> AgentEnded:
         """Return the error of a program that has ended, with the end of its standard error."""
@@ -271,7 +272,10 @@ class AgentProcess:
                 code = await self.process.wait()
                 await asyncio.wait([self.stderr_task])
         self.kill_soon()
-        text = mask_values(self.stderr.decode("utf-8", "replace"), self.secrets())
+        text, secrets = self.stderr.decode("utf-8", "replace"), self.secrets()
+        if len(self.stderr) == KEPT_STDERR:  # what came before is gone, and may be the beginning of a secret
+            text = without_rest_of_value(text, secrets)
+        text = mask_values(text, secrets)
         return AgentEnded(self.record.title, code, text[-MAX_STDERR:])
 
     def request_error(self, error: Exception) -> AcpError:
