@@ -24,9 +24,9 @@ from runs_app.events.streams import StreamSlot
 from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_tool_caller
 from tools_app.api.representation import client_body, directory_entry, tool_body
 from tools_app.mcp.accepted_definitions import Definition
-from tools_app.mcp.errors import LARGE_MESSAGE, McpError
+from tools_app.mcp.errors import LARGE_MESSAGE, McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
-from tools_app.mcp.listing import accept_definition, enqueue_listing
+from tools_app.mcp.listing import accept_definition, enqueue_listing, enqueue_listing_soon
 from tools_app.mcp.table import Server, server_from_row
 from tools_app.models import McpServer
 
@@ -127,6 +127,8 @@ def execute(server: Server, name: str, arguments: JSONObject, caller: CallerName
     except TimeoutError:
         raise ApiError(424, "The tool did not answer in time.", "tool_failed") from None
     except McpError as error:
+        if isinstance(error, UnknownTool):
+            enqueue_listing_soon(server.key)
         raise ApiError(424, str(error), "tool_failed") from None
     if len(text_or_json(result).encode()) > MAX_RESULT_SIZE:
         raise ApiError(424, LARGE_MESSAGE.format(title=server.title), "tool_failed")

@@ -201,16 +201,20 @@ def test_tools_are_listed_and_a_change_is_accepted_by_its_hash(manager, office):
 def test_an_editor_calls_a_tool(http_server):
     tools = {"add": Definition("add", "", {}), "fail": Definition("fail", "", {})}
     tools["delete_everything"] = Definition("delete_everything", "", {}, "", {"destructiveHint": True})
+    tools["shred"] = Definition("shred", "", {})
     store_listing(http_server.pk, Listing(tools, []))
     editor = caller(Role.EDITOR)
 
     called = editor.post("/api/mcp/office/tools/add/execute", {"data": {"a": 2, "b": 3}})
     failed = editor.post("/api/mcp/office/tools/fail/execute", {})
+    jobs = Job.objects.count()
+    gone = editor.post("/api/mcp/office/tools/shred/execute", {})
     dangerous = editor.post("/api/mcp/office/tools/delete_everything/execute", {})
     invalid = editor.post("/api/mcp/office/tools/add/execute", {"data": []})
 
     assert called.body == {"result": 5}
     assert (failed.status_code, failed.body["code"]) == (424, "tool_failed")
+    assert (gone.status_code, Job.objects.count()) == (424, jobs + 1)  # the tools are listed again
     assert (dangerous.status_code, dangerous.body["code"]) == (409, "approval_required")
     assert invalid.status_code == 400
 
