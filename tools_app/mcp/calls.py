@@ -6,6 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where a server is a
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import re
 import time
 from collections.abc import Iterator
@@ -74,10 +75,10 @@ async def call_mcp_tool(server: Server, name: str, arguments: JSONMapping, calle
     reject_unavailable(server)
     started, outcome, refusal = time.monotonic(), "failed", watch_refusals()
     toolset: Toolset | None = None
-    seconds_allowed = server.connect_timeout
+    server, seconds_allowed = with_filled_headers(server, caller), server.connect_timeout
     try:
         async with asyncio.timeout(seconds_allowed) as limit:
-            async with session_pool().use(server, fill_headers(server.headers, caller)) as toolset:
+            async with session_pool().use(server, server.headers) as toolset:
                 seconds_allowed = server.call_timeout  # from now on, as the connection is open
                 limit.reschedule(asyncio.get_running_loop().time() + seconds_allowed)
                 value = await send_call(server, toolset, name, arguments)
@@ -95,6 +96,11 @@ async def call_mcp_tool(server: Server, name: str, arguments: JSONMapping, calle
     finally:
         seconds = time.monotonic() - started
         mcp_called.send(sender=McpServer, server=server.key, outcome=outcome, seconds=seconds)
+
+
+def with_filled_headers(server: Server, caller: CallerNames) -> Server:
+    """Return a server with the headers that are sent for a caller, which no error may quote."""
+    return dataclasses.replace(server, headers=fill_headers(server.headers, caller))
 
 
 async def send_call(server: Server, toolset: Toolset, name: str, arguments: JSONMapping) -> object:
@@ -136,12 +142,13 @@ def without_files(server: Server, value: object) -> object:
 
 async def list_tools(server: Server) -> Listing:
     """Connect to a server and return its tools. Raise McpError."""
+    server = with_filled_headers(server, CallerNames())
     toolset: Toolset | None = None
     seconds = min(server.connect_timeout, MAX_LISTING_SECONDS // 2)
     try:
         async with asyncio.timeout(seconds * 2):
             # Not from the pool: a listing also tests whether a new connection works.
-            toolset = build_toolset(server, fill_headers(server.headers, CallerNames()), MAX_LISTING_BYTES)
+            toolset = build_toolset(server, server.headers, MAX_LISTING_BYTES)
             async with toolset:
                 tools, reads = await toolset.list_tools(), await has_resources(toolset)
     except TimeoutError:

@@ -33,6 +33,7 @@ RESERVED_HEADER_PREFIX = "mcp-"
 
 is_header_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}").fullmatch
 is_header_value = re.compile(r"[\t -~]*").fullmatch
+split_parts = re.compile(r"[\s,;:=\"']+").split  # of a value such as `Token token="…", id=…`
 _placeholder = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -74,7 +75,9 @@ def _validate_header(name: str, value: str) -> None:
 
 def mask_headers(text: str, headers: Mapping[str, str]) -> str:
     """Return a text of a server without the values of the headers that were sent to it, such as a key."""
-    words = {word for value in headers.values() for word in (value, *value.split()) if len(word) >= MIN_MASKED_LENGTH}
+    values = headers.values()
+    words = {word for value in values for word in (value, *value.split(), *split_parts(value))}
+    words = {word for word in words if len(word) >= MIN_MASKED_LENGTH}
     # The longest first: a word that is a part of another would break it, and leave its rest readable.
     for word in sorted(words, key=len, reverse=True):
         text = text.replace(word, MASK)

@@ -99,11 +99,11 @@ def test_a_masked_value_keeps_the_stored_one_of_the_same_command(superuser, sett
     settings.ACP_COMMANDS["boxed"] = {"argv": ["/usr/bin/env"], "env": ["API_KEY"], "sandbox": "none"}
     read = superuser.post(AGENTS, {**BODY, "env": {"API_KEY": "hush-hush"}}).body
 
-    kept = superuser.patch(AGENT, read | {"title": "Writer"})
+    renamed = superuser.patch(AGENT, read | {"title": "Writer"})
     moved = superuser.patch(AGENT, read | {"commandKey": "boxed"})
     new = superuser.post(AGENTS, {**BODY, "id": "other", "env": {"API_KEY": "••••"}})
 
-    assert (kept.status_code, kept.body["title"]) == (200, "Writer")
+    assert (renamed.status_code, renamed.body["title"]) == (200, "Writer")
     assert [answer.status_code for answer in (moved, new)] == [400, 400]
     assert moved.body["issues"] == [
         {"field": "env", "message": "The value of API_KEY cannot be used. Enter it again."}

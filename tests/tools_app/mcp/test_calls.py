@@ -11,7 +11,7 @@ import pytest
 from agentcms.observability.metrics import MCP_CALLS
 from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.errors import McpError, UnknownTool
-from tools_app.mcp.headers import CallerNames
+from tools_app.mcp.headers import CallerNames, mask_headers
 from tools_app.mcp.sessions import session_pool
 from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
@@ -213,13 +213,23 @@ def test_headers_name_the_caller_and_each_caller_has_a_connection(http_server):
     assert count == 2
 
 
-def test_an_error_that_quotes_a_header_is_masked(http_server):
-    http_server.set_headers({"Authorization": "Bearer hush-hush-hush"})
+@pytest.mark.parametrize("value", ["Bearer hush-hush-hush", "Bearer hush-hush-hush-{{user}}"])
+def test_an_error_that_quotes_a_header_is_masked(http_server, value):
+    http_server.set_headers({"Authorization": value})
 
-    (error,) = call_all(server_from_row(http_server), ("refuse", {}))
+    (error,) = call_all(server_from_row(http_server), ("refuse", {}), caller=CallerNames("ann"))
 
     assert str(error).startswith("The MCP server 'Office' reported an error: ")
     assert "Not allowed: ••••" in str(error)
+    assert "hush" not in str(error)
+
+
+def test_an_error_that_quotes_a_part_of_a_header_is_masked():
+    headers = {"Authorization": 'Token id="shop", token="hush-hush"', "Cookie": "session=hush-again; theme=dark"}
+
+    text = mask_headers("Neither hush-hush nor hush-again is known to shop.", headers)
+
+    assert text == "Neither •••• nor •••• is known to shop."
 
 
 def test_stored_headers_are_encrypted_and_in_no_version(http_server):
