@@ -38,8 +38,8 @@ def approval_body(call: PendingCall) -> ApprovalBody:
     }
 
 
-def suspended_run_body(run: AgentRun, calls: Iterable[PendingCall]) -> ApprovalBody:
-    """Return the body of a run that waits for people, with its waiting calls and those of its sub-agents.
+def suspended_run_body(run: AgentRun, calls: Iterable[tuple[str, PendingCall]]) -> ApprovalBody:
+    """Return the body of a run that waits for people, with its waiting calls and those of its sub-agents by ID.
 
     The published client expects that a run without a conversation has no `threadId` and no `resourceId`.
     """
@@ -51,13 +51,13 @@ def suspended_run_body(run: AgentRun, calls: Iterable[PendingCall]) -> ApprovalB
         "status": run.status,
         **{name: value for name, value in conversation.items() if value},
         "suspendedAt": run.suspended_at,
-        "toolCalls": [waiting_call_body(call) for call in calls],
+        "toolCalls": [waiting_call_body(call_id, call) for call_id, call in calls],
     }
 
 
-def waiting_call_body(call: PendingCall) -> ApprovalBody:
+def waiting_call_body(call_id: str, call: PendingCall) -> ApprovalBody:
     body: ApprovalBody = {
-        "toolCallId": call.call_id,
+        "toolCallId": call_id,
         "toolName": call.tool,
         "args": call.arguments,
         "requiresApproval": call.kind == PendingCall.Kind.APPROVAL,

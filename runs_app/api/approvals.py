@@ -22,6 +22,7 @@ from agents_app.api.unknown_keys import warning_payloads
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from runs_app.api.approval_representation import approval_body, suspended_run_body
+from runs_app.approvals.lookup import CallTree
 from runs_app.models import AgentRun, PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
 
@@ -87,12 +88,18 @@ def calls_in_state(calls: PendingCallQuerySet, state: str) -> PendingCallQuerySe
     return decided.order_by(F("decided_at").desc(nulls_last=True), "-created_at", "-id")
 
 
-def waiting_calls(runs: Sequence[AgentRun]) -> dict[UUID, list[PendingCall]]:
-    """Return the calls by run for which these runs wait, and their sub-agents."""
-    calls = PendingCall.objects.waiting().exclude(kind=PendingCall.Kind.CHILD).filter(root_id__in=[r.pk for r in runs])
-    by_run: dict[UUID, list[PendingCall]] = defaultdict(list)
-    for call in calls.order_by("created_at", "id"):
-        by_run[call.root_id].append(call)
+def waiting_calls(runs: Sequence[AgentRun]) -> dict[UUID, list[tuple[str, PendingCall]]]:
+    """Return the waiting calls of these runs and their sub-agents, by run, with their IDs in the events of the run.
+
+    A run waits for none of the calls of its deferred tasks, which have their own IDs.
+    """
+    calls = PendingCall.objects.waiting().filter(root_id__in=[r.pk for r in runs]).order_by("created_at", "id")
+    tree = CallTree(calls)
+    shown_ids = {one.call.pk: one.shown_id for run in runs for one in tree.reachable_from(run.pk)}
+    by_run: dict[UUID, list[tuple[str, PendingCall]]] = defaultdict(list)
+    for call in calls:
+        if call.kind != PendingCall.Kind.CHILD:
+            by_run[call.root_id].append((shown_ids.get(call.pk, call.call_id), call))
     return by_run
 
 

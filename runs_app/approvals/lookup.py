@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import Q
+
 from agentcms.ids import parse_uuid
 from runs_app.approvals.errors import NotSuspended, SeveralCalls
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
@@ -17,11 +19,16 @@ TASK_ID = "backgroundTaskId"  # in the payload of a call that waits for a backgr
 
 
 class ReachableCall(NamedTuple):
-    """A call of a tool in a run or below it. `shown_id` is its ID in the events of that run."""
+    """A call of a tool in a run or below it. `shown_id` is its ID in the events of that run.
+
+    `names` are its IDs that begin with that of a call of the run itself. `leaf_ids` are those in the runs below, of
+    which another call may have the same.
+    """
 
     call: PendingCall
     shown_id: str
-    aliases: frozenset[str]
+    names: frozenset[str]
+    leaf_ids: frozenset[str] = frozenset()
 
 
 class CallTree:
@@ -53,10 +60,11 @@ class CallTree:
     def reachable_by(self, call_id: str, child_id: UUID) -> Iterator[ReachableCall]:
         """Yield the calls of tools of a child run and below it, named by the call that started the child run."""
         below = [*self.reachable_from(child_id)]
-        for call, shown_id, aliases in below:
-            long_names = {f"{call_id}/{alias}" for alias in aliases}
+        for call, shown_id, names, ids_below in below:
+            leaf_ids = names | ids_below
+            long_names = {f"{call_id}/{leaf_id}" for leaf_id in leaf_ids}
             own_name = call_id if len(below) == 1 else f"{call_id}/{shown_id}"
-            yield ReachableCall(call, own_name, frozenset({call_id, *aliases, *long_names}))
+            yield ReachableCall(call, own_name, frozenset({call_id, *long_names}), leaf_ids)
 
 
 def child_run_id(call: PendingCall) -> UUID | None:
@@ -101,7 +109,9 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
     """
     own, deferred = waiting_calls_below(run), [*deferred_calls(run, PendingCall.objects.waiting())]
     if call_id is not None:
-        matches = [one for one in [*own, *deferred] if call_id in one.aliases]
+        matches = named_calls([*own, *deferred], call_id)
+        if not (matches and call_id in matches[0].names) and (earlier := find_call_decided_here(run, call_id)):
+            return earlier
     else:
         matches = own or ([] if find_decided_call(run, None, with_deferred=False) else deferred)
     if len(matches) > 1:
@@ -118,15 +128,38 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
 NO_CALL = "This run does not wait for a decision."
 
 
+def named_calls(calls: Iterable[ReachableCall], call_id: str) -> list[ReachableCall]:
+    """Return the calls that an ID names in the events of the run, or else those that have it in the runs below.
+
+    Some servers number the calls of each answer, so a run and its sub-agents have equal IDs.
+    """
+    reachable = [*calls]
+    by_name = [one for one in reachable if call_id in one.names]
+    return by_name or [one for one in reachable if call_id in one.leaf_ids]
+
+
+def find_call_decided_here(run: AgentRun, call_id: str) -> PendingCall | None:
+    """Return the last decided call that an ID names in the events of the current suspension of a run, or None."""
+    is_earlier = Q(run=run.pk) & ~Q(segment=run.segment)
+    calls = PendingCall.objects.filter(root_id=run.root_id or run.pk).exclude(is_earlier)
+    reachable = CallTree(calls).reachable_from(run.pk)
+    return last_decided(one.call for one in reachable if call_id in one.names)
+
+
 def find_decided_call(run: AgentRun, call_id: str | None, *, with_deferred: bool = True) -> PendingCall | None:
     """Return the last decided call that an ID names, or None. Without an ID, it must be alone in its suspension."""
     calls = PendingCall.objects.filter(root_id=run.root_id or run.pk)
     deferred = deferred_calls(run, PendingCall.objects.all()) if with_deferred else ()
     reachable = [*CallTree(calls).reachable_from(run.pk), *deferred]
-    matches = [call for call, _, aliases in reachable if call_id is None or call_id in aliases]
-    decided = [call for call in matches if not call.is_open]
-    last = max(decided, key=lambda call: (call.segment, call.created_at), default=None)
+    matches = [one.call for one in (reachable if call_id is None else named_calls(reachable, call_id))]
+    last = last_decided(matches)
     if last is None or call_id is not None:
         return last
     is_alone = [(call.run_id, call.segment) for call in matches].count((last.run_id, last.segment)) == 1
     return last if is_alone else None
+
+
+def last_decided(calls: Iterable[PendingCall]) -> PendingCall | None:
+    """Return the last one of these calls that is decided, or None."""
+    decided = [call for call in calls if not call.is_open]
+    return max(decided, key=lambda call: (call.segment, call.created_at), default=None)

@@ -89,10 +89,10 @@ def report_suspension(calls: Iterable[PendingCall]) -> WaitingCalls:
             chunks.append(started_chunk(task_id, own_id or call.call_id, call.tool))
         elif (child_id := child_run_id(call)) is not None:
             below = waiting_calls_below(AgentRun(pk=child_id, root_id=call.root_id))
-            reported |= {leaf.pk for leaf, _, _ in below}
+            reported |= {leaf.call.pk for leaf in below}
             chunks += [
-                waiting_chunk(leaf, call.call_id if len(below) == 1 else f"{call.call_id}/{shown_id}")
-                for leaf, shown_id, _ in below
+                waiting_chunk(leaf.call, call.call_id if len(below) == 1 else f"{call.call_id}/{leaf.shown_id}")
+                for leaf in below
             ]
     return WaitingCalls(chunks, frozenset(reported))
 
@@ -198,7 +198,7 @@ def report_late_calls(run: AgentRun, reported: Collection[UUID]) -> None:
 
 def report_to_ancestors(run: AgentRun) -> None:
     """Copy the waiting calls of a run into the events of the suspended runs above it."""
-    own_ids = {call.pk for call, _, _ in waiting_calls_below(run)}
+    own_ids = {one.call.pk for one in waiting_calls_below(run)}
     parent_id = run.parent_id
     while parent_id is not None:
         parent = AgentRun.objects.select_for_update(of=("self",)).without_large_columns().get(pk=parent_id)
@@ -211,7 +211,7 @@ def report_to_ancestors(run: AgentRun) -> None:
 def report_calls(run: AgentRun, waiting: Sequence[ReachableCall]) -> None:
     """Append waiting calls to the events of a suspended run, whose row the caller has locked."""
     if waiting:
-        chunks = [waiting_chunk(call, shown_id) for call, shown_id, _ in waiting]
+        chunks = [waiting_chunk(one.call, one.shown_id) for one in waiting]
         append_events(run, [*chunks, build_chunk(SUSPENDED_TYPE)])
 
 

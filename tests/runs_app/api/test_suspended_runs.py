@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from memory_app.models import Thread
+from runs_app.approvals.lookup import find_call
 from runs_app.events import streams
 from runs_app.models import RunEvent
 from tests.api_client import Caller
@@ -86,6 +87,19 @@ def test_calls_of_sub_agents_are_those_of_the_run(editor, suspended, agent):
 
     assert "threadId" not in listed
     assert [call["toolCallId"] for call in listed["toolCalls"]] == ["leaf"]
+
+
+def test_each_call_has_the_id_by_which_it_can_be_decided(editor, suspended):
+    """Some servers number the calls of each answer, so a sub-agent has calls with the IDs of those of its run."""
+    run = suspended()
+    child = RunFactory(agent=AgentFactory(), parent=run, root_id=run.pk, suspended=True, chunks=[])
+    own = PendingCallFactory(run=run, call_id="c0")
+    PendingCallFactory(run=run, call_id="c1", kind="child", payload={"childRunId": str(child.pk)})
+    leaf = PendingCallFactory(run=child, call_id="c0")
+
+    [listed] = editor.get(PATH).body["runs"]
+
+    assert [find_call(run, call["toolCallId"]) for call in listed["toolCalls"]] == [own, leaf]
 
 
 def test_the_list_is_filtered_and_the_latest_comes_first(editor, suspended, agent, user):

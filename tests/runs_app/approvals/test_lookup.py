@@ -4,7 +4,7 @@ import pytest
 
 from runs_app.approvals.errors import NotSuspended, SeveralCalls
 from runs_app.approvals.lookup import find_call, waiting_calls_below, waits_for_people
-from runs_app.models import BackgroundTask
+from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -127,3 +127,36 @@ def test_a_run_whose_child_works_waits_for_no_person(root):
     child_of(root, "ask")
 
     assert not waits_for_people(root)
+
+
+@pytest.fixture
+def equal_ids(root):
+    """Return a call of a run and one of its sub-agent with the same ID: some servers number the calls of an answer."""
+    own = PendingCallFactory(run=root, call_id="c0")
+    return own, PendingCallFactory(run=child_of(root, "c1"), call_id="c0")
+
+
+def test_a_call_of_the_run_comes_before_one_of_a_sub_agent_with_the_same_id(root, equal_ids):
+    own, leaf = equal_ids
+
+    assert [reachable.shown_id for reachable in waiting_calls_below(root)] == ["c0", "c1"]
+    assert find_call(root, "c0") == own
+    assert find_call(root, "c1") == find_call(root, "c1/c0") == leaf
+
+
+def test_a_repeated_decision_decides_no_call_of_a_sub_agent_with_the_same_id(root, equal_ids):
+    own, leaf = equal_ids
+    PendingCall.objects.filter(pk=own.pk).update(state="approved")
+
+    assert find_call(root, "c0") == own
+    AgentRun.objects.filter(pk=root.pk).update(segment=1)
+    root.refresh_from_db()
+    assert find_call(root, "c0") == leaf
+
+
+def test_a_repeated_decision_about_one_sub_agent_decides_no_call_of_another(root):
+    first = PendingCallFactory(run=child_of(root, "c0"), call_id="c1")
+    second = PendingCallFactory(run=child_of(root, "c1"), call_id="c0", state="approved")
+
+    assert find_call(root, "c1") == second
+    assert find_call(root, "c0") == first
