@@ -81,6 +81,15 @@ def get_visible_agent(request: Request, agent_id: str) -> Agent:
     return agent
 
 
+def visible_agent_of(request: Request, thread: Thread | None) -> Agent | None:
+    """Return the agent of a thread with its live version, or None without one that the user may see.
+
+    Who left the team of the agent keeps the thread, but no longer reads the configuration of its memory.
+    """
+    agents = Agent.objects.for_user(request.user).select_related("active_version")
+    return agents.filter(pk=thread.agent_id).first() if thread and thread.agent_id else None
+
+
 class BodyFields:
     """The members of a body, with the issues of invalid ones. Leaving the block raises BadRequest."""
 

@@ -13,9 +13,17 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError
-from agentcms.wire.json_types import JSONValue
+from agents_app.configuration.memory.options import ObservationalOptions
 from agents_app.models import Agent
-from memory_app.api.lookups import NOT_GIVEN, BodyFields, agent_of_query, caller_of, get_visible_agent, thread_of_query
+from memory_app.api.lookups import (
+    NOT_GIVEN,
+    BodyFields,
+    agent_of_query,
+    caller_of,
+    get_visible_agent,
+    thread_of_query,
+    visible_agent_of,
+)
 from memory_app.history.threads import get_thread
 from memory_app.models import Thread
 from memory_app.observational.limits import (
@@ -47,7 +55,7 @@ class ObservationalMemoryView(JSONView):
             offset = query.integer("offset", 0)
             limit = query.integer("limit", HISTORY_LIMIT, 1, MAX_HISTORY)
         thread = thread_of_query(request)
-        options = observed_options(agent, thread)
+        options = observed_options(request, agent, thread)
         # The texts of a long thread are many: only those of the page are read.
         generations = [*earlier_generations(thread, start, end)[offset : offset + limit]]
         return json_response(
@@ -72,12 +80,12 @@ class BufferStatusView(JSONView):
         thread = get_thread(caller_of(request), key, resource)
         with StreamSlot(request.user):  # it blocks a thread
             wait_until_observed(thread)
-        return json_response({"record": observation_record(thread, observed_options(agent, thread))})
+        return json_response({"record": observation_record(thread, observed_options(request, agent, thread))})
 
 
-def observed_options(agent: Agent | None, thread: Thread) -> JSONValue:
+def observed_options(request: Request, agent: Agent | None, thread: Thread) -> ObservationalOptions | None:
     """Return the options of the agent of a request, or of the agent of the thread."""
-    return observational_options_of_agent(agent or thread.agent)
+    return observational_options_of_agent(agent or visible_agent_of(request, thread))
 
 
 def wait_until_observed(thread: Thread) -> None:

@@ -17,10 +17,9 @@ from agentcms.errors import BadRequest
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
-from agents_app.models import Agent
 from agents_app.search.text_conditions import contains_text
 from agents_app.search.tokenizer import find_words
-from memory_app.api.lookups import NOT_GIVEN, agent_of_query, caller_of, read_resource
+from memory_app.api.lookups import NOT_GIVEN, agent_of_query, caller_of, read_resource, visible_agent_of
 from memory_app.history.threads import get_thread
 from memory_app.history.wire_messages import wire_role
 from memory_app.models import Message, Resource, Thread
@@ -58,7 +57,7 @@ class SearchMemoryView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         caller, query = caller_of(request), read_query(request)
         thread = get_thread(caller, query.thread, query.resource) if query.thread else None
-        options = recall_of_agent(agent_of_query(request) or (agent_of_thread(thread) if thread else None))
+        options = recall_of_agent(agent_of_query(request) or visible_agent_of(request, thread))
         resource = query.resource
         if thread is None:
             # A search needs a resource, unlike a list of the whole realm: the method for writing raises without one.
@@ -82,11 +81,6 @@ def read_query(request: Request) -> SearchQuery:
         if not text:
             query.add_fault("searchQuery", "This is required.")
     return SearchQuery(text, resource, "" if thread in NOT_GIVEN else thread, limit, config)
-
-
-def agent_of_thread(thread: Thread) -> Agent | None:
-    """Return the agent of a thread with its live version, or None."""
-    return Agent.objects.filter(pk=thread.agent_id).select_related("active_version").first()
 
 
 def find_by_meaning(

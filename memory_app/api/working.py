@@ -16,7 +16,7 @@ from agentcms.errors import BadRequest, PreconditionFailed
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import ConfigError, validate_fields
-from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query
+from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query, visible_agent_of
 from memory_app.history.threads import find_thread, get_own_thread, get_thread, other_resource, thread_not_found
 from memory_app.models import Resource, Thread
 from memory_app.realms import MemoryCaller
@@ -99,7 +99,7 @@ def reject_foreign_resource(caller: MemoryCaller, thread: Thread) -> None:
 
 def options_of(request: Request, thread: Thread | None) -> WorkingMemoryOptions:
     """Return the options of the agent of the query, else of the thread's agent, else the defaults."""
-    agent = agent_of_query(request) or (thread.agent if thread else None)
+    agent = agent_of_query(request) or visible_agent_of(request, thread)
     return working_options_of(agent) or WorkingMemoryOptions()
 
 

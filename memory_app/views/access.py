@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
-from access_app.permissions import has_role
+from access_app.permissions import granted_covers, granted_role, has_role
 from access_app.role import Role
 from memory_app.models import Thread
 from memory_app.views.links import own_realm
@@ -24,7 +24,19 @@ def readable_threads(request: HttpRequest) -> QuerySet[Thread]:
 def get_page_thread(request: HttpRequest, key: str) -> Thread:
     """Return a thread that the user may read. Without a realm in the query, it is the user's own."""
     realm = request.GET.get("realm") or own_realm(request)
-    return get_object_or_404(readable_threads(request), key=key, realm=realm)
+    return get_with_visible_agent(request, readable_threads(request), key, realm)
+
+
+def get_with_visible_agent(request: HttpRequest, threads: QuerySet[Thread], key: str, realm: str) -> Thread:
+    """Return one of the threads. If the user may not see its agent, as if that was deleted: do not save it then.
+
+    Who left the team of the agent keeps the thread, but no longer reads the configuration of its memory.
+    """
+    rows = threads.annotate(agent_role=granted_role(request.user, "agent__owner_id"))
+    thread = get_object_or_404(rows, key=key, realm=realm)
+    if not granted_covers(request.user, Role.VIEWER, vars(thread)["agent_role"]):
+        thread.agent = None
+    return thread
 
 
 def takes_part(request: HttpRequest, thread: Thread) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from agentcms.web.template_context import TemplateContext
 from memory_app.forms.working import TEXT_NAME, WorkingMemoryForm, WorkingObjectForm
 from memory_app.models import Thread, WorkingRevision
-from memory_app.views.access import get_page_thread
+from memory_app.views.access import get_page_thread, get_with_visible_agent
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.working_rail import ThreadMemory, find_thread_memory, may_read
 from memory_app.working import values
@@ -87,7 +87,8 @@ def report_change(request: HttpRequest, outcome: ChangeResult, before: int) -> N
 @require_POST
 def restore(request: HttpRequest, key: str, revision: int) -> HttpResponse:
     """Write an earlier revision of the working memory of one of the user's own threads again."""
-    thread = get_object_or_404(Thread.objects.select_related("agent", "user"), key=key, realm=own_realm(request))
+    threads = Thread.objects.select_related("agent", "user")
+    thread = get_with_visible_agent(request, threads, key, own_realm(request))
     memory = find_thread_memory(thread)
     if memory is None:
         raise Http404

@@ -98,6 +98,19 @@ def test_without_observations_the_record_is_null(caller, thread):
     assert caller.get(f"{ROUTE}?threadId=t").body == {"record": None, "history": []}
 
 
+def test_who_left_the_team_does_not_read_the_models_of_its_agent(caller, user, thread):
+    observed(thread, 1, 2, "Likes lamps.")
+    assert caller.get(f"{ROUTE}?threadId=t").body["record"]["config"]["observationModel"] == "demo/echo"
+    user.memberships.update(owner_id="sales")
+
+    records = [
+        caller.get(f"{ROUTE}?threadId=t").body["record"],
+        caller.post(f"{ROUTE}/buffer-status", {"threadId": "t"}).body["record"],
+    ]
+
+    assert [record["config"] for record in records] == [{}, {}]
+
+
 @pytest.mark.parametrize("query", ["", "?threadId=undefined"])
 def test_a_thread_is_required(caller, thread, query):
     answers = [caller.get(f"{ROUTE}{query}"), caller.post(f"{ROUTE}/buffer-status", {"agentId": "concierge"})]

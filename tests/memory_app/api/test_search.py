@@ -105,6 +105,13 @@ def test_an_agent_without_semantic_recall_is_searched_by_words(caller, editor, t
     assert search(caller, "colour", resourceId="alice", agentId=agent.pk)["count"] == 2
 
 
+def test_who_left_the_team_uses_no_embedder_of_its_agent(caller, editor, thread):
+    editor.memberships.update(owner_id="sales")
+
+    assert search(caller, "teal", threadId="t")["searchType"] == "text"
+    assert browser(editor).get("/threads/t?recall=teal").context["recall_options"] is None
+
+
 def test_an_embedder_that_fails_leaves_the_search_by_words(caller, thread, monkeypatch):
     def fail(embedder, text):
         raise EmbedderFailed("The provider answered with 500.")

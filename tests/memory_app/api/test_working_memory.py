@@ -177,3 +177,14 @@ def test_metadata_that_does_not_fit_creates_nothing(caller, agent):
 
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "metadata.workingMemory")
     assert not Thread.objects.exists()
+
+
+def test_who_left_the_team_does_not_read_the_template_of_its_agent(caller, editor, agent):
+    add_thread(editor, agent=noting(agent, template="# Secret"))
+    caller.post(PATH, {"workingMemory": "# Ann"})
+    editor.memberships.update(owner_id="sales")
+
+    answer = caller.get(PATH)
+
+    assert answer.body["workingMemory"] == "# Ann"
+    assert answer.body["workingMemoryTemplate"]["content"] == ""

@@ -152,3 +152,14 @@ def test_the_page_of_a_run_shows_what_it_remembered(page, thread, agent, editor)
     assert "What it remembered" in content
     assert "revision 1 of the resource" in content
     assert "turquoise" in content
+
+
+def test_who_left_the_team_does_not_read_the_schema_of_its_agent(page, editor, thread, profile):
+    values.replace_text(thread.resource, "{}", values.Origin())
+    assert "vegan" in page.get(URL).content.decode()
+    editor.memberships.update(owner_id="sales")
+
+    pages = [page.get(url) for url in (URL, THREAD)]
+
+    assert [answer.status_code for answer in pages] == [200, 200]
+    assert not any("vegan" in answer.content.decode() for answer in pages)
