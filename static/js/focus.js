@@ -95,10 +95,10 @@
     if (target !== location.pathname) return;
     const dialogOfRequest = ctx.sourceElement.closest("#dialogs > dialog");
     const opener = dialogOfRequest ? openerOf(dialogOfRequest)?.element : document.activeElement;
-    storeReturn([opener?.id, opener?.dataset?.opens].filter(Boolean));
+    storeFocus([opener?.id, opener?.dataset?.opens].filter(Boolean));
   });
 
-  function storeReturn(ids) {
+  function storeFocus(ids) {
     try {
       sessionStorage.setItem(STORAGE_KEY, JSON.stringify({ path: location.pathname, ids }));
     } catch {
@@ -106,7 +106,7 @@
     }
   }
 
-  function takeReturn() {
+  function takeFocus() {
     try {
       const stored = JSON.parse(sessionStorage.getItem(STORAGE_KEY));
       sessionStorage.removeItem(STORAGE_KEY);
@@ -116,7 +116,7 @@
     }
   }
 
-  const ids = takeReturn();
+  const ids = takeFocus();
   if (ids) {
     const element = ids.map((id) => document.getElementById(id)).find(Boolean) ?? find("#main");
     focusIfLost(element);

@@ -73,7 +73,7 @@
     showSignInLink(event.detail.ctx, loginUrl);
   });
 
-  // What a later response refutes. A part of the page that requests itself again and again reports it once.
+  // The toast about a lost connection, until a response arrives. A part of the page that polls shows it once.
   let connectionToast = null;
   let isReported = false;
   const isPoll = (ctx) => ctx.sourceEvent?.type === "every";

@@ -6,7 +6,7 @@
 
   const { find, findAll, listen, showToast } = agentcms;
   const POLL_INTERVAL = 2000;
-  const GONE = "This conversation no longer exists, or you have been signed out. Reload the page.";
+  const GONE_MESSAGE = "This conversation no longer exists, or you have been signed out. Reload the page.";
 
   const page = find("#thread-messages[data-live]");
   if (!page) return;
@@ -26,7 +26,9 @@
       const separator = page.dataset.live.includes("?") ? "&" : "?";
       const url = `${page.dataset.live}${separator}state=${encodeURIComponent(page.dataset.state)}`;
       const response = await fetch(url, { redirect: "manual" });
-      if (response.type === "opaqueredirect" || response.status === 404) return showToast({ message: GONE, kind: "fault" });
+      if (response.type === "opaqueredirect" || response.status === 404) {
+        return showToast({ message: GONE_MESSAGE, kind: "fault" });
+      }
       if (response.status === 200) merge(await response.text());
       schedule();
     } catch {

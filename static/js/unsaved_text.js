@@ -9,7 +9,7 @@
   const { find, findAll, listen } = agentcms;
   const PREFIX = "agentcms:unsaved:";
   const SUBMITTED_KEY = `${PREFIX}sent`;
-  const PAGE = performance.timeOrigin; // of this page alone
+  const PAGE_ID = performance.timeOrigin; // differs in each tab and after each load
   const user = () => document.body.dataset.user || "";
 
   // Any access can throw: in private windows, on a full disk, or where storage is blocked. Text is then not recovered.
@@ -69,6 +69,6 @@
     keysWithPrefix(`${PREFIX}${user()}:`).forEach(removeText);
   });
 
-  Object.assign(agentcms, { PAGE, keyOf, keyOfEarlier, keysOfAgent, readText, writeText, removeText });
+  Object.assign(agentcms, { PAGE_ID, keyOf, keyOfEarlier, keysOfAgent, readText, writeText, removeText });
   Object.assign(agentcms, { findNewestText, encodeValues, markSubmitted });
 })();

@@ -5,7 +5,7 @@
 
   const { find, findAll, listen, onAdded } = agentcms;
   const { serialize, readValues, isTracked, isChanged, markLeft, isLeft, showChanged } = agentcms;
-  const { PAGE, keyOf, keyOfEarlier, keysOfAgent, readText, writeText, removeText, markSubmitted } = agentcms;
+  const { PAGE_ID, keyOf, keyOfEarlier, keysOfAgent, readText, writeText, removeText, markSubmitted } = agentcms;
   const STORE_DELAY = 400;
   const NOT_RESTORED_MESSAGE =
     "Not everything was restored: the server cannot be reached, or you have been signed out. Your text stays stored.";
@@ -26,7 +26,7 @@
 
   function describeText(form) {
     const head = form.elements.namedItem("head")?.value;
-    return { at: new Date().toISOString(), page: PAGE, base: form.dataset.base, head, values: readValues(form) };
+    return { at: new Date().toISOString(), page: PAGE_ID, base: form.dataset.base, head, values: readValues(form) };
   }
 
   const storeAll = () => findAll("form[data-recover]").forEach(store);

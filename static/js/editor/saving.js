@@ -4,7 +4,7 @@
   "use strict";
 
   const { find, findAll, listen, onAdded, updateCounter, parseTrigger } = agentcms;
-  const { serialize, markSaved, markLeft, PAGE, keyOf, keyOfEarlier, removeText, store } = agentcms;
+  const { serialize, markSaved, markLeft, PAGE_ID, keyOf, keyOfEarlier, removeText, store } = agentcms;
   const REFUSALS = [409, 422]; // a conflict, or invalid fields
   const sent = new WeakMap(); // form: its values and its storage key when the request was sent
 
@@ -26,7 +26,7 @@
 
   function finishSave(form, values, key, { base, reload }) {
     removeText(key);
-    removeText(keyOfEarlier(key, PAGE)); // another tab has found the text meanwhile, and offers it
+    removeText(keyOfEarlier(key, PAGE_ID)); // another tab has found the text meanwhile, and offers it
     if (reload) {
       markLeft(form);
       location.href = form.action;

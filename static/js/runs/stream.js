@@ -121,7 +121,7 @@
     if (place) place.textContent = seconds < 9.95 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
   }
 
-  // The line was lost when the run ended: fetch the finished answer again, which has no other occasion to come.
+  // The connection was lost when the run ended: request the finished answer again, because nothing else would.
   listen("htmx:error", ({ detail: { ctx } }) => {
     const element = ctx?.sourceElement;
     const answer = element?.matches("[data-stream]") ? element : find("[data-stream]", element ?? document);
