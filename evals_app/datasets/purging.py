@@ -27,7 +27,7 @@ REDACTED = "[purged]"
 
 @transaction.atomic
 def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
-    """Redact an item in all its versions and results. This makes no version, and the log of the admin records it.
+    """Redact an item in all its versions and results. This makes no version, and the admin log records it.
 
     Raise Conflict if the dataset has moved to another team meanwhile.
     """

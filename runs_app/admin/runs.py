@@ -115,7 +115,7 @@ class RunAdmin(ReadOnlyAdmin):
         """Return the steps for those who may see more than the answer."""
         return self.inlines if obj is not None and obj.details_visible_to(request.user) else ()
 
-    @admin.action(description="Carry on now")
+    @admin.action(description="Continue now")
     def carry_on(self, request: HttpRequest, runs: QuerySet[AgentRun]) -> None:
         """Have the selected durable runs executed that wait for a process or lost theirs."""
         selected = [*runs]
@@ -136,7 +136,7 @@ class RunAdmin(ReadOnlyAdmin):
             return confirmation_page(self, request, "runs_app/stop", title, verb="Stop", runs=unfinished)
         for run in unfinished:
             run_ends.cancel_run(run.pk)
-        self.message_user(request, f"{pluralize(len(unfinished), 'run')} told to stop.")
+        self.message_user(request, f"{pluralize(len(unfinished), 'run')} asked to stop.")
         return None
 
     @admin.display(description="Team")

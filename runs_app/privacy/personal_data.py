@@ -60,7 +60,7 @@ def delete_exports(realm: str, key: str) -> None:
 
 
 def anonymise_log(model: type[Model], ids: Iterable[object], name: str) -> None:
-    """Give rows another name in the log of the admin."""
+    """Give rows another name in the admin log."""
     entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
     entries.filter(object_id__in=[str(pk) for pk in ids]).update(object_repr=name)
 

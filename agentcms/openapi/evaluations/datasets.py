@@ -130,7 +130,7 @@ DATASET_DESCRIPTIONS: dict[str, str] = {
     "updateDatasetItem": "Changes the named fields. An equal change makes no version.",
     "getDatasetItemHistory": "The newest first, with the deletion.",
     "getDatasetItemVersion": "As it was at that version of the dataset.",
-    "purgeDatasetItem": "Needs the publisher role. Creates no version. The log of the admin records it.",
+    "purgeDatasetItem": "Needs the publisher role. Creates no version. The admin log records it.",
 }
 
 DATASET_PARAMETERS: dict[str, JSONObject] = {

@@ -105,7 +105,7 @@ def test_staff_stop_runs_after_a_confirmation(staff):
 
     assert "Stop 1 run?" in question
     assert before is None
-    assert "1 run told to stop." in done
+    assert "1 run asked to stop." in done
     assert AgentRun.objects.get(pk=waiting.pk).cancel_requested_at is not None
 
 
