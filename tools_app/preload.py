@@ -22,7 +22,7 @@ def preload_clients() -> None:
     try:
         is_used = McpServer.objects.filter(is_enabled=True).exists()
     except DatabaseError as error:
-        log.info("MCP servers could not be looked for: %s", describe_exception(error))
+        log.info("The MCP servers could not be read: %s", describe_exception(error))
         is_used = False
     finally:
         close_connection()

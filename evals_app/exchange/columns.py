@@ -68,7 +68,7 @@ def _header_issues(header: Sequence[str]) -> list[Issue]:
     if len(header) > MAX_FILE_COLUMNS:
         return [Issue("columns", f"The file has more than {MAX_FILE_COLUMNS} columns.")]
     names = [name for name in dict.fromkeys(header) if header.count(name) > 1]
-    return [Issue("columns", f"The column “{name}” is there twice. Rename one.") for name in names]
+    return [Issue("columns", f"The column “{name}” occurs twice. Rename one.") for name in names]
 
 
 def _target_issues(targets: Sequence[str]) -> list[Issue]:

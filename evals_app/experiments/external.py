@@ -101,7 +101,7 @@ def reject_repeated_scorers(scores: Sequence[JSONObject]) -> None:
     issues = []
     for number, key in enumerate(row["scorerId"] for row in scores):
         if key in keys:
-            issues.append(Issue(f"scores[{number}].scorerId", f"'{key}' is there twice. Send one score of a scorer."))
+            issues.append(Issue(f"scores[{number}].scorerId", f"'{key}' occurs twice. Send one score of a scorer."))
         keys.add(key)
     if issues:
         raise ConfigError(issues)

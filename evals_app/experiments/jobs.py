@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 # In seconds. Other jobs, such as the nightly ones, wait for the end of a slice, not for that of an experiment.
 SLICE = 60.0
 UNEXPECTED_MESSAGE = (
-    "The experiment stopped after an unexpected error ({error}), which the log of the server has. Results stay. "
+    "The experiment stopped after an unexpected error ({error}). The server log has the details. Results stay. "
     "Retry the failed items."
 )
 experiment_slots = JobSlots(lambda: settings.EXPERIMENTS_PER_WORKER)

@@ -94,7 +94,7 @@ def store_if_ended(result: ExperimentResult, scoring: ScoringLoop) -> None:
         if result.pk in scoring.open:
             scoring.store_if_scored(result.pk)
         elif not scoring.is_full:
-            scoring.take(result, run)
+            scoring.submit(result, run)
     except Exception as error:  # whose message may quote the answer
         log.warning("The result of item %s could not be scored: %s.", result.item_id, type(error).__name__)
         store_stopped(result)

@@ -27,7 +27,7 @@ from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_
 from evals_app.views.result_filters import chosen_items
 from runs_app.models import RunEvent
 
-STATISTICS_FAILED = "The statistics could not be computed. The log of the server has the reason."
+STATISTICS_FAILED = "The statistics could not be computed. The server log has the details."
 MAX_UNPAIRED = 100  # items that are listed
 MEASURES = [f"{side}{figure}" for figure in ("Mean", "Median", "P95") for side in ("baseline", "candidate")]
 MEASURES += ["difference", "low", "high"]

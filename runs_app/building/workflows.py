@@ -71,7 +71,7 @@ async def wait_for_job(job: Job) -> JSONValue:
         try:
             await run_db(job.refresh_from_db)
         except OUTAGE_ERRORS as error:
-            log.warning("The database is not available. A run waits on for job %s: %s", job.pk, error)
+            log.warning("The database is not available. A run keeps waiting for job %s: %s", job.pk, error)
     if job.state == Job.State.FAILED:
         raise RunError(f"The workflow failed: {failure_reason(job)}", "workflow_failed")
     return job.result

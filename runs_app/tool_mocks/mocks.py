@@ -9,7 +9,7 @@ from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONMapping
 from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 
-NO_PERSON_MESSAGE = "No person is there in an experiment."
+NO_PERSON_MESSAGE = "In an experiment, no person can be asked."
 EXHAUSTED, MISMATCH, NOT_DECLARED = "TOOL_MOCK_EXHAUSTED", "TOOL_MOCK_MISMATCH", "TOOL_MOCK_NOT_DECLARED"
 OUTSIDE = "outside"  # not declared for a tool that works outside of the run
 MOCK_MESSAGES = {

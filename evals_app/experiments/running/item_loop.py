@@ -163,7 +163,7 @@ class ItemLoop:
             elif self.scoring.is_full or not may_score:
                 waiting += 1
             else:
-                ended += self.scoring.take(result, run)
+                ended += self.scoring.submit(result, run)
             self.renew()
             if time.monotonic() > deadline:
                 break

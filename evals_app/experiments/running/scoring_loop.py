@@ -41,8 +41,11 @@ class ScoringLoop:
         """The spending of the runs whose answers are scored now."""
         return total(Spent(result.tokens, result.cost) for result, _ in self.open.values())
 
-    def take(self, result: ExperimentResult, run: AgentRun | None) -> bool:
-        """Score the answer of a run that has ended. Without scorers, store its result and return whether it was."""
+    def submit(self, result: ExperimentResult, run: AgentRun | None) -> bool:
+        """Start to score the answer of a run that has ended. Without scorers, store its result at once.
+
+        Return True if this process has stored it.
+        """
         result.run = run
         fill_from_run(result, run)
         keys = scorer_keys(result.experiment, result.item_version) if result.error is None else []

@@ -92,7 +92,7 @@ def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, sup
         ("\n", "jsonl", (0, "The file has no items.")),
         ("input\n", "csv", (0, "The file has no items.")),
         ("question\nOne\n", "csv", (1, "columns: The column “question” is not mapped to a field.")),
-        ("input,input\nOne,Two\n", "csv", (1, "columns: The column “input” is there twice. Rename one.")),
+        ("input,input\nOne,Two\n", "csv", (1, "columns: The column “input” occurs twice. Rename one.")),
         ("groundTruth\nOne\n", "csv", (1, "columns: No column is the input. Map one to input.")),
         ("input,input.a\nOne,Two\n", "csv", (1, "columns: More than one column is mapped to input.")),
         ('input\nOne\n"Two\n', "csv", (3, "The row cannot be read: unexpected end of data.")),

@@ -14,7 +14,7 @@ from tests.runs import chunks
 from tools_app.acp.table import acp_table
 from tools_app.models import AcpAgent
 
-NO_PERSON = "No person is there in an experiment."
+NO_PERSON = "In an experiment, no person can be asked."
 NOT_DECLARED, MISMATCH, EXHAUSTED = "TOOL_MOCK_NOT_DECLARED", "TOOL_MOCK_MISMATCH", "TOOL_MOCK_EXHAUSTED"
 
 
