@@ -103,6 +103,8 @@ class ExistingAgentForm(AgentEditForm):
         # Exactly the versions that the user accepted: what was saved since is another conflict.
         if self.accepted_versions[:2] == [str(row.head_version_id), str(row.active_version_id)]:
             return "" if not self.merges or self.can_merge(row) else "head"
+        if not (publishes or self.merges or self.changed_fields()):
+            return ""  # nothing would be saved
         if not self.pointer_unchanged(row, "head"):
             return "head"
         # Only publishing replaces the live version.

@@ -182,16 +182,22 @@ def render_question(
 
 
 def render_saved(request: HttpRequest, agent: Agent, version: Version | None, form: ExistingAgentForm) -> HttpResponse:
-    """Report a save. htmx gets the parts around the fields only, so text typed meanwhile stays."""
+    """Report a save. htmx gets the parts around the fields only, so text typed meanwhile stays.
+
+    After a save without changes, fields that show an older head keep it as their base.
+    """
     message = save_message(agent, version)
     undo = undo_publication_url(agent, version) if version and version.id == agent.active_version_id else ""
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)
         return redirect("agents:edit", agent.pk)
-    response = render_editor(
-        request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id}
-    )
-    detail: JSONObject = {"target": "body", "base": get_head_version(agent).version_number}
+    detail: JSONObject = {"target": "body"}
+    if version is None and not form.pointer_unchanged(agent, "head"):
+        response = render_editor(request, agent, form)
+    else:
+        opened = {"head": agent.head_version_id, "live": agent.active_version_id}
+        response = render_editor(request, agent, form, opened=opened)
+        detail["base"] = get_head_version(agent).version_number
     if form.merges:  # the fields do not show what was saved, so the page is loaded again
         messages.success(request, message, extra_tags=undo)
         detail |= {"reload": True}

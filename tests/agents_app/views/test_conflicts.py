@@ -75,6 +75,21 @@ def test_a_new_version_with_the_same_snapshot_is_no_conflict(editor, agent):
     assert head(agent).version_number == 3
 
 
+def test_a_draft_without_changes_is_no_conflict(editor, agent):
+    unchanged = editor_form(agent, publish="no")
+    edit(agent, description="Theirs")
+
+    answer = editor.post(address(agent), unchanged, headers={"HX-Request": "true"})
+
+    assert answer.status_code == 200
+    assert '"message": "No changes"' in answer["HX-Trigger"]
+    # The fields still show v1. A change of them is one of v1, and no change back from v2.
+    assert answer.context["opened"]["head"] == str(unchanged["head"])
+    assert '"base"' not in answer["HX-Trigger"]
+    assert editor.post(address(agent), {**unchanged, "name": "Mine"}).status_code == 409
+    assert head(agent).version_number == 2
+
+
 def test_a_conflict_shows_the_base_of_both_sides(editor, agent):
     mine = editor_form(agent, publish="no", instructions="Mine")
     with change(publish=False):
