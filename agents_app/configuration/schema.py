@@ -6,6 +6,7 @@ caller and are stored unchanged. Values are never trimmed or coerced to another 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -255,6 +256,7 @@ ERROR_MESSAGES = {
     "dict_type": NOT_AN_OBJECT_MESSAGE,
     "model_type": NOT_AN_OBJECT_MESSAGE,
     "model_attributes_type": NOT_AN_OBJECT_MESSAGE,
+    "bool_type": "This must be true or false.",
     "int_type": "This must be a whole number.",
     "float_type": "This must be a number.",
     "union_tag_not_found": 'This needs a type: "ratio" or "count".',
@@ -262,7 +264,10 @@ ERROR_MESSAGES = {
     "too_long": f"List at most {MAX_REFERENCES:,} items.",
 }
 
+_SUBJECT = re.compile(r"(?:Input|String|List|Dictionary) should ")
+
 
 def _error_message(error: Any) -> str:
-    message = ERROR_MESSAGES.get(error["type"]) or error["msg"]
+    # The path of an issue names the value, so a message need not name its type, as pydantic does.
+    message = ERROR_MESSAGES.get(error["type"]) or _SUBJECT.sub("This must ", error["msg"])
     return message if message.endswith(".") else f"{message}."

@@ -57,7 +57,7 @@ INVALID = {
     "options": ({"options": 7}, "This must be an object."),
     "options.lastMessages": ({"options": {"lastMessages": -1}}, "This must be a whole number from 0 to 1,000, or"),
     "options.messageHistory.maxTokens": ({"options": {"messageHistory": {"maxTokens": 0}}}, "greater than or equal"),
-    "options.readOnly": ({"options": {"readOnly": "yes"}}, "boolean"),
+    "options.readOnly": ({"options": {"readOnly": "yes"}}, "This must be true or false."),
     "options.generateTitle": ({"options": {"generateTitle": "yes"}}, "This must be true, false or an object."),
     "options.generateTitle.model": ({"options": {"generateTitle": {"model": "echo"}}}, 'as "provider/name"'),
     "options.semanticRecall.topK": ({"options": {"semanticRecall": {"topK": 0}}}, "greater than or equal to 1"),

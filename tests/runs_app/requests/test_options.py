@@ -23,11 +23,11 @@ def test_options_in_model_settings_are_parsed():
     [
         ({"temperature": "hot"}, "temperature", "This must be a number."),
         ({"temperature": True}, "temperature", "This must be a number."),
-        ({"temperature": 3}, "temperature", "Input should be less than or equal to 2."),
-        ({"maxSteps": 0}, "maxSteps", "Input should be greater than or equal to 1."),
+        ({"temperature": 3}, "temperature", "This must be less than or equal to 2."),
+        ({"maxSteps": 0}, "maxSteps", "This must be greater than or equal to 1."),
         ({"stopSequences": ["end", 1]}, "stopSequences[1]", "This must be a text."),
         ({"activeTools": "search"}, "activeTools", "This must be a list."),
-        ({"modelSettings": {"topP": 3}}, "modelSettings.topP", "Input should be less than or equal to 1."),
+        ({"modelSettings": {"topP": 3}}, "modelSettings.topP", "This must be less than or equal to 1."),
         ({"modelSettings": 3}, "modelSettings", "This must be an object."),
     ],
 )
