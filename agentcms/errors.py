@@ -125,7 +125,7 @@ class TooLarge(ApiError):
 class UnsupportedMediaType(ApiError):
     """415: the body is not plain JSON in UTF-8."""
 
-    def __init__(self, error: str = "Send the request body as application/json in UTF-8.") -> None:
+    def __init__(self, error: str = "Send the request body uncompressed, as application/json in UTF-8.") -> None:
         super().__init__(415, error, "unsupported_media_type")
 
 

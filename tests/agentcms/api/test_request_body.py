@@ -44,7 +44,10 @@ def test_another_content_type_is_415(http, content_type):
 
 @pytest.mark.parametrize("packing", ["gzip", "br", "deflate, gzip"])
 def test_a_compressed_body_is_415(http, packing):
-    assert send(http, "{}", HTTP_CONTENT_ENCODING=packing).status_code == 415
+    response = send(http, "{}", HTTP_CONTENT_ENCODING=packing)
+
+    assert response.status_code == 415
+    assert response.json()["error"] == "Send the request body uncompressed, as application/json in UTF-8."
 
 
 @pytest.mark.parametrize("content_type", ["", JSON, "text/plain", "application/x-www-form-urlencoded"])
