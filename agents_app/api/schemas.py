@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.fields.types import Name, NewAgentId, OwnerId
 from agents_app.configuration.schema import (
     WIRE_CONFIG,
@@ -24,12 +25,17 @@ from agents_app.editing.change_context import Change, change
 ChangeMessage = Annotated[str, Field(max_length=500)]
 
 
-class ChangeOptions(BaseModel):
-    """The message of a change, and whether to publish it."""
+class ChangeNote(BaseModel):
+    """The message of a change."""
 
     model_config = WIRE_CONFIG
 
     change_message: ChangeMessage | None = None
+
+
+class ChangeOptions(ChangeNote):
+    """The message of a change, and whether to publish it."""
+
     # None if the caller did not say: what a gate refuses then stays a draft, instead of an error.
     auto_publish: Annotated[bool | None, Field(json_schema_extra={"default": True})] = None
     # Shorter than the column, which has words before the reason.
@@ -94,6 +100,12 @@ def parse_patch(body: object) -> tuple[JSONObject, str | None, JSONObject]:
 def is_publishing(options: JSONObject) -> bool:
     """Return whether a write publishes. It does unless `autoPublish` is false."""
     return options.get("auto_publish") is not False
+
+
+def first_version_notes(options: JSONObject) -> list[UnknownName]:
+    """Return a warning if the body of a new agent asks for a draft: version 1 replaces nothing and is always live."""
+    message = "Version 1 of an agent is always live, so this has no effect. Omit it, and save drafts by PATCH."
+    return [] if is_publishing(options) else [UnknownName("autoPublish", "autoPublish", message)]
 
 
 @contextmanager

@@ -41,6 +41,7 @@ from agents_app.api.schemas import (
     DUPLICATE_MODELS,
     PATCH_MODELS,
     change_from_options,
+    first_version_notes,
     is_publishing,
     parse_create,
     parse_patch,
@@ -83,6 +84,8 @@ class AgentsView(JSONView):
         body = json_object_body(request)
         with checking_names(request, body, *CREATE_MODELS, **AGENT_KEYS) as names:
             fields, agent_id, owner_id, options = parse_create(body)
+        notes = first_version_notes(options)
+        names.reject_if_strict(notes)
         owner_id = owner_for_new_row(request.user, owner_id)
         note_required_role(Role.EDITOR, owner_id)
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
@@ -92,7 +95,7 @@ class AgentsView(JSONView):
             insert_agent(agent)
             if names.strict:
                 reject_warnings(agent, get_live_version(agent))
-            return agent_response(agent, get_live_version(agent), 201, names.unknown)
+            return agent_response(agent, get_live_version(agent), 201, [*names.unknown, *notes])
 
 
 class AgentView(JSONView):

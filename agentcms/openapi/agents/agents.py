@@ -18,7 +18,7 @@ from agentcms.openapi.json_schema import (
 from agentcms.openapi.operations import AGENT, DELETED_AGENT, PAGING, Operation
 from agentcms.openapi.section import ApiSection
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
+from agents_app.api.schemas import ChangeNote, ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from versions_app.api.schemas import RestoreOptions
 
@@ -257,7 +257,7 @@ AGENT_SECTION = ApiSection(
     {"/deleted-agents": "Trash", "schema": "Descriptions of the API", "": "Agents"},
     agent_schemas,
     bodies={
-        "AgentCreate": (AgentCreate, ChangeOptions),
+        "AgentCreate": (AgentCreate, ChangeNote),
         "AgentChange": (as_partial(AgentConfig), Ownership, ChangeOptions),
         "Duplicate": (Identity, DuplicateOptions, Ownership),
         "ChangeOptions": ChangeOptions,

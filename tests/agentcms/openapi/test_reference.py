@@ -79,8 +79,10 @@ def test_a_body_names_its_fields_with_types_and_defaults(page):
     assert "Needs the editor role for the owner." in text
     assert "name text, at most 200 characters Required. The name that people see." in text
     assert "model ModelChoice Required. The model that answers, and its settings." in text
-    assert "autoPublish boolean or null Publish the change. With false it becomes a draft. Default: true ." in text
+    assert "autoPublish" not in text  # version 1 is always live
     assert "409 The request conflicts with the current state." in text
+    text = section(page, "updateAgent")
+    assert "autoPublish boolean or null Publish the change. With false it becomes a draft. Default: true ." in text
 
 
 def test_fields_of_objects_are_named_by_their_path(page):

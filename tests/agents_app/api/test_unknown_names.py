@@ -39,6 +39,17 @@ def test_unknown_keys_of_a_new_agent_are_warnings(api):
     assert "toolz" not in api.get(agent_path("new")).body
 
 
+def test_a_new_agent_as_a_draft_is_a_warning(api):
+    message = "Version 1 of an agent is always live, so this has no effect. Omit it, and save drafts by PATCH."
+    body = {**NEW, "autoPublish": False}
+
+    assert issues(api.post(f"{AGENTS}?strict=true", body)) == [("autoPublish", message)]
+    created = api.post(AGENTS, body)
+
+    assert (created.status_code, created.body["activeVersionNumber"]) == (201, 1)
+    assert fields(created.body) == [("autoPublish", message)]
+
+
 def test_unknown_keys_of_a_change_are_warnings(api):
     api.create()
 
