@@ -31,4 +31,4 @@ def build_judge_model(config: JSONObject) -> Model:
     try:
         return build_model(config.get("model") or {})
     except AgentBuildError as error:
-        raise ScorerError(str(error)) from None
+        raise ScorerError(" ".join(error.messages)) from None
