@@ -168,15 +168,19 @@ def create_named_thread(caller: MemoryCaller, key: str, resource: str, **columns
 def open_child_thread(parent: Thread, agent_key: str, **columns: Any) -> Thread:
     """Return the thread of a sub-agent below another one, of the same resource. The first call creates it.
 
-    No list has it. It is deleted with its parent. Raise IntegrityError if the parent is deleted at the same moment.
+    No list has it. It is deleted with its parent. Raise Thread.DoesNotExist if the parent was deleted. The caller is
+    in a transaction.
     """
-    origin = {name: getattr(parent, name) for name in ("resource_id", "resource_key", "user_id", "experiment_id")}
     # The key is derived from the parent, so that of two calls at the same moment one finds the thread of the other.
-    thread, _ = Thread.objects.get_or_create(
-        realm=parent.realm,
-        key=str(uuid5(CHILD_NAMESPACE, f"{parent.pk} {agent_key}")),
-        defaults={"parent": parent, "agent_key": agent_key, **origin, **columns},
-    )
+    key = str(uuid5(CHILD_NAMESPACE, f"{parent.pk} {agent_key}"))
+    thread = Thread.objects.filter(realm=parent.realm, key=key).first()
+    if thread is None:
+        # A transfer takes along what is below the parent. It waits for this lock, or has moved the parent already.
+        parent = Thread.objects.select_for_update(of=("self",)).get(pk=parent.pk)
+        origin = {name: getattr(parent, name) for name in ("resource_id", "resource_key", "user_id", "experiment_id")}
+        thread, _ = Thread.objects.get_or_create(
+            realm=parent.realm, key=key, defaults={"parent": parent, "agent_key": agent_key, **origin, **columns}
+        )
     Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now())
     return thread
 
@@ -197,6 +201,7 @@ def move_thread(thread: Thread, target: Resource) -> Thread:
     Raise Conflict while the data of its present resource is deleted.
     """
     with transaction.atomic():
+        lock_threads([thread.pk])  # before the tree is read: a sub-agent may open a thread below it
         moved = [*lock_threads(tree_of([thread.pk]))]
         # The job that deletes all data of the old resource would no longer find the thread.
         reject_forgotten(Resource.objects.filter(threads=thread.pk).first())

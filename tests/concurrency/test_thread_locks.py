@@ -10,7 +10,9 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from memory_app.history.threads import open_child_thread, transfer_thread
 from memory_app.models import Message, Thread
+from memory_app.realms import memory_caller
 from runs_app import signals
 from runs_app.approvals import suspending
 from runs_app.engine import run_ends
@@ -183,3 +185,32 @@ def test_the_data_of_a_resource_is_deleted_while_the_run_of_a_sub_agent_ends(fam
 
     assert answers == [True, 2]
     assert not AgentRun.objects.exists()
+
+
+def test_a_thread_moves_while_a_sub_agent_opens_one_below_it(editor):
+    thread = add_thread(editor, "t", texts=[])
+    is_open = Event()
+
+    def open_child():
+        with transaction.atomic():
+            open_child_thread(thread, "helper")
+            is_open.set()
+            time.sleep(PAUSE)  # meanwhile, the other call has read what is below the thread
+
+    def transfer():
+        is_open.wait(10)
+        transfer_thread(memory_caller(editor), Thread.objects.get(key="t"), "bob")
+
+    assert run_concurrently([open_child, transfer]) == [None, None]
+
+    assert [*Thread.objects.values_list("resource_key", flat=True)] == ["bob", "bob"]
+
+
+def test_a_thread_that_a_sub_agent_opens_belongs_to_the_present_resource(editor):
+    before = add_thread(editor, "t", texts=[])
+    transfer_thread(memory_caller(editor), Thread.objects.get(key="t"), "bob")
+
+    with transaction.atomic():
+        child = open_child_thread(before, "helper")
+
+    assert (child.resource_key, child.resource.key) == ("bob", "bob")

@@ -116,7 +116,7 @@ def find_child_memory(agent: ResolvedAgent, parent: AgentRun) -> ColumnValues:
     try:
         with transaction.atomic():
             child = open_child_thread(thread, **columns)
-    except IntegrityError:  # the conversation was deleted meanwhile
+    except (IntegrityError, Thread.DoesNotExist):  # the conversation was deleted meanwhile
         return {}
     return {"thread": child, "resource_id": child.resource_id}
 

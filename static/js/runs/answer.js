@@ -133,8 +133,10 @@
       find("[data-call-arguments]", call).textContent = formatValue(args) || "nothing";
       find("[data-call-arguments-label]", call).textContent = "Arguments, edited by a person";
     }
+    // A call that the page was opened with has no time of its start.
     const duration = call.startedAt ? `${((performance.now() - call.startedAt) / 1000).toFixed(1)} s` : "";
-    find("[data-call-state]", call).textContent = failed ? `failed after ${duration}` : duration;
+    const failure = duration ? `failed after ${duration}` : "failed";
+    find("[data-call-state]", call).textContent = failed ? failure : duration;
   }
 
   function formatValue(value) {
