@@ -37,7 +37,11 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     form = DeleteForm(request.POST or None, name=agent.name, is_used=bool(used_by["total"]))
     if not form.is_valid():
         button = {"label": f"Delete {agent.name}", "kind": "danger"}
-        context = {"used_by": used_by, "trash_days": settings.TRASH_DAYS}
+        context = {
+            "used_by": used_by,
+            "version_count": agent.versions.count(),
+            "trash_days": settings.TRASH_DAYS,
+        }
         return render_confirmation(
             request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, **context
         )

@@ -71,6 +71,17 @@ def test_the_question_says_what_happens_to_runs(publisher, agent):
     assert "removed after 30 days" in html
 
 
+def test_the_question_counts_the_versions(publisher, agent):
+    question = reverse("agents:delete", args=[agent.pk])
+    assert "is moved to the trash with its version, and" in publisher.get(question).content.decode()
+
+    for text in ("One", "Two"):
+        agent.edit({"description": text})
+    agent.versions.get(version_number=2).delete()
+
+    assert "is moved to the trash with all 2 versions, and" in publisher.get(question).content.decode()
+
+
 def test_an_agent_in_use_needs_a_confirmation(publisher, used):
     address = reverse("agents:delete", args=[used.pk])
 
