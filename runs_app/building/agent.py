@@ -43,6 +43,7 @@ from runs_app.memory.capabilities import memory_capabilities
 from runs_app.memory.registered_memories import registered_memory
 from runs_app.providers.model_settings import parse_settings
 from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_model_provider
+from runs_app.providers.schema_cache import accepts_schema
 from runs_app.providers.table import DEMO_DIALECT
 from runs_app.requests.options import parse_default_options
 from runs_app.response_cache.capability import ResponseCache
@@ -59,6 +60,7 @@ log = logging.getLogger(__name__)
 ToolFactory = Callable[[str, Entry], AgentTool]
 
 SETTING_IGNORED_MESSAGE = "The model setting '{name}' is ignored: its name or value is invalid for this provider."
+SCHEMA_MESSAGE = "'{key}' is left out: its schema is not valid for this model. Tell those who run its server."
 # Finds the entries of tools from outside in the value of a field.
 OUTSIDE_TOOLS = {MCP_CLIENTS: usable_entries, KNOWLEDGE: usable_bases}
 TOOLSET_ID = "agent-tools"  # durable runs require one
@@ -102,17 +104,18 @@ class AgentBuilder:
     archived_agents: Collection[str]
     owner_id: str = ""  # who may use tools that are not shared
     warnings: list[MissingReference] = field(default_factory=list)
+    model: Any = None  # of pydantic-ai, once `build` has made it
 
     def build(self) -> BuiltAgent:
         choice = self.configuration.get("model")
         choice = choice if isinstance(choice, dict) else {}
-        model = build_model(choice)
+        self.model = build_model(choice)
         options, issues = parse_default_options(self.configuration.get("defaultOptions") or {})
         for issue in issues:
             self.warn("defaultOptions", issue.field, f"The option {issue.field} is ignored: {issue.message}")
         tools = [*self.tools()]
         agent = Agent(
-            model,
+            self.model,
             name=str(self.configuration.get("name") or "agent"),
             instructions=self.instructions(),
             deps_type=RunDeps,
@@ -181,7 +184,11 @@ class AgentBuilder:
                 if isinstance(entry, str):
                     self.warn(path, key, entry)
                 elif entry.make is not None:
-                    yield path, key, entry.make(key, entry)
+                    tool = cast(AgentTool, entry.make(key, entry))
+                    if accepts_schema(self.model, tool.tool_def):
+                        yield path, key, tool
+                    else:
+                        self.warn(path, key, SCHEMA_MESSAGE.format(key=key))
 
     def build_registered(self, field: str, factory: ToolFactory) -> Iterator[tuple[str, str, AgentTool]]:
         for key, entry in self.registered_entries(field, self.configuration.get(field) or []):

@@ -9,6 +9,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
@@ -22,6 +23,9 @@ from pydantic_ai.tools import ToolDefinition
 from agentcms.cache import SizeLimitedCache
 from agentcms.wire.json_types import JSONObject
 
+log = logging.getLogger(__name__)
+
+MAX_LOGGED_LENGTH = 500  # characters of an error, which may quote the schema
 MAX_CACHED_LENGTH = 16 * 1024 * 1024  # characters of converted schemas per process
 
 Schema = JSONObject
@@ -52,6 +56,16 @@ def cache_schemas(profile: ModelProfile) -> ModelProfile:
 def convert_schemas(model: Model, tools: Iterable[ToolDefinition]) -> None:
     """Fill the cache with the schemas of tools in the form that a model requires. Call it in a thread."""
     model.customize_request_parameters(ModelRequestParameters(function_tools=[*tools]))
+
+
+def accepts_schema(model: Model, tool: ToolDefinition) -> bool:
+    """Return whether the schema of a tool can be sent to a model. Call it in a thread."""
+    try:
+        convert_schemas(model, [tool])
+    except Exception as error:  # the library expects well-formed schemas, and has several errors for others
+        log.warning("The schema of the tool '%s' cannot be sent: %s", tool.name, str(error)[:MAX_LOGGED_LENGTH])
+        return False
+    return True
 
 
 @cache

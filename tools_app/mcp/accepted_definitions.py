@@ -57,6 +57,11 @@ class Definition:
         return len(canonical({"name": self.name, **self.to_json()}))
 
     @property
+    def sent_schema(self) -> JSONObject:
+        """The schema as models get it: with its type, and without members that are null, which some servers send."""
+        return {"type": "object", **{name: value for name, value in self.schema.items() if value is not None}}
+
+    @property
     def schema_text(self) -> str:
         """The schema as indented JSON, for pages."""
         return json.dumps(self.schema, indent=2, ensure_ascii=False)
@@ -169,6 +174,8 @@ def _find_reason(name: str, tool: JSONMapping, known: Mapping[str, Definition]) 
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict) or next(iter(find_json_faults(dict(tool), "")), None):
         return "its definition cannot be stored as JSON."
+    if schema.get("type") not in (None, "object") or not isinstance(schema.get("properties"), dict | None):
+        return "its schema is not that of an object."
     if len(canonical(schema)) > MAX_SCHEMA_LENGTH:
         return f"its schema is larger than {MAX_SCHEMA_LENGTH // 1024} kB."
     return ""

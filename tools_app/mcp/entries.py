@@ -34,7 +34,7 @@ def tool_entries(server: Server) -> Iterator[Entry]:
             tool_key(server.key, name),
             definition.title or name,
             definition.description,
-            schema=definition.schema,
+            schema=definition.sent_schema,
             requires_approval=server.always_asks or definition.changes_something,
             target=(server.key, name, definition.annotations),
             source="staff",

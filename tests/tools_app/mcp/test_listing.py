@@ -123,6 +123,8 @@ def test_definitions_that_no_agent_could_use_are_left_out(http_server):
             {"name": "long", "inputSchema": schema, "description": "x" * 20_001},
             {"name": "wide", "inputSchema": {"enum": ["x" * 70_000]}},
             {"name": "broken", "inputSchema": {"default": "\ud800"}},
+            {"name": "list", "inputSchema": {"type": "array"}},
+            {"name": "listed", "inputSchema": {"type": "object", "properties": []}},
             {"name": "a\0b\u202e\ud800", "inputSchema": schema},
             {"name": "none"},
         ]
@@ -131,7 +133,8 @@ def test_definitions_that_no_agent_could_use_are_left_out(http_server):
     report = store_listing(http_server.pk, listing)
 
     assert list(listing.definitions) == ["good"]
-    assert len(report["leftOut"]) == 8
+    assert len(report["leftOut"]) == 10
+    assert report["leftOut"][-3] == "'listed' is left out: its schema is not that of an object."
     assert report["leftOut"][-2].startswith("'a b  ' is left out: ")
 
 

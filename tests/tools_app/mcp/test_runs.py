@@ -22,7 +22,7 @@ from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.runs_app.providers.conftest import provider_stub, running_provider_stub  # noqa: F401  fixtures
 from tests.served import wait_until
 from tests.tools_app.mcp.test_calls import call_all
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.accepted_definitions import Definition, Listing, parse_listing
 from tools_app.mcp.listing import LIST_TOOLS, accept_definition, store_listing
 from tools_app.mcp.table import load_servers, server_from_row, server_table
 from tools_app.models import McpServer
@@ -179,6 +179,32 @@ def test_the_instructions_of_a_server_reach_no_model(idle_engine, http_server, p
     assert "office_add" in requests[0]
     assert "42" in requests[1]
     assert not [request for request in requests if "Ignore all other" in request]
+
+
+@pytest.mark.parametrize("malformed", [{"a": 5}, {"a": {"items": {"allOf": None}, "anyOf": [None]}}])
+def test_a_tool_with_a_malformed_schema_is_left_out_and_the_others_are_offered(office, provider_stub, malformed):  # noqa: F811
+    odd = Definition("odd", "", {"type": "object", "properties": malformed})
+    store_listing(office.pk, Listing({**listing().definitions, "odd": odd}, []))
+
+    tools, warnings = built(AgentFactory(model={"provider": "openai", "name": "gpt-4.1"}, mcp_clients={"office": {}}))
+
+    assert list(tools) == ["office_add"]
+    assert warnings == [
+        "'office_odd' is left out: its schema is not valid for this model. Tell those who run its server."
+    ]
+
+
+@pytest.mark.parametrize("background", [None, {"tools": "all"}])
+def test_a_tool_whose_schema_has_null_in_place_of_arguments_is_called(idle_engine, http_server, background):
+    (tool,) = parse_listing(
+        [{"name": "calls", "inputSchema": {"properties": None, "required": None}}]
+    ).definitions.values()
+    store_listing(http_server.pk, Listing({"calls": tool}, []))
+
+    agent = AgentFactory(model=DEMO, mcp_clients={"office": {}}, background_tasks=background or {})
+    run = wait_for_end(start_run(agent, member("editor"), "office_calls please"))
+
+    assert (run.status, run.warnings, len(chunks(run, "tool-result"))) == (run.Status.SUCCEEDED, [], 1)
 
 
 @pytest.mark.parametrize(("owner_id", "reason"), [("legal", "belongs to another team now"), ("", "cannot be reached")])
