@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from agentcms.errors import KEY_REUSED_MESSAGE, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
+from runs_app.engine.start.concurrency_limits import TooManyRuns
 from runs_app.engine.start.creation import create_run
 from runs_app.engine.start.input import RunInput
 from runs_app.engine.start.memory import ThreadActive, ThreadName
@@ -42,7 +43,7 @@ def start_idempotently(
     if (run := runs.first()) is None:
         try:
             return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, idempotency_id=key_id, **columns)
-        except (IntegrityError, ThreadActive):  # a concurrent request with the same key was first
+        except (IntegrityError, ThreadActive, TooManyRuns):  # a concurrent request with the same key was first
             if (run := runs.first()) is None:
                 raise
     if run.input.get(DIGEST_KEY) != digest:
