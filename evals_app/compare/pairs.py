@@ -22,6 +22,7 @@ class ItemFigures:
 
     scores: dict[str, list[float]] = field(default_factory=dict)
     not_scorable: set[str] = field(default_factory=set)  # the scorers that could not score an answer
+    scorer_errors: set[str] = field(default_factory=set)  # the scorers that failed for an answer
     durations: list[float] = field(default_factory=list)
     costs: list[float] = field(default_factory=list)
     failed: bool = False
@@ -42,8 +43,9 @@ def load_figures(experiment: Experiment) -> dict[UUID, ItemFigures]:
         for entry in scores:
             if entry["score"] is not None:
                 figures.scores.setdefault(entry["scorerId"], []).append(entry["score"])
-            elif not entry.get("error"):
-                figures.not_scorable.add(entry["scorerId"])
+            else:
+                unscored = figures.scorer_errors if entry.get("error") else figures.not_scorable
+                unscored.add(entry["scorerId"])
         # 0 is the duration of an item that could not run or was stopped, which would seem the fastest.
         figures.durations += [float(duration)] if duration else []
         figures.costs += [float(cost)] if cost is not None else []
@@ -55,7 +57,10 @@ def compute_statistics(baseline: Experiment, candidate: Experiment) -> JSONObjec
     before, after = load_figures(baseline), load_figures(candidate)
     inverted = find_inverted_scorers(baseline, candidate)
     both = [item_id for item_id in before if item_id in after]
-    keys = sorted({key for side in (before, after) for figures in side.values() for key in figures.scores})
+    # Also those that failed for every answer: nobody would see that they are missing.
+    keys = sorted(
+        {key for side in (before, after) for row in side.values() for key in (*row.scores, *row.scorer_errors)}
+    )
     scorers = {key: _compare(key, both, before, after, key in inverted) for key in keys}
     adjust_for_many(scorers)
     return {
@@ -81,6 +86,7 @@ def _compare(
     statistics = compare_pairs([a for a, _ in scored], [b for _, b in scored])
     sides = (("baseline", before), ("candidate", after))
     counts = {f"{name}NotScorable": sum(key in side[i].not_scorable for i in both) for name, side in sides}
+    counts |= {f"{name}Errors": sum(key in side[i].scorer_errors for i in both) for name, side in sides}
     if lower_is_better:
         statistics |= {"better": statistics["worse"], "worse": statistics["better"]}
     return {**statistics, **counts, "lowerIsBetter": lower_is_better}

@@ -193,6 +193,11 @@ class Experiment(models.Model):
         return [*self.summary.get("scorers", {}).values()]
 
     @property
+    def scored_figures(self) -> list[JSONObject]:
+        """The figures of the scorers that have a mean."""
+        return [figures for figures in self.scorer_figures if figures["mean"] is not None]
+
+    @property
     def duration(self) -> timedelta | None:
         return (self.completed_at or timezone.now()) - self.started_at if self.started_at else None
 

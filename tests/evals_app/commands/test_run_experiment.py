@@ -234,6 +234,17 @@ def test_a_scorer_without_a_score_in_both_versions_is_no_pass(agent):
     assert (code, "'exact' cannot be compared with the baseline" in text) == (1, True)
 
 
+def test_a_scorer_that_fails_in_both_versions_is_no_pass(agent):
+    def broken(answer):
+        raise ValueError("No")
+
+    registry.add(Entry(Kind.SCORER, "broken", "Broken", target=broken))
+
+    code, text = run("--scorers", "exact,broken", "--not-worse-than", "live")
+
+    assert (code, "'broken' cannot be compared with the baseline" in text) == (1, True)
+
+
 def test_a_comparison_without_any_scorer_is_no_pass(agent):
     Dataset.objects.update(scorer_keys=[])
 

@@ -3,6 +3,7 @@
 import pytest
 
 from agents_app.registry import Entry, Kind, registry
+from evals_app.compare.jobs import compute_now
 from evals_app.compare.pairs import compute_statistics
 from evals_app.experiments.summary import count_results, summarize_experiment
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
@@ -61,6 +62,21 @@ def test_a_comparison_counts_what_is_not_scorable_on_each_side():
 
     assert (statistics["baselineNotScorable"], statistics["candidateNotScorable"]) == (2, 1)
     assert (statistics["baselineMean"], statistics["candidateMean"], statistics["same"]) == (1.0, 1.0, 1)
+
+
+def test_a_comparison_counts_the_errors_of_a_scorer_also_if_it_failed_for_every_answer(client):
+    dataset = make_dataset("One", "Two", "Three")
+    broken, mended = experiment_with(dataset, ["No key"] * 3), experiment_with(dataset, [1.0, None, "No key"])
+    Experiment.objects.update(status="completed")
+
+    statistics = compute_statistics(broken, broken)["scorers"]["exact"]
+    compute_now(Experiment.objects.get(pk=broken.pk), Experiment.objects.get(pk=mended.pk))
+    client.force_login(member("viewer"))
+    page = client.get(f"/experiments/compare?a={broken.pk}&b={mended.pk}").content.decode()
+
+    assert [statistics[name] for name in ("pairs", "baselineErrors", "candidateErrors")] == [0, 3, 3]
+    assert "No item has a score in both experiments." in page
+    assert "Errors of the scorer: 3 before, 1 after." in page
 
 
 @pytest.mark.usefixtures("idle_engine")

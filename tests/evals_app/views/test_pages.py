@@ -49,6 +49,14 @@ def test_the_list_of_experiments_names_failed_items(client, editor):
     assert "6 of 6, 4 failed" in text(client.get("/experiments"))
 
 
+def test_the_list_of_experiments_names_the_scorers_that_gave_a_score(client, editor):
+    ended(make_dataset("One", owner_id="support"), [0.5])
+    scorers = {key: {"name": key, "mean": mean} for key, mean in (("a", 0.5), ("b", None), ("c", 0.25), ("d", None))}
+    Experiment.objects.update(summary={"scorers": scorers})
+
+    assert 'data-label="Scores">a 0.50, c 0.25</td>' in text(client.get("/experiments"))
+
+
 def test_an_experiment_shows_results_and_those_that_failed(client, editor):
     experiment = ended(make_dataset("First", "Second", owner_id="support"), [0.5, None])
     path = reverse("evals:experiment", args=[experiment.pk])
