@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import singledispatch
 from typing import Any
 
+from django.conf import settings
 from django.core import exceptions as django
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 from django.http import Http404, UnreadablePostError
@@ -145,6 +146,18 @@ def _from_too_large_body(exception: django.RequestDataTooBig) -> ApiError:
 @api_error.register(UnreadablePostError)
 def _from_unreadable_request(exception: Exception) -> ApiError:
     return ApiError(400, "The request cannot be read.", "bad_request")
+
+
+@api_error.register
+def _from_too_many_fields(exception: django.TooManyFieldsSent) -> ApiError:
+    limit = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+    return ApiError(400, f"A form may have at most {limit:,} fields. Choose fewer entries at once.", "too_many_fields")
+
+
+@api_error.register
+def _from_too_many_files(exception: django.TooManyFilesSent) -> ApiError:
+    limit = settings.DATA_UPLOAD_MAX_NUMBER_FILES
+    return ApiError(400, f"A form may have at most {limit} files. Upload fewer at once.", "too_many_files")
 
 
 @api_error.register

@@ -26,6 +26,7 @@ def missing_row():
 
 
 DELETED = "Something that this request uses was deleted at the same moment. Read it again."
+MOST = "A form may have at most"
 CASES = [
     (errors.NotFound("Stored agent with id x not found"), 404, "not_found", "Stored agent with id x not found"),
     (errors.Conflict("Agent with id x already exists"), 409, "conflict", "Agent with id x already exists"),
@@ -42,7 +43,9 @@ CASES = [
     (Http404("No Secret matches the given query."), 404, "not_found", "There is nothing at this address."),
     (django.PermissionDenied(), 403, "forbidden", "You may not do this."),
     (django.RequestDataTooBig(), 413, "too_large", "Request body too large"),
-    (django.TooManyFieldsSent(), 400, "bad_request", "The request cannot be read."),
+    (django.SuspiciousOperation(), 400, "bad_request", "The request cannot be read."),
+    (django.TooManyFieldsSent(), 400, "too_many_fields", f"{MOST} 10,000 fields. Choose fewer entries at once."),
+    (django.TooManyFilesSent(), 400, "too_many_files", f"{MOST} 100 files. Upload fewer at once."),
     (django.DisallowedHost("evil"), 400, "bad_host", "This host name is not served here."),
     (with_cause(OperationalError(), "SQLITE_BUSY"), 503, "unavailable", "The server is busy. Try again shortly."),
     (OperationalError("connection refused"), 503, "unavailable", "The server is busy. Try again shortly."),
