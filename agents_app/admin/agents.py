@@ -30,6 +30,7 @@ from agents_app.editing.change_context import change as change_context
 from agents_app.editing.editor_saves import publish_locked, save_draft_locked
 from agents_app.forms.field_values import MODEL_SETTINGS
 from agents_app.models import Agent
+from agents_app.views.access import sub_agent_names
 from agents_app.views.status import find_warnings
 
 MODEL_SETTINGS_WITH_INPUT = {"provider", "name", *MODEL_SETTINGS.values()}
@@ -125,6 +126,13 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
             return agents.annotate(**highest)
         return agents.with_role(request.user)
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Agent | None:
+        """Return the agent with `agent_names`, the names of its sub-agents, for `configuration`."""
+        agent: Agent | None = super().get_object(request, object_id, from_field)
+        if agent is not None:
+            vars(agent)["agent_names"] = sub_agent_names(request, {"agents": agent.agents})
+        return agent
+
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
         sections = super().get_fieldsets(request, obj)
         if obj is None:
@@ -215,7 +223,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         if agent.model.keys() - MODEL_SETTINGS_WITH_INPUT:
             displayed["model"] = agent.model
         context = {
-            "parts": config_sections(displayed, find_warnings([agent])[agent.pk]),
+            "parts": config_sections(displayed, find_warnings([agent])[agent.pk], getattr(agent, "agent_names", None)),
             "unset": [FIELD_LABELS[name] for name in names if not is_set(displayed, name)],
             "json": json.dumps(stored, ensure_ascii=False, indent=2),
             "editor_url": reverse("agents:edit", args=[agent.pk]),

@@ -21,3 +21,12 @@ def test_a_viewer_reads_their_names_in_place_of_the_editor(viewer):
     agent = AgentFactory(agents=["porter"])
 
     assert NAMED in viewer.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+
+def test_the_admin_names_stored_sub_agents(admin_client):
+    AgentFactory(id="porter", name="Night porter")
+    agent = AgentFactory(agents=["porter"])
+
+    page = admin_client.get(reverse("admin:agents_app_agent_change", args=[agent.pk]))
+
+    assert NAMED in page.content.decode()
