@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
@@ -32,7 +33,7 @@ from memory_app.recall.search import (
     vectors_of_resource,
     vectors_of_thread,
 )
-from memory_app.recall.surroundings import load_heads, load_surroundings
+from memory_app.recall.surroundings import head_number_of, load_heads, load_surroundings
 
 log = logging.getLogger(__name__)
 
@@ -118,15 +119,20 @@ def message_bodies(items: Sequence[RecalledMessage]) -> list[JSONObject]:
 def found_message_body(item: RecalledMessage, head: Message) -> JSONObject:
     """Return a message that was found, under the ID of the message as the API shows it."""
     row = item.message
-    context = {name: [message_summary(other) for other in getattr(item, name)] for name in ("before", "after")}
     return {
-        **message_summary(row),
+        **message_summary(row, row.text),
         "id": head.key,
         "threadId": row.thread.key,
         "threadTitle": row.thread.title,
         "score": round(item.score, 4),
-        "context": context,
+        "context": {"before": message_summaries(item.before), "after": message_summaries(item.after)},
     }
+
+
+def message_summaries(rows: Sequence[Message]) -> list[JSONObject]:
+    """Return messages, of which one may have several rows, as the API shows them."""
+    groups = ([*group] for _, group in groupby(rows, head_number_of))
+    return [message_summary(group[0], "\n".join(row.text for row in group if row.text)) for group in groups]
 
 
 def find_by_words(caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery) -> list[JSONObject]:
@@ -177,5 +183,5 @@ def matching(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:
     return Message.objects.filter(condition, thread__in=threads).exclude(role=Message.Role.TOOL)
 
 
-def message_summary(row: Message) -> JSONObject:
-    return {"id": row.key, "role": wire_role(row), "content": row.text, "createdAt": format_timestamp(row.created_at)}
+def message_summary(row: Message, text: str) -> JSONObject:
+    return {"id": row.key, "role": wire_role(row), "content": text, "createdAt": format_timestamp(row.created_at)}

@@ -78,7 +78,7 @@ def as_json(recalled: Collection[RecalledMessage], thread_id: int | None) -> lis
     threads = {item.message.thread_id: item.message.thread for item in recalled}
     items: dict[int, JSONObject] = {}
     for item in recalled:
-        for row in (*item.before, *item.after):
+        for row in filter(text_for_model, (*item.before, *item.after)):
             items.setdefault(row.pk, message_json(row, threads[row.thread_id], 0))
     for item in recalled:
         # After the neighbours: a message that is both keeps its score.
@@ -97,11 +97,16 @@ def message_json(row: Message, thread: Thread, part: int) -> JSONObject:
         "number": row.number,
         "role": USER if is_spoken(row) else row.role,
         "author": row.author_name,
-        "text": excerpt_of_part(row.text, part),
+        "text": excerpt_of_part(text_for_model(row), part),
         "at": format_timestamp(row.created_at),
         "part": part,
         "score": None,
     }
+
+
+def text_for_model(row: Message) -> str:
+    """Return the text of a message. A signal that is not the words of a person has its markup, as when it came."""
+    return row.text if row.role != Message.Role.SIGNAL or is_spoken(row) else derive_fields(row.data).text
 
 
 def excerpt_of_part(text: str, part: int) -> str:

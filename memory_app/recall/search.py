@@ -37,7 +37,7 @@ class FoundMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class RecalledMessage:
-    """A message that was found, with its score and the messages before and after it as the API shows them."""
+    """A message that was found, with its score and the messages before and after it, as `Surroundings` has them."""
 
     message: Message
     part: int

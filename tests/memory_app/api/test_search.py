@@ -63,6 +63,16 @@ def test_the_most_similar_messages_come_first_with_scores(caller, thread, query)
     assert [item["content"] for item in first["context"]["after"]] == ["Noted."]
 
 
+def test_an_answer_around_it_is_one_message_with_its_texts(caller, thread):
+    thread.messages.filter(number=4).update(text="")  # a call of a tool
+    thread.messages.filter(number=5).update(head_number=4, role="assistant", text="Noted, teal.")
+
+    first = search(caller, threadId="t", limit=1)["results"][0]
+
+    (answer,) = first["context"]["after"]
+    assert (answer["id"], answer["content"]) == (thread.messages.get(number=4).key, "Noted, teal.")
+
+
 def test_the_options_of_the_call_count(caller, thread):
     config = quote(json.dumps({"semanticRecall": {"topK": 1, "messageRange": 0}}))
 

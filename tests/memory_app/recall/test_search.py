@@ -113,11 +113,11 @@ def test_the_messages_around_each_hit_take_as_few_queries_as_those_around_one(ed
     }
     expected = {
         1: ([], [2]),
-        2: ([1], [3]),
+        2: ([1], [3, 4]),
         3: ([1, 2], [5]),
         4: ([1, 2], [5]),
-        5: ([2, 3], [6]),
-        6: ([3, 5], []),
+        5: ([2, 3, 4], [6]),
+        6: ([3, 4, 5], []),
     }
     assert around == {(thread.pk, number): expected[number] for thread in threads for number in expected}
     assert all(row.thread_id == item.message.thread_id for item in recalled for row in (*item.before, *item.after))

@@ -1,6 +1,7 @@
 """Semantic recall in runs, with the default embedder."""
 
 import asyncio
+from uuid import uuid4
 
 import pytest
 from pydantic_ai import ModelRequest, ModelResponse
@@ -9,6 +10,9 @@ from agentcms.vectors import EmbedderFailed, find_embedder
 from agentcms.vectors.embedders import UnknownEmbedder
 from jobs_app import runner
 from jobs_app.models import Job
+from memory_app.history.messages import Author, append_messages, new_messages
+from memory_app.history.signal_markup import Signal
+from memory_app.history.signals import append_signal
 from memory_app.models import Message, Participant
 from memory_app.recall.indexing import INDEX_MESSAGES
 from memory_app.recall.recall_signal import messages_recalled
@@ -115,6 +119,41 @@ def test_the_messages_around_it_come_along(earlier, new):
         "Please book a table for two at eight.",
     ]
     assert [item["score"] is not None for item in remembered] == [False, True, False, False]
+
+
+def test_an_answer_comes_along_with_its_text_after_a_call_of_a_tool(user):
+    earlier, new = (add_thread(user, key, texts=()) for key in ("told", "new"))
+    call = {"tool_name": "advise", "tool_call_id": "c"}
+    exchange = [
+        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": COLOUR}]},
+        {"kind": "response", "parts": [{"part_kind": "tool-call", "args": {}, **call}]},
+        {"kind": "request", "parts": [{"part_kind": "tool-return", "content": "yes", **call}]},
+        {"kind": "response", "parts": [{"part_kind": "text", "content": "It suits you."}]},
+    ]
+    append_messages(earlier, new_messages(exchange))
+    runner.run_now(INDEX_MESSAGES, {"thread": earlier.pk, "embedder": LOCAL})
+
+    other, _ = run_in(new, recaller(topK=1, messageRange=1))
+    same, remembered = run_in(earlier, recaller(topK=1, messageRange=1))
+
+    assert instructions(other).splitlines()[2:-1] == [f"user: {COLOUR}", "assistant: It suits you."]
+    assert sent_texts(same) == [("request", COLOUR), ("response", "It suits you."), ("request", QUESTION)]
+    assert [item["message"] for item in remembered] == [earlier.messages.get(number=number).pk for number in (1, 4)]
+
+
+def test_signals_around_it_come_along_once_input_processors_have_seen_them(user):
+    earlier, new = add_thread(user, "told", texts=[("user", COLOUR)]), add_thread(user, "new", texts=())
+    signal = append_signal(earlier, Signal("system-reminder", "Rain"), Author(None, ""), {"wakes": False})
+    runner.run_now(INDEX_MESSAGES, {"thread": earlier.pk, "embedder": LOCAL})
+
+    before, _ = run_in(new, recaller(topK=1, messageRange=1))
+    Message.objects.filter(pk=signal.pk).update(seen_by=(run_id := uuid4()))
+    failed, _ = run_in(new, recaller(topK=1, messageRange=1))
+    append_messages(earlier, new_messages([{"kind": "response", "parts": []}]), run_id=run_id)
+    after, _ = run_in(new, recaller(topK=1, messageRange=1))
+
+    assert "Rain" not in instructions(before) + instructions(failed)
+    assert "signal: &lt;system-reminder&gt;Rain&lt;/system-reminder&gt;" in instructions(after)
 
 
 def test_messages_of_the_same_conversation_join_in_place(earlier):
