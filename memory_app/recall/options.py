@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from django.conf import settings
+from django.db.models import Q
 
+from agentcms.wire.json_types import JSONValue
 from agents_app.configuration.memory.options import MemoryOptions, parse_memory_options
+from agents_app.configuration.variants import CONDITIONAL
 from agents_app.models import Agent
 
 
@@ -49,8 +52,18 @@ def recalling_agents() -> Iterator[tuple[Agent, RecallSettings]]:
 
 
 def used_embedders() -> set[str]:
-    """Return the embedders of all agents that recall messages, and the default one."""
-    return {settings.MEMORY_EMBEDDER} | {options.embedder for _, options in recalling_agents()}
+    """Return the embedders of all agents that recall messages, also in variants of their memory, and the default."""
+    agents = Agent.objects.filter(Q(memory__isnull=False) | Q(conditional__isnull=False))
+    memories = (memory for agent in agents.select_related("active_version") for memory in memories_of(agent))
+    recalling = filter(None, map(recall_options, memories))
+    return {settings.MEMORY_EMBEDDER} | {options.embedder for options in recalling}
+
+
+def memories_of(agent: Agent) -> list[JSONValue]:
+    """Return the memory of the live version of an agent, and its variants."""
+    snapshot = agent.active_version.snapshot if agent.active_version else {}
+    variants = (snapshot.get(CONDITIONAL) or {}).get("memory") or []
+    return [snapshot.get("memory"), *(variant["value"] for variant in variants)]
 
 
 def recall_of_agent(agent: Agent | None) -> RecallSettings | None:

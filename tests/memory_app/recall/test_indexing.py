@@ -211,6 +211,19 @@ def test_vectors_of_an_embedder_that_nobody_uses_go_30_days_after_they_were_repl
     assert replaced_vectors().count() == 2
 
 
+@pytest.mark.parametrize("memory", [None, {"options": {"semanticRecall": True}}])
+def test_vectors_of_an_embedder_that_a_variant_uses_stay(thread, age_vectors, memory):
+    rules = {"operator": "AND", "conditions": [{"field": "tier", "operator": "equals", "value": "pro"}]}
+    variant = {"value": {"options": {"semanticRecall": True}, "embedder": "old/embedder"}, "rules": rules}
+    AgentFactory(id="tiered", memory=memory, conditional={"memory": [variant]})
+    indexing.index_thread(thread.pk, CountingEmbedder("old/embedder"), lambda done: None)
+    index(thread)
+
+    age_vectors(31)
+
+    assert not replaced_vectors().exists()
+
+
 @pytest.fixture
 def age_vectors():
     from datetime import timedelta
