@@ -100,7 +100,7 @@ class TrajectoryView(JSONView):
         return json_response(trajectory_of(get_spans(request, trace_id)))
 
 
-class LaterView(JSONView):
+class UnsupportedView(JSONView):
     """The routes that are not supported."""
 
     def get(self, request: Request, **arguments: object) -> NoReturn:

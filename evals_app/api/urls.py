@@ -77,10 +77,11 @@ urlpatterns = [
     path("observability/traces", observability.TracesView.as_view(), name="api-traces"),
     path("observability/traces/light", observability.LightTracesView.as_view(), name="api-traces-light"),
     path("observability/scores", traces.ObservedScoresView.as_view(), name="api-observed-scores"),
-    re_path(r"^observability/traces/(?:query|score|delete)$", observability.LaterView.as_view()),  # no IDs of traces
+    # These names are no IDs of traces.
+    re_path(r"^observability/traces/(?:query|score|delete)$", observability.UnsupportedView.as_view()),
     path(TRACE_PATH, observability.TraceView.as_view(), name="api-trace"),
     path(f"{TRACE_PATH}/light", observability.LightTraceView.as_view(), name="api-trace-light"),
     path(f"{TRACE_PATH}/trajectory", observability.TrajectoryView.as_view(), name="api-trace-trajectory"),
     path(f"{TRACE_PATH}/spans/<str:span_id>", observability.SpanView.as_view(), name="api-trace-span"),
-    re_path(r"^observability/", observability.LaterView.as_view()),
+    re_path(r"^observability/", observability.UnsupportedView.as_view()),
 ]

@@ -53,7 +53,7 @@ class Evidence:
         live = agent.active_version if needs_live else None
         self.version_hash, self.live_hash = version.snapshot_hash, live.snapshot_hash if live is not None else ""
         hashes = {self.version_hash, self.live_hash} - {""}
-        rows = whole_experiments(agent).filter(
+        rows = complete_experiments(agent).filter(
             snapshot_hash__in=hashes, dataset__in={gate.dataset_id for gate in gates}
         )
         self.experiments = list(rows.order_by("-completed_at", "-pk")) if gates else []
@@ -101,8 +101,8 @@ class Evidence:
         return f"Sub-agents changed since the experiment: {', '.join(moved)}." if moved else ""
 
 
-def whole_experiments(agent: Agent) -> QuerySet[Experiment]:
-    """Return the completed experiments of an agent without items that were left out.
+def complete_experiments(agent: Agent) -> QuerySet[Experiment]:
+    """Return the completed experiments of an agent in which no item was left out.
 
     Experiments that a program outside drives do not count: it could invent results, or choose among attempts.
     """

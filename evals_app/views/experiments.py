@@ -65,12 +65,12 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "others": other_experiments(row).with_target_names(request.user)[:20] if row.is_finished else [],
         "may_edit": may_edit,
         "may_retry": may_edit and row.is_finished and not row.is_external,
-        **what_is_left(row),
+        **unfinished_work(row),
     }
     return render(request, "evals/experiment.html", context)
 
 
-def what_is_left(row: Experiment) -> TemplateContext:
+def unfinished_work(row: Experiment) -> TemplateContext:
     """Return how much of an experiment has no result or no score, and what the button for another attempt says."""
     return {
         "missing_count": max(0, row.total_items - row.done_count),

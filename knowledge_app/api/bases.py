@@ -26,7 +26,7 @@ from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from jobs_app.api.representation import job_response
 from knowledge_app.api.lookups import get_base
 from knowledge_app.api.representation import base_body, hit_body
-from knowledge_app.api.schemas import BASE_CHANGE, KnowledgeBaseBody, SearchBody, apply, reject_fixed
+from knowledge_app.api.schemas import BASE_CHANGE, KnowledgeBaseBody, SearchBody, apply_base, reject_fixed
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Chunk, Document, KnowledgeBase
@@ -62,7 +62,7 @@ class BasesView(JSONView):
         with transaction.atomic():
             reserve_new_key(KnowledgeBase, fields["id"])
             require_base_quota(base.owner_id)
-            apply(base, fields)
+            apply_base(base, fields)
             base.save()
             create_live_index(base)
         return json_response(base_bodies([base])[0] | warning_payloads(unknown), 201)
@@ -103,7 +103,7 @@ class BaseView(JSONView):
         with transaction.atomic():
             # Read again: `save()` writes all columns, and a job may have replaced the index meanwhile.
             base = KnowledgeBase.objects.select_for_update().get(pk=base.pk)
-            apply(base, fields)
+            apply_base(base, fields)
             base.save()
             if base.is_outdated:
                 enqueue_reindexing(base, request.user)

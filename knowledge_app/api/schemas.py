@@ -19,7 +19,7 @@ MAX_DIMENSIONS = 4096
 MAX_VECTORS = 1000  # of one request
 
 
-# Types and the names of teams only: `apply` validates the rest by the model, as the form does.
+# Types and the names of teams only: `apply_base` validates the rest by the model, as the form does.
 class KnowledgeBaseBody(BaseModel):
     """A knowledge base. The ID and the owner cannot be changed later."""
 
@@ -106,7 +106,7 @@ def reject_fixed(fields: JSONObject, base: KnowledgeBase) -> None:
         raise BadRequest("request body", issues)
 
 
-def apply(base: KnowledgeBase, fields: JSONObject) -> None:
+def apply_base(base: KnowledgeBase, fields: JSONObject) -> None:
     """Set the fields of a body on a base and validate it. Raise BadRequest."""
     empty = KnowledgeBase()
     for name, value in fields.items():

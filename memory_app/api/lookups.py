@@ -42,7 +42,7 @@ def resource_of_query(request: Request) -> str:
         return read_resource(query)
 
 
-def requested_thread(request: Request, key: str) -> Thread:
+def get_requested_thread(request: Request, key: str) -> Thread:
     """Return a thread that the caller may read."""
     return get_thread(caller_of(request), key, resource_of_query(request))
 
@@ -56,7 +56,7 @@ def thread_of_query(request: Request) -> Thread:
     return get_thread(caller_of(request), key, resource)
 
 
-def changed_thread(request: Request, key: str) -> Thread:
+def get_changeable_thread(request: Request, key: str) -> Thread:
     """Return a thread that the caller may change. A resource that the API key does not serve is refused."""
     caller, resource = caller_of(request), resource_of_query(request)
     # The lookup below ignores the resource that a bound key names, as reads do. A change of another one is refused.

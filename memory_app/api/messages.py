@@ -23,7 +23,7 @@ from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
 from agents_app.configuration.schema import Issue, collecting_issues
-from memory_app.api.lookups import NOT_GIVEN, caller_of, read_resource, requested_thread
+from memory_app.api.lookups import NOT_GIVEN, caller_of, get_requested_thread, read_resource
 from memory_app.api.message_filter import filtered_heads, without_reminders
 from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import derive_fields
@@ -52,7 +52,7 @@ class MessagesView(JSONView):
     """The messages of a thread. Without an order, the newest page, oldest first."""
 
     def get(self, request: Request, thread_id: str) -> HttpResponse:
-        thread = requested_thread(request, thread_id)
+        thread = get_requested_thread(request, thread_id)
         with QueryParams(request) as query:
             paging = query.paging(MESSAGES_PER_PAGE)
             # Clients also write the order as `orderBy[field]` and `orderBy[direction]`.

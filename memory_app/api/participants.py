@@ -13,7 +13,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, NotFound
 from agentcms.wire.json_types import JSONObject, JSONValue
-from memory_app.api.lookups import changed_thread, requested_thread
+from memory_app.api.lookups import get_changeable_thread, get_requested_thread
 from memory_app.api.representation import participant_body
 from memory_app.history.participants import (
     MAX_FUNCTIONAL_ROLE,
@@ -31,11 +31,11 @@ class ParticipantsView(JSONView):
     """The members who take part in a thread of somebody else."""
 
     def get(self, request: Request, thread_id: str) -> HttpResponse:
-        participants = requested_thread(request, thread_id).participants.select_related("user")
+        participants = get_requested_thread(request, thread_id).participants.select_related("user")
         return json_response({"participants": [participant_body(participant) for participant in participants]})
 
     def post(self, request: Request, thread_id: str) -> HttpResponse:
-        thread = changed_thread(request, thread_id)
+        thread = get_changeable_thread(request, thread_id)
         user, texts = read_participant(thread, json_object_body(request))
         participant, is_new = add_participant(thread, user, texts["name"], texts["functionalRole"])
         return json_response(participant_body(participant), 201 if is_new else 200)
@@ -69,7 +69,7 @@ class ParticipantView(JSONView):
     """One participant of a thread."""
 
     def delete(self, request: Request, thread_id: str, user_id: str) -> HttpResponse:
-        thread = changed_thread(request, thread_id)
+        thread = get_changeable_thread(request, thread_id)
         # 18 digits fit the 64 bits of the column.
         is_number = re.fullmatch(r"[0-9]{1,18}", user_id) is not None
         count, _ = thread.participants.filter(user=int(user_id)).delete() if is_number else (0, {})

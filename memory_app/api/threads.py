@@ -26,9 +26,9 @@ from memory_app.api.lookups import (
     BodyFields,
     agent_of_query,
     caller_of,
-    changed_thread,
+    get_changeable_thread,
+    get_requested_thread,
     read_resource,
-    requested_thread,
 )
 from memory_app.api.representation import thread_body
 from memory_app.history.copies import CopiedMessages, copy_thread
@@ -92,10 +92,10 @@ class ThreadView(JSONView):
     """One thread."""
 
     def get(self, request: Request, thread_id: str) -> HttpResponse:
-        return json_response(thread_body(requested_thread(request, thread_id)))
+        return json_response(thread_body(get_requested_thread(request, thread_id)))
 
     def patch(self, request: Request, thread_id: str) -> HttpResponse:
-        thread = changed_thread(request, thread_id)
+        thread = get_changeable_thread(request, thread_id)
         with BodyFields(json_object_body(request)) as body:
             title, metadata, resource = body.title(), body.metadata(), body.resource()
         if resource and resource != thread.resource_key:
@@ -111,7 +111,7 @@ class ThreadView(JSONView):
         return json_response(thread_body(thread))
 
     def delete(self, request: Request, thread_id: str) -> HttpResponse:
-        thread = changed_thread(request, thread_id)
+        thread = get_changeable_thread(request, thread_id)
         # A run outlives its thread, and would go on for nobody.
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
             run_ends.cancel_run(run.pk)
@@ -123,7 +123,7 @@ class CloneView(JSONView):
     """Copy of a thread with its messages."""
 
     def post(self, request: Request, thread_id: str) -> HttpResponse:
-        thread, caller = changed_thread(request, thread_id), caller_of(request)
+        thread, caller = get_changeable_thread(request, thread_id), caller_of(request)
         with BodyFields(json_object_body(request)) as body:
             key, resource = body.thread_key("newThreadId"), body.resource()
             title, metadata = body.title(), body.metadata()
@@ -170,7 +170,7 @@ class TransferView(JSONView):
         caller = caller_of(request)
         if caller.is_bound:
             raise Forbidden("An API key for one resource cannot transfer threads. Use a key without a resource.")
-        thread = changed_thread(request, thread_id)
+        thread = get_changeable_thread(request, thread_id)
         with BodyFields(json_object_body(request)) as body:
             resource = body.resource(required=True)
         return json_response(thread_body(transfer_thread(caller, thread, resource)))

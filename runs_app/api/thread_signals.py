@@ -127,7 +127,7 @@ class SubscribeView(JSONView):
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         get_requested_agent(request, agent_id)
-        thread = named_thread(request, json_object_body(request))
+        thread = get_named_thread(request, json_object_body(request))
         slot = streams.StreamSlot(request.user)
         return stream_of_blocks(ThreadStream(thread, caller_of(request), slot))
 
@@ -138,7 +138,7 @@ class AbortView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         require_agent(request, agent_id)
         body = json_object_body(request)
-        thread = named_thread(request, body)
+        thread = get_named_thread(request, body)
         expected = body.get("expectedRunId")
         if not (expected is None or isinstance(expected, str)):
             raise BadRequest("request body", [("expectedRunId", "This must be the ID of a run.")])
@@ -151,7 +151,7 @@ class AbortView(JSONView):
         return json_response({"aborted": bool(expected_ids)})
 
 
-def named_thread(request: Request, body: JSONObject) -> Thread:
+def get_named_thread(request: Request, body: JSONObject) -> Thread:
     """Return the thread that a body names. Raise NotFound, or Forbidden for another resource."""
     caller = caller_of(request)
     with BodyFields(body) as fields:

@@ -55,7 +55,7 @@ def context_input(agent: ResolvedAgent, facts: JSONObject) -> JSONObject:
     return {**members, VARIANTS: dict(agent.variants)} if agent.variants else members
 
 
-def for_caller(
+def adapt_to_caller(
     agent: ResolvedAgent, user: Caller | None, claims: JSONMapping, tried: JSONMapping
 ) -> tuple[ResolvedAgent, JSONObject]:
     """Return an agent with the variants that hold for a caller, and the members of the input of its run.

@@ -37,12 +37,12 @@ def limited_argv(
         others = {name: value for name, value in limits.items() if name != "NPROC"}
         return supervised_argv(command.argv, folder or "/", others, processes)
     most = processes if os.geteuid() == 0 else 0  # the system does not limit the processes of root
-    boxed = boxed_argv(command, limits, folder or "/tmp", mounts, proxy)  # noqa: S108  in the sandbox
+    boxed = sandboxed_launcher_argv(command, limits, folder or "/tmp", mounts, proxy)  # noqa: S108  in the sandbox
     # Outside of the sandbox, where the program cannot stop it. The sandbox itself has two processes.
     return supervised_argv(boxed, "/", {}, most + SANDBOX_PROCESSES) if most else boxed
 
 
-def boxed_argv(
+def sandboxed_launcher_argv(
     command: Command, limits: Mapping[str, int], folder: str, mounts: Sequence[str], proxy: str
 ) -> list[str]:
     """Return the command line of the sandbox with the launcher and a program in it."""

@@ -19,7 +19,7 @@ from runs_app.engine.start.idempotency import start_idempotently
 from runs_app.engine.start.input import build_input
 from runs_app.engine.start.memory import ThreadName
 from runs_app.models import AgentRun
-from runs_app.requests.facts import for_caller
+from runs_app.requests.facts import adapt_to_caller
 from runs_app.requests.memory import MemoryCall
 from runs_app.resolution import ResolvedAgent
 from runs_app.stop_conditions import STOP_WHEN, find_stop_condition
@@ -66,7 +66,7 @@ def start_run(
     archived meanwhile.
     """
     requester = require_run_editor(user, agent)
-    agent, context = for_caller(agent, user, request_context or {}, facts)
+    agent, context = adapt_to_caller(agent, user, request_context or {}, facts)
     durability = find_durability(agent, {**(options or {}), **stop_options(stop_when)})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     run_input |= context | ({"experiment": experiment.options} if experiment is not None else {})

@@ -191,7 +191,7 @@ class AgentProcess:
             raise await self.ended_error() from None
         except asyncio.CancelledError:
             turn.is_over = True
-            self.end_soon(self.cancel_and_end(prompting))
+            self.end_in_background(self.cancel_and_end(prompting))
             raise
         finally:
             interrupted.cancel()
@@ -227,10 +227,10 @@ class AgentProcess:
     def kill_soon(self) -> None:
         """End the program at once, unless it ends already."""
         if not self.is_ending:
-            self.end_soon(self.end())
+            self.end_in_background(self.end())
 
-    def end_soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """End the program by some work. Until then, nobody may send another prompt."""
+    def end_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await what ends the program, in the background. From now on, nobody may send another prompt."""
         self.is_broken = self.is_ending = True
         in_background(work)
 
