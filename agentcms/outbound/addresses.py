@@ -13,6 +13,7 @@ Address = IPv4Address | IPv6Address
 
 NAT64 = IPv6Network("64:ff9b::/96")
 MAX_HOST_LENGTH = 253
+MAX_URL_LENGTH = 4000
 INVALID_HOST_MESSAGE = (
     "'{host}' is not a host of a URL. Enter a host name, such as models.example.org, or a whole IP address, such "
     "as 192.0.2.1."
@@ -36,6 +37,8 @@ def validate_url(url: str) -> None:
 
     Host names are not resolved here but at each connection.
     """
+    if len(url) > MAX_URL_LENGTH:  # before it is split: the host is normalised then, which takes quadratic time
+        raise AddressRefused(f"The URL is longer than {MAX_URL_LENGTH:,} characters. Enter a shorter one.", "url")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

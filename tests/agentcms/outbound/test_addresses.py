@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address, ip_network
 from socket import AF_INET, EAI_NONAME, SOCK_STREAM, gaierror
@@ -226,3 +227,12 @@ def test_the_cause_of_a_wrapped_error_is_found():
 
     assert find_run_error(outer) is fault
     assert find_run_error(ValueError()) is None
+
+
+def test_a_host_of_60_000_accents_is_refused_at_once():
+    start = time.thread_time()
+
+    with pytest.raises(AddressRefused, match="longer than 4,000 characters"):
+        validate_url("http://a" + "\u0301\u0327" * 30_000)
+
+    assert time.thread_time() - start < 0.5
