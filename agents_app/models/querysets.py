@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
+from django.db.models.fields.json import KeyTextTransform
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, granted_role, has_role_everywhere, owner_ids_for
@@ -43,6 +44,13 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def for_user(self, user: Caller, role: Role = Role.VIEWER) -> Self:
         """Return the agents for which the caller has at least the role. Every queryset for a caller starts here."""
         return self if has_role_everywhere(user, role) else self.filter(owner_id__in=owner_ids_for(user, role))
+
+    def referring_to(self, field: str, part: str) -> Self:
+        """Return the agents whose live version or draft has a text such as '"key"' in its references of a field."""
+        live = KeyTextTransform(field, "active_version__references")
+        head = KeyTextTransform(field, "head_version__references")
+        rows = self.annotate(live_references=live, head_references=head)
+        return rows.filter(models.Q(live_references__contains=part) | models.Q(head_references__contains=part))
 
     def with_ids(self, agent_ids: Iterable[str]) -> Self:
         """Return the agents with these IDs, however many."""

@@ -8,13 +8,14 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from access_app.permissions import SHARED_OWNER
 from agentcms.errors import Conflict, NotFound
 from agentcms.ids import parse_uuid, parse_whole_number
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.datasets.creation import derive_id
-from evals_app.models import Scorer, ScorerVersion
+from evals_app.models import ReleaseGate, Scorer, ScorerVersion
 from evals_app.scorers.schema import reject_invalid_scorer
 from evals_app.scorers.table import scorer_table
 
@@ -42,6 +43,17 @@ def lock_scorer(scorer_id: str) -> Scorer:
     if row is None:
         raise NotFound(f"Scorer {scorer_id} not found.")
     return row
+
+
+@transaction.atomic
+def delete_scorer(scorer_id: str) -> None:
+    """Delete a scorer with its versions. Raise Conflict if a gate uses it: no other version could meet the gate."""
+    row = lock_scorer(scorer_id)
+    gates = ReleaseGate.objects.filter(scorer=row.pk)
+    # Gates of other teams may name the same ID, but it does not resolve to this scorer.
+    if (gates if row.owner_id == SHARED_OWNER else gates.filter(owner_id=row.owner_id)).exists():
+        raise Conflict("A release gate uses this scorer. Delete the gate first.", "scorer_in_use")
+    row.delete()
 
 
 def change_scorer(scorer_id: str, change: JSONObject, *, author: str, **fields: Any) -> Scorer:

@@ -14,8 +14,10 @@ from django.utils.html import format_html
 from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
+from agents_app.configuration.sub_agents import listed_agents, name_agents
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeBase
+from knowledge_app.usage import find_searching_agents
 
 
 @admin.register(KnowledgeBase)
@@ -56,7 +58,8 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
             Chunk._meta.verbose_name_plural: Chunk.objects.filter(index__base__in=bases).count(),
         }
         is_lacking = not all(self.has_delete_permission(request, base) for base in bases)
-        return [*map(str, bases)], counts, {KnowledgeBase._meta.verbose_name} if is_lacking else set(), []
+        listed = [entry for base in bases for entry in (str(base), searching_agents(request, base)) if entry]
+        return listed, counts, {KnowledgeBase._meta.verbose_name} if is_lacking else set(), []
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[KnowledgeBase]) -> None:
         for base in queryset:
@@ -89,3 +92,9 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
     @admin.display(description="page")
     def page(self, base: KnowledgeBase) -> str:
         return format_html('<a href="{}">Open</a>', reverse("knowledge:view", args=[base.key]))
+
+
+def searching_agents(request: HttpRequest, base: KnowledgeBase) -> list[str]:
+    """Return a sentence with the agents that lose a base with its deletion, as a list for the page. Empty without."""
+    names = name_agents(listed_agents(request.user, find_searching_agents(base)))
+    return [f"These agents search it and will run without it: {names}."] if names else []

@@ -23,6 +23,7 @@ from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
+from agents_app.configuration.sub_agents import listed_agents, name_agents
 from jobs_app.api.representation import job_response
 from knowledge_app.api.lookups import get_base
 from knowledge_app.api.representation import base_body, hit_body
@@ -32,6 +33,7 @@ from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Chunk, Document, KnowledgeBase
 from knowledge_app.quotas import require_base_quota
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
+from knowledge_app.usage import find_searching_agents
 
 # In a response with a base, which a caller may send back as it was read.
 READ_ONLY_BASE_KEYS = ("documentCount", "chunkCount", "isRebuilding", "createdAt", "updatedAt", "warnings")
@@ -110,8 +112,11 @@ class BaseView(JSONView):
         return json_response(base_bodies([base])[0] | warning_payloads(unknown))
 
     def delete(self, request: Request, base_id: str) -> HttpResponse:
-        get_base(request, base_id, Role.PUBLISHER).delete()
-        return json_response({"success": True, "message": f"Knowledge base {base_id} deleted"})
+        base = get_base(request, base_id, Role.PUBLISHER)
+        names = name_agents(listed_agents(request.user, find_searching_agents(base)))
+        base.delete()
+        users = f". These agents run without it from now on: {names}" if names else ""
+        return json_response({"success": True, "message": f"Knowledge base {base_id} deleted{users}"})
 
 
 class SearchKnowledgeView(JSONView):

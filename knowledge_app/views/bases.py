@@ -19,7 +19,7 @@ from agentcms.db.locks import reserve_new_key
 from agentcms.errors import ApiError, Conflict
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
-from agents_app.models import Agent
+from agents_app.configuration.sub_agents import listed_agents, name_agents
 from agents_app.search.text_conditions import contains_text
 from agents_app.views.access import GET_POST
 from jobs_app.models import Job
@@ -29,6 +29,7 @@ from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.quotas import require_base_quota
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
+from knowledge_app.usage import find_searching_agents
 from knowledge_app.views.lookups import base_permissions, get_page_base, publisher_owners
 
 ROWS_PER_PAGE = 50
@@ -124,7 +125,7 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         # Several forms on one page: their inputs need different IDs.
         "text_form": TextForm(base=base, auto_id="text_%s"),
         "url_form": UrlForm(base=base, auto_id="url_%s"),
-        "agents": Agent.objects.for_user(request.user).filter(knowledge__has_key=base.key).only("id", "name")[:50],
+        "agents": find_searching_agents(base).for_user(request.user).only("id", "name").order_by("name", "pk")[:50],
     }
     return render(request, "knowledge/view.html", context)
 
@@ -185,14 +186,14 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
         base.delete()
         messages.success(request, f"{base.name} was deleted.")
         return redirect_page(request, reverse("knowledge:list"))
-    agents = Agent.objects.for_user(request.user).filter(knowledge__has_key=base.key)
+    names = name_agents(listed_agents(request.user, find_searching_agents(base)))
     context = {
         "nav": "knowledge",
         "title": f"Delete “{base.name}”?",
         "body": "knowledge/_delete.html",
         "base": base,
         "document_count": base.documents.count(),
-        "agents": agents.only("id", "name")[:20],
+        "agent_names": names,
         "buttons": [{"label": f"Delete {base.name}", "kind": "danger"}],
         "back": reverse("knowledge:view", args=[base.key]),
     }

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 
 from knowledge_app.documents.adding import add_text
 from knowledge_app.models import Document, KnowledgeBase
-from tests.factories import member
+from tests.factories import AgentFactory, member
 from tests.knowledge_app.conftest import make_base, run_jobs
 from tests.page_client import browser
 
@@ -35,9 +35,11 @@ def read(client, path, **posted):
 
 def test_the_question_before_a_deletion_counts_what_goes_without_loading_it(filled, admin_client):
     selected = {"action": "delete_selected", SELECTED: [filled.pk]}
+    AgentFactory(id="clerk", owner_id=filled.owner_id, knowledge={filled.key: {}})
 
     for page in (read(admin_client, f"{LIST}{filled.pk}/delete/"), read(admin_client, LIST, **selected)):
         assert "Documents: 3" in page
+        assert "These agents search it and will run without it: &#x27;clerk&#x27;." in page
         assert "Handbook" in page
         assert "Document 0" not in page
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from django.db.models import Q
-from django.db.models.fields.json import KeyTextTransform
-
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agents_app.configuration.mcp_clients import MCP_CLIENTS
@@ -28,11 +25,7 @@ def find_losing_users(server: McpServer, previous_owner_id: str) -> AgentQuerySe
 def find_users_at(server: McpServer, owner_id: str) -> AgentQuerySet:
     """Return the agents that use a server while it belongs to an owner."""
     # The references of a version begin with the key of the server, which has no underscore.
-    reference = f'"{server.key}_'
-    agents = Agent.objects.annotate(
-        live_tools=KeyTextTransform(MCP_CLIENTS, "active_version__references"),
-        head_tools=KeyTextTransform(MCP_CLIENTS, "head_version__references"),
-    ).filter(Q(live_tools__contains=reference) | Q(head_tools__contains=reference))
+    agents = Agent.objects.referring_to(MCP_CLIENTS, f'"{server.key}_')
     # Agents of other teams may name the same key, but it does not resolve to this server.
     return agents if owner_id == SHARED_OWNER else agents.filter(owner_id=owner_id)
 

@@ -31,7 +31,7 @@ SCORER_OPERATIONS = (
     Operation("post", SCORERS, "createScorer", "Create a scorer", "Scorer", "ScorerCreate", ("strict",), 201),
     Operation("get", SCORER, "getScorer", "Get a stored scorer", "Scorer", query=("scorerStatus", "strict")),
     Operation("patch", SCORER, "updateScorer", "Change a scorer", "Scorer", "ScorerChange", query=("strict",)),
-    Operation("delete", SCORER, "deleteScorer", "Delete a scorer", "Done"),
+    Operation("delete", SCORER, "deleteScorer", "Delete a scorer", "Done", errors=(409,)),
     Operation(
         "get",
         f"{SCORER}/versions",
@@ -144,7 +144,7 @@ SCORER_DESCRIPTIONS: dict[str, str] = {
     "createScorer": "Version 1 is published unless publish is false. The default owner is your only one.",
     "getScorer": "With its live configuration, or the newest one with status=draft.",
     "updateScorer": "Makes a version. It is published unless publish is false; publishing needs the publisher role.",
-    "deleteScorer": "Needs the publisher role. Its scores stay.",
+    "deleteScorer": "Needs the publisher role. Its scores stay. Delete the release gates that use it first.",
     "listScorerVersions": "The newest first, unless orderBy says otherwise.",
     "createScorerVersion": "Marks the newest configuration in the history.",
     "compareScorerVersions": "The fields that differ.",

@@ -261,6 +261,23 @@ def test_a_dataset_of_a_gate_is_not_deleted(gate):
     assert (answer.status_code, answer.body["code"]) == (409, "dataset_in_use")
 
 
+def test_a_scorer_of_a_gate_is_not_deleted(gate):
+    publisher = caller()
+    path = "/api/stored/scorers/polite"
+    publisher.post(
+        "/api/stored/scorers", {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "a"}}
+    )
+    ReleaseGate.objects.update(scorer="polite")
+    AgentFactory(id="clerk", scorers={"polite": {}})
+
+    refused = publisher.delete(path)
+    ReleaseGate.objects.all().delete()
+    deleted = publisher.delete(path)
+
+    assert (refused.status_code, refused.body["code"]) == (409, "scorer_in_use")
+    assert deleted.body["message"] == "Scorer polite deleted. These agents run without it from now on: 'clerk'"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_parallel_activations_are_all_refused(agent, draft):
     answers = run_concurrently([draft.activate] * 4)

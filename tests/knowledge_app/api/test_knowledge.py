@@ -7,6 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from access_app.role import Role
+from agents_app.editing.change_context import change
 from jobs_app.models import Job
 from knowledge_app import sent_vectors
 from knowledge_app.documents.adding import add_text
@@ -15,7 +16,7 @@ from knowledge_app.indexing.rebuild import begin_rebuild, finish_rebuild
 from knowledge_app.models import Chunk, Document, KnowledgeBase, KnowledgeIndex
 from knowledge_app.search import vector_search
 from tests.api_client import Caller
-from tests.factories import api_key, member
+from tests.factories import AgentFactory, api_key, member
 from tests.knowledge_app.conftest import make_base, run_jobs
 
 pytestmark = pytest.mark.django_db
@@ -61,8 +62,19 @@ def test_a_base_is_created_changed_and_deleted(publisher):
     run_jobs()
     assert publisher.get(BASE).body["isRebuilding"] is False
     assert publisher.get(BASES).body["total"] == 1
-    assert publisher.delete(BASE).body["success"]
+    assert publisher.delete(BASE).body == {"success": True, "message": "Knowledge base handbook deleted"}
     assert publisher.get(BASE).status_code == 404
+
+
+def test_the_agents_that_searched_a_deleted_base_are_named(publisher, filled):
+    published = AgentFactory(id="clerk", owner_id="support", knowledge={"handbook": {}})
+    with change(publish=False):
+        published.edit({"knowledge": {}})
+    AgentFactory(id="seller", owner_id="sales", knowledge={"handbook": {}})  # its team has no such base
+
+    answer = publisher.delete(BASE)
+
+    assert answer.body["message"].endswith("deleted. These agents run without it from now on: 'clerk'")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_publisher_creates_changes_and_deletes_a_base(db):
     assert (base.name, base.index.chunk_size) == ("Manual", 600)
     AgentFactory(id="clerk", name="Clerk", owner_id="support", knowledge={"handbook": {}})
     question = publisher.get(f"{PAGE}/delete").content.decode()
-    assert "Clerk" in question
+    assert "run without it: <bdi>&#x27;clerk&#x27;</bdi>." in question
     assert publisher.post(f"{PAGE}/delete").headers["Location"] == "/knowledge"
     assert not KnowledgeBase.objects.exists()
 
