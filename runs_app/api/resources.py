@@ -15,6 +15,7 @@ from memory_app.api.lookups import caller_of
 from memory_app.models import Resource
 from memory_app.realms import MemoryCaller
 from runs_app.privacy.jobs import start_forgetting, start_resource_export
+from runs_app.resources import calls_of
 
 BOUND_MESSAGE = "An API key for one resource cannot export or delete its data. Use a key without a resource."
 
@@ -42,6 +43,11 @@ def find_caller(request: Request, resource_id: str) -> MemoryCaller:
     if caller.is_bound:
         raise Forbidden(BOUND_MESSAGE)
     is_own = resource_id == caller.default_resource  # runs without memory make no row for it
-    if not is_own and not Resource.objects.filter(realm=caller.realm, key=resource_id).exists():
+    if not is_own and not is_known(caller.realm, resource_id):
         raise NotFound(f"Resource with id {resource_id} not found")
     return caller
+
+
+def is_known(realm: str, key: str) -> bool:
+    """Return whether there is data of a resource. Approvals outlive the runs, the threads and the row of it."""
+    return Resource.objects.filter(realm=realm, key=key).exists() or calls_of(realm, key).exists()

@@ -8,12 +8,15 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs_app.runner import run_claimed
 from memory_app.models import Resource, Thread
+from memory_app.realms import resource_digest
 from memory_app.working import values
 from runs_app import tasks  # noqa: F401  registers the handlers
+from runs_app.models import PendingCall
 from runs_app.privacy.jobs import start_resource_export
 from tests.api_client import Caller
 from tests.factories import api_key, member
 from tests.memory_app.conftest import add_thread
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +66,17 @@ def test_forgetting_leaves_nothing(editor, thread):
     assert started.status_code == 202
     assert not Thread.objects.exists()
     assert not Resource.objects.exists()
+
+
+def test_approvals_are_exported_and_deleted_although_nothing_else_is_left_of_a_resource(editor):
+    digest = resource_digest(f"u{editor.pk}", "alice")
+    call = PendingCallFactory(run=RunFactory(), resource_digest=digest)
+    caller = Caller(api_key(editor))
+
+    results = [run_claimed(caller.post(f"{PATH}/{action}").body["id"]).result for action in ("export", "forget")]
+
+    assert (results[0]["records"], results[1]["approvals"]) == (1, 1)
+    assert not PendingCall.objects.filter(pk=call.pk).exists()
 
 
 @pytest.mark.parametrize("action", ["export", "forget"])
