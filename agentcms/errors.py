@@ -86,6 +86,14 @@ class Forbidden(ApiError):
         super().__init__(403, error, code)
 
 
+class CsrfFailed(Forbidden):
+    """403: a write by the session of a browser without the token that proves where it comes from."""
+
+    def __init__(self, reason: str) -> None:
+        advice = "Send the value of the cookie csrftoken as the header X-CSRFToken, or use an API key."
+        super().__init__(f"{reason} {advice}", "csrf_failed")
+
+
 class NotFound(ApiError):
     """404: the resource does not exist or the user may not see it; the response is the same."""
 

@@ -108,8 +108,8 @@ def _from_throttled(exception: drf.Throttled) -> ApiError:
 @api_error.register(django.PermissionDenied)
 def _from_permission_denied(exception: Exception) -> ApiError:
     # DRF raises PermissionDenied for a missing CSRF token too, and only its message tells the two apart.
-    message = str(exception) or "You may not do this."
-    return errors.Forbidden(with_full_stop(message), "csrf_failed" if message.startswith("CSRF") else "forbidden")
+    message = with_full_stop(str(exception) or "You may not do this.")
+    return errors.CsrfFailed(message) if message.startswith("CSRF") else errors.Forbidden(message)
 
 
 @api_error.register

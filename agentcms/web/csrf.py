@@ -14,7 +14,7 @@ from django.shortcuts import render, resolve_url
 from django_htmx.http import trigger_client_event
 
 from agentcms.api.renderers import encode_json
-from agentcms.errors import Forbidden
+from agentcms.errors import CsrfFailed
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.posted_fields import posted_fields
 
@@ -34,7 +34,7 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     """
     get_token(request)
     if request.path.startswith("/api/"):
-        error = Forbidden(f"CSRF Failed: {reason}", "csrf_failed")
+        error = CsrfFailed(f"CSRF Failed: {reason}")
         return HttpResponse(encode_json(error.body), "application/json", error.status)
     if is_htmx(request):
         if not request.user.is_authenticated:

@@ -26,6 +26,7 @@ def missing_row():
 
 
 DELETED = "Something that this request uses was deleted at the same moment. Read it again."
+SEND = "Send the value of the cookie csrftoken as the header X-CSRFToken, or use an API key."
 MOST = "A form may have at most"
 CASES = [
     (errors.NotFound("Stored agent with id x not found"), 404, "not_found", "Stored agent with id x not found"),
@@ -36,7 +37,7 @@ CASES = [
     (errors.Unavailable(), 503, "unavailable", "The server is busy. Try again shortly."),
     (drf.NotAuthenticated(), 401, "unauthorized", "Invalid or expired token"),
     (drf.AuthenticationFailed("secret reason"), 401, "unauthorized", "Invalid or expired token"),
-    (drf.PermissionDenied("CSRF Failed: no cookie"), 403, "csrf_failed", "CSRF Failed: no cookie."),
+    (drf.PermissionDenied("CSRF Failed: no cookie"), 403, "csrf_failed", f"CSRF Failed: no cookie. {SEND}"),
     (drf.NotFound(), 404, "not_found", "Not found."),
     (drf.ParseError("Half a body."), 400, "invalid_body", "Invalid request body"),
     (drf.APIException(), 500, "error", "A server error occurred."),
