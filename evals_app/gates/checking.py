@@ -91,7 +91,7 @@ class Evidence:
         if is_too_old(before, gate):
             days = pluralize(gate.max_age_days or 0, "day")
             return f"the last experiment of the live version is older than {days}."
-        failure = too_many_failed(before, gate)
+        failure = scoring_fault(before, gate)
         return f"of the live version, {failure}" if failure is not None else None
 
     def moved_sub_agents(self, experiment: Experiment) -> str:
@@ -133,7 +133,7 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     if is_too_old(experiment, gate):
         days = pluralize(gate.max_age_days or 0, "day")
         return GateState(gate, False, f"{name} needs {need}; its last experiment is older than {days}.", experiment)
-    if (failure := too_many_failed(experiment, gate)) is not None:
+    if (failure := scoring_fault(experiment, gate)) is not None:
         return GateState(gate, False, f"{name} needs {need}; {failure}", experiment)
     has_score = figure_of(experiment, gate.scorer, "mean") is not None
     if has_score and (fault := evidence.live_fault(gate)) is not None:
@@ -145,15 +145,15 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     return GateState(gate, is_met, message, experiment, value, evidence.moved_sub_agents(experiment))
 
 
-def too_many_failed(experiment: Experiment, gate: ReleaseGate) -> str | None:
-    """Return how many items failed if a gate allows fewer, or how many answers its scorer has not seen, or None.
+def scoring_fault(experiment: Experiment, gate: ReleaseGate) -> str | None:
+    """Return why the scores of an experiment are too few for a gate, or None: items or scores failed, or are missing.
 
     An error of the scorer counts like a failed item. Otherwise the mean of the few answers that a broken scorer has
     scored would count for all.
     """
     errors = int(figure_of(experiment, gate.scorer, "errors") or 0)
     if experiment.failed_count + errors <= gate.max_failed:
-        return partly_scored(experiment, gate.scorer)
+        return partial_scoring_fault(experiment, gate.scorer)
     failed = f"{pluralize(experiment.failed_count, 'item')} of its last experiment failed"
     if not errors:
         return f"{failed}."
@@ -161,8 +161,8 @@ def too_many_failed(experiment: Experiment, gate: ReleaseGate) -> str | None:
     return f"its scorer failed for {pluralize(errors, 'answer')} of its last experiment{more}."
 
 
-def partly_scored(experiment: Experiment, scorer: str) -> str | None:
-    """Return how many answers a scorer has seen if it was not all: items may name other scorers. None for all."""
+def partial_scoring_fault(experiment: Experiment, scorer: str) -> str | None:
+    """Return that a scorer has not seen all answers, because items name others, or None if it has."""
     seen = figure_of(experiment, scorer, "count")
     if seen is None:  # the figures of an earlier release
         return None

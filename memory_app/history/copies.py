@@ -35,7 +35,7 @@ class CopiedMessages(NamedTuple):
 def copy_thread(
     caller: MemoryCaller, thread: Thread, key: str, resource: str, chosen: CopiedMessages, **columns: Any
 ) -> Thread:
-    """Create a thread with copies of the chosen messages, which get new IDs, and with the notes of the conversation.
+    """Create a thread with copies of the chosen messages, which get new IDs, and with its working memory.
 
     Without metadata among the columns, the copy has that of the thread. Raise Conflict if the key is taken, or while
     all data of one of the resources is deleted, and BadRequest for more than MAX_COPY_MB.
