@@ -26,8 +26,8 @@ from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import server_tool_rows
 from tools_app.admin.usage import usage_context
 from tools_app.admin.version_rows import configuration_version_rows
-from tools_app.mcp.listing import accept_definition, enqueue_listing
-from tools_app.mcp.table import definitions_of, lock_for_change, server_unavailable_reason, switch_server
+from tools_app.mcp.listing import accept_definition, enqueue_listing, switch_and_list
+from tools_app.mcp.table import definitions_of, lock_for_change, server_unavailable_reason
 from tools_app.mcp.usage import describe_loss, find_users
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
@@ -41,6 +41,8 @@ SECTIONS = (
     ),
     ("Tools", ("prefix", "approval", "call_timeout")),
 )
+# The fields after whose change a server may list other tools. Disabled servers are not listed.
+LISTED_BY = {"url", "headers", "delete_headers", "transport", "command_key", "is_enabled"}
 EDITED_COLUMNS = (*SERVER_SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_headers", "header_names", "updated_at")
 
 
@@ -93,7 +95,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     def save_model(self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool) -> None:
         # Not the other columns: a job may have stored the tools meanwhile.
         obj.save(update_fields=EDITED_COLUMNS if change else None)
-        if obj.is_enabled and (not change or {"url", "headers", "transport", "command_key"} & {*form.changed_data}):
+        if obj.is_enabled and (not change or LISTED_BY & {*form.changed_data}):
             enqueue_listing(obj, request.user)
             messages.info(request, "The tools are being listed. Reload this page in a moment.")
         is_moved = change and "owner_id" in form.changed_data
@@ -173,7 +175,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         """Enable or disable a server. All processes follow within a second."""
         self.get_changeable(request, pk)
         try:
-            row, reason = switch_server(pk, user=request.user)
+            row, reason = switch_and_list(pk, user=request.user)
         except ApiError as error:
             messages.error(request, error.error)
             return redirect("admin:tools_app_mcpserver_changelist")
@@ -193,7 +195,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
                 if not self.has_change_permission(request, row):  # it may have moved to another team
                     raise PermissionDenied
                 restored = restore_server_version(row, get_server_version(row, request.POST.get("version", "")))
-                if row.is_enabled and restored.is_moved:
+                if restored.needs_listing:
                     enqueue_listing(row, request.user)
         except ApiError as error:
             messages.error(request, error.error)
@@ -233,7 +235,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     def try_to_switch(request: HttpRequest, row: McpServer, is_enabled: bool) -> str:
         """Enable or disable a server. Return the reason why that is not possible, or a blank text."""
         try:
-            return switch_server(row.pk, is_enabled, request.user)[1]
+            return switch_and_list(row.pk, is_enabled, request.user)[1]
         except ApiError as error:
             return error.error
 

@@ -51,6 +51,6 @@ class ClientRestoreView(JSONView):
             version = get_server_version(row, number)
             with refusing_invalid_versions():
                 restored = restore_server_version(row, version)
-            if row.is_enabled and restored.is_moved:
+            if restored.needs_listing:
                 enqueue_listing(row, request.user)
         return client_response(restored.server)

@@ -79,13 +79,13 @@ class ClientView(JSONView):
             fields, unknown = read_client(request, CLIENT_CHANGE)
             reject_other_server(fields, row)
             # Before the change: another address or other headers may list other tools.
-            connection, owner_id = row.connection_columns, row.owner_id
+            listed_by, owner_id = (row.is_enabled, row.connection_columns), row.owner_id
             apply_client(row, fields)
             require_manager(request, row)  # also of the new team
             if row.owner_id != owner_id:
                 require_server_quota(row.owner_id)
             row.save()
-            if row.is_enabled and connection != row.connection_columns:
+            if row.is_enabled and listed_by != (True, row.connection_columns):
                 enqueue_listing(row, request.user)
             loss = describe_loss(request.user, row, owner_id) if row.owner_id != owner_id else ""
         return client_response(row, unknown=unknown, loss=loss)

@@ -17,7 +17,7 @@ from jobs_app.runner import enqueue_unless_queued, job_handler
 from jobs_app.slots import JobSlots
 from tools_app.mcp.accepted_definitions import Listing, without_surplus
 from tools_app.mcp.errors import McpError
-from tools_app.mcp.table import lock_for_change, server_from_row
+from tools_app.mcp.table import lock_for_change, server_from_row, switch_server
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import ACCEPTED_FOR_ALL
 
@@ -68,6 +68,20 @@ def try_to_list(row: McpServer) -> JSONObject:
 
 def enqueue_listing(row: McpServer, user: Caller | None = None) -> Job:
     return enqueue_unless_queued(LIST_TOOLS, {"server": row.key}, user)
+
+
+def switch_and_list(
+    server_id: int, is_enabled: bool | None = None, user: Caller | None = None
+) -> tuple[McpServer, str]:
+    """Enable or disable a server, as `switch_server` does, and list the tools of an enabled one.
+
+    The listing of each night leaves out those that are disabled.
+    """
+    with transaction.atomic():
+        row, reason = switch_server(server_id, is_enabled, user)
+        if row.is_enabled and not reason:
+            enqueue_listing(row, user)
+    return row, reason
 
 
 def enqueue_listing_soon(key: str) -> None:

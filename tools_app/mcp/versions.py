@@ -24,10 +24,10 @@ SERVER_SNAPSHOT_COLUMNS = {
 
 
 class Restored(NamedTuple):
-    """A restored server. It is `moved` if its address changed, and then its headers were deleted."""
+    """A restored server. If its address changed, its headers were deleted, and it may list other tools."""
 
     server: McpServer
-    is_moved: bool
+    needs_listing: bool
     deleted_headers: list[str]
 
 
@@ -45,10 +45,11 @@ def restore_server_version(server: McpServer, version: McpServerVersion) -> Rest
     Stored headers stay unless the address changes: they were entered for another one. Raise ValidationError by field
     if the configuration is not valid any more.
     """
-    address, names = server.address, list(server.header_names)
+    address, names, was_enabled = server.address, list(server.header_names), server.is_enabled
     server.read_snapshot(version.snapshot, SERVER_SNAPSHOT_COLUMNS)
     is_moved = server.address != address
     if is_moved:
         server.set_headers({})
     server.save_restored()
-    return Restored(server, is_moved, names if is_moved else [])
+    needs_listing = server.is_enabled and (is_moved or not was_enabled)
+    return Restored(server, needs_listing, names if is_moved else [])

@@ -212,6 +212,7 @@ def test_a_server_whose_program_may_not_be_started_cannot_be_enabled(staff, comm
 
     assert "Unknown command &#x27;bare&#x27;" in refused
     assert (was_enabled, row.is_enabled) == (False, True)
+    assert Job.objects.count() == 1  # its tools are listed
     assert "Unknown command &#x27;bare&#x27;" in listed
 
 

@@ -57,12 +57,14 @@ def test_a_repeated_request_creates_one_server_and_one_job(manager):
 def test_an_earlier_version_is_restored_as_a_new_one(manager):
     manager.post(CLIENTS, body(prefix="desk"))
     manager.patch(CLIENT, {"name": "Bureau", "prefix": "", "approval": "always", "enabled": False})
+    Job.objects.all().delete()
 
     restored = manager.post(f"{CLIENT}/versions/1/restore", {}, Idempotency_Key="k")
     manager.post(f"{CLIENT}/versions/1/restore", {}, Idempotency_Key="k")
 
     fields = ("name", "prefix", "approval", "enabled", "versionNumber")
     assert [restored.body[name] for name in fields] == ["Office", "desk", "changes", True, 3]
+    assert Job.objects.count() == 1  # a disabled server was not listed
     versions = manager.get(f"{CLIENT}/versions").body["versions"]
     assert [(version["versionNumber"], version["source"]) for version in versions] == [
         (3, "restore"),

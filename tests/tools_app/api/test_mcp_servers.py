@@ -128,6 +128,16 @@ def test_invalid_bodies_are_refused_at_their_path(manager, fields, path):
     assert not McpServer.objects.exists()
 
 
+def test_the_tools_of_a_server_are_listed_once_it_is_enabled(manager):
+    manager.post(CLIENTS, body(enabled=False))
+    jobs = [Job.objects.count()]
+    for fields in ({"name": "Bureau"}, {"enabled": True}, {"prefix": "desk"}):
+        manager.patch(CLIENT, fields)
+        jobs.append(Job.objects.count())
+
+    assert jobs == [0, 0, 1, 1]
+
+
 def test_a_client_is_sent_back_as_it_was_read_and_keeps_its_headers(manager):
     read = manager.post(CLIENTS, body(server={"headers": {"Authorization": "Bearer hush", "X-Team": "a"}})).body
     read["servers"]["office"]["headers"]["X-Team"] = "b"
