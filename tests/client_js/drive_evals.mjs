@@ -77,7 +77,8 @@ equal([first.status, first.succeededCount, first.failedCount, first.skippedCount
 equal([first.targetId, first.experimentSetId, first.trialIndex], [agentId, "set", 0]);
 const results = (await client.listDatasetExperimentResults(datasetId, first.id)).results;
 equal(results.map((result) => result.output), ["One", "Two", "Three"].map(answer));
-equal(results.map((result) => result.scores[0].score), [1, 0, 0]);
+// The third item has no ground truth, so its answer is not scorable.
+equal(results.map((result) => result.scores[0].score), [1, 0, null]);
 equal(results.map((result) => [result.error, result.retryCount]), [[null, 0], [null, 0], [null, 0]]);
 const reviewed = await client.updateExperimentResult({
   datasetId, experimentId: first.id, resultId: results[1].id, status: "needs-review", tags: ["odd"], comment: "Why?",
