@@ -60,8 +60,10 @@ def reap_once() -> None:
     Decline the calls that nobody decided in time.
     """
     for run in lost_runs():
+        # A process that stands still in a transaction keeps the locks of its runs. The others do not wait for it.
+        is_queued = run_ends.requeue_lost_run(run.pk, run.fence, skip_locked=True)
         # A child run that has not waited for people is claimed by the process of its parent.
-        if run_ends.requeue_lost_run(run.pk, run.fence) and (run.parent_id is None or run.segment):
+        if is_queued and (run.parent_id is None or run.segment):
             get_runner().dispatch(run.pk)
     for run_id, parent_end in forgotten_runs():
         if parent_end is not None:  # nobody will continue it

@@ -27,13 +27,17 @@ run_ending = Signal()  # sent with `run_id`, `status` and `error` in the transac
 run_requeued = Signal()  # sent with `reason`, "lost" or "stopped", after a durable run is queued again
 
 
-def lock_run(run_id: UUID, runs: QuerySet[AgentRun]) -> AgentRun | None:
+def lock_run(run_id: UUID, runs: QuerySet[AgentRun], *, skip_locked: bool = False) -> AgentRun | None:
     """Lock a run and its parent, and return the run if it is among `runs`. Otherwise return None.
 
     The end of a run changes its parent, too. Both are locked in the same order everywhere, so there is no deadlock.
+    With `skip_locked`, also return None if another transaction has locked one of them.
     """
     parent = AgentRun.objects.filter(pk=run_id, parent__isnull=False).values("parent")
-    AgentRun.objects.filter(Q(pk=run_id) | Q(pk__in=parent)).lock_in_order()
+    both = AgentRun.objects.filter(Q(pk=run_id) | Q(pk__in=parent))
+    locked = both.lock_in_order(skip_locked=skip_locked)
+    if skip_locked and both.exclude(pk__in=locked).exists():
+        return None
     return runs.filter(pk=run_id).first()
 
 
@@ -58,15 +62,15 @@ def end_lost_run(run_id: UUID) -> bool:
     return True
 
 
-def requeue_lost_run(run_id: UUID, fence: int, *, is_dead: bool = True) -> bool:
+def requeue_lost_run(run_id: UUID, fence: int, *, is_dead: bool = True, skip_locked: bool = False) -> bool:
     """Queue a durable run whose process has died or lost its lease. Return False if another process was faster.
 
     `fence` is the claim of this process. If it `is_dead`, that counts as an attempt: a step may have ended it. A run
-    that a user has cancelled is ended.
+    that a user has cancelled is ended. With `skip_locked`, return False for a run that is locked just now.
     """
     with transaction.atomic():
         lost = AgentRun.objects.leased().filter(pk=run_id, fence=fence, status=AgentRun.Status.RUNNING)
-        run = lock_run(run_id, lost)
+        run = lock_run(run_id, lost, skip_locked=skip_locked)
         if run is None:
             return False
         if run.cancel_requested_at is not None:

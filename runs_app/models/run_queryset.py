@@ -66,9 +66,9 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         # Both columns are conditions of the small index of these runs, as in `unfinished`.
         return self.filter(status__in=self.model.LEASED_STATUSES, finished_at=None, suspended_at=None)
 
-    def lock_in_order(self) -> set[UUID]:
+    def lock_in_order(self, *, skip_locked: bool = False) -> set[UUID]:
         """Lock these runs in the order of their IDs, as everybody does who locks several, and return their IDs."""
-        rows = self.order_by("pk").select_for_update(of=("self",))
+        rows = self.order_by("pk").select_for_update(of=("self",), skip_locked=skip_locked)
         return {*rows.values_list("pk", flat=True)}
 
     def with_expired_lease(self) -> Self:

@@ -212,6 +212,34 @@ def test_runs_of_lost_leases_and_of_dead_processes_are_queued(queued, monkeypatc
     assert set(AgentRun.objects.values_list("status", "attempts", "holder")) == {("queued", 1, "")}
 
 
+@pytest.mark.postgres_only  # SQLite locks no rows
+def test_a_process_that_stands_still_while_it_writes_holds_up_only_its_run(queued):
+    """A process that the machine suspends in a transaction keeps its locks."""
+    locked = leases.claim(queued.pk, "there:1:b")
+    other = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
+    leases.claim(other.pk, "there:2:b")
+    AgentRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    has_locked, may_end = threading.Event(), threading.Event()
+
+    def stand_still():
+        with transaction.atomic():
+            AgentRun.objects.select_for_update().get(pk=locked.pk)
+            has_locked.set()
+            may_end.wait(30)
+
+    still = threading.Thread(target=lambda: (stand_still(), connection.close()))
+    still.start()
+    try:
+        assert has_locked.wait(10)
+        reaper.reap_once()
+    finally:
+        may_end.set()
+        still.join()
+
+    statuses = dict(AgentRun.objects.values_list("pk", "status"))
+    assert statuses == {locked.pk: "running", other.pk: "queued"}
+
+
 def test_a_look_asks_three_queries(queued, django_assert_num_queries):
     leases.claim(queued.pk, leases.new_holder_name())
 
