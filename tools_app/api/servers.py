@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from django.conf import settings
 from django.http import HttpResponse
+from pydantic import BaseModel
 from rest_framework.request import Request
 
 from agentcms.api.parsers import json_object_body
@@ -16,7 +17,8 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_keys import checking_names, warning_payloads
+from agents_app.configuration.schema import WIRE_CONFIG
 from jobs_app.api.representation import job_response
 from runs_app.engine.start.concurrency_limits import reject_limit_of_user
 from runs_app.events.stream_chunks import to_storable_json
@@ -84,6 +86,15 @@ class ToolView(JSONView):
         return json_response(tool_body(row, get_definition(row, tool_id)))
 
 
+class ToolCallBody(BaseModel):
+    """The names in the body of a call of a tool."""
+
+    model_config = WIRE_CONFIG
+
+    data: JSONObject | None = None
+    request_context: JSONObject | None = None  # the published client may send it; nothing reads it
+
+
 class ExecuteView(JSONView):
     """A call of a tool by an editor. The limits of the runs of a user apply to it, and the metrics count it."""
 
@@ -91,14 +102,18 @@ class ExecuteView(JSONView):
         row = get_server(request, server_id)
         require_tool_caller(request, row)
         definition = get_definition(row, tool_id)
-        arguments = json_object_body(request).get("data")
+        body = json_object_body(request)
+        arguments = body.get("data")
         if not isinstance(arguments, dict | None):
             raise BadRequest("request body", [("data", "This must be an object with the arguments of the tool.")])
+        with checking_names(request, body, ToolCallBody) as names:
+            pass
         reject_call(row, definition)
         caller = CallerNames(str(request.user.pk), row.owner_id)
         with StreamSlot(request.user):  # a call blocks a thread for as long as its tool works
             reject_limit_of_user(request.user)
-            return json_response({"result": execute(server_from_row(row), tool_id, arguments or {}, caller)})
+            result = execute(server_from_row(row), tool_id, arguments or {}, caller)
+        return json_response({"result": result} | warning_payloads(names.unknown))
 
 
 def reject_call(row: McpServer, definition: Definition) -> None:

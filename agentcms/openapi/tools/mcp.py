@@ -91,6 +91,7 @@ MCP_OPERATIONS = (
         "Call a tool",
         "McpResult",
         "McpCall",
+        query=("strict",),
         errors=(409, 424),
     ),
     Operation(

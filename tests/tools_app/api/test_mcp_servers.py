@@ -222,7 +222,14 @@ def test_an_editor_calls_a_tool(http_server):
     dangerous = editor.post("/api/mcp/office/tools/delete_everything/execute", {})
     invalid = editor.post("/api/mcp/office/tools/add/execute", {"data": []})
 
+    misspelled = {"data": {"a": 2, "b": 3}, "dat": {}}
+    warned = editor.post("/api/mcp/office/tools/add/execute", misspelled)
+    refused = editor.post("/api/mcp/office/tools/add/execute?strict=true", misspelled)
+
     assert called.body == {"result": 5}
+    message = "This name is unknown. Did you mean data?"
+    assert warned.body["warnings"] == [{"field": "dat", "key": "dat", "message": message}]
+    assert (refused.status_code, refused.body["issues"]) == (400, [{"field": "dat", "message": message}])
     assert (failed.status_code, failed.body["code"]) == (424, "tool_failed")
     assert (gone.status_code, Job.objects.count()) == (424, jobs + 1)  # the tools are listed again
     assert (dangerous.status_code, dangerous.body["code"]) == (409, "approval_required")
