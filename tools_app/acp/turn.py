@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,9 @@ from agentcms.wire.json_types import JSONObject
 from tools_app.acp.permissions import Decisions, PermissionRequest
 
 MAX_ANSWER_LENGTH = 1024 * 1024  # characters of the answer to one prompt
-MAX_ACTIVITIES = 500  # events of one prompt
+MAX_ACTIVITIES = 500  # events of one prompt in which the agent says what it does
+MAX_ACTIVITIES_LENGTH = 16 * 1024 * 1024  # characters of them as JSON
+MAX_ACTS = 2000  # events of one prompt about its files and permissions
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class PromptTurn:
     approved_writes: set[tuple[str, str]] = field(default_factory=set)  # paths and contents
     text_length: int = 0
     activity_count: int = 0
+    activities_length: int = 0
+    act_count: int = 0
     has_overflowed: bool = False
 
     @property
@@ -55,9 +60,17 @@ class PromptTurn:
         self.emit(Update(kind, text))
 
     def add_activity(self, kind: str, /, **payload: Any) -> None:
-        """Pass on an event, unless there are too many."""
+        """Pass on an event in which the agent says what it does, unless there are too many or they are too long."""
         self.activity_count += 1
-        if not self.is_over and self.activity_count <= MAX_ACTIVITIES:
+        length = self.activities_length + len(json.dumps(payload))
+        if not self.is_over and self.activity_count <= MAX_ACTIVITIES and length <= MAX_ACTIVITIES_LENGTH:
+            self.activities_length = length
+            self.emit(Update(kind, payload=payload))
+
+    def add_act(self, kind: str, /, **payload: Any) -> None:
+        """Pass on an event about a file or a permission. Whatever else an agent sends does not suppress it."""
+        self.act_count += 1
+        if not self.is_over and self.act_count <= MAX_ACTS:
             self.emit(Update(kind, payload=payload))
 
     def ask(self, request: PermissionRequest) -> None:

@@ -1,14 +1,15 @@
-"""The content that a worker keeps of a prompt: announcing one file after the other fills no memory."""
+"""The content that a worker keeps of a prompt: announcing files and plans without end fills no memory."""
 
 import asyncio
+import json
 
 import pytest
-from acp.schema import FileEditToolCallContent, PermissionOption, ToolCallUpdate
+from acp.schema import AgentPlanUpdate, FileEditToolCallContent, PermissionOption, PlanEntry, ToolCallUpdate
 
 from agentcms.wire.canonical import canonical
 from tools_app.acp.connection.client import MAX_KEPT_LENGTH, WorkspaceClient
 from tools_app.acp.permissions import Decisions, PermissionPolicy
-from tools_app.acp.turn import PromptTurn
+from tools_app.acp.turn import MAX_ACTIVITIES_LENGTH, PromptTurn
 from tools_app.acp.workspaces.folders import Workspace
 
 # The files are written in a thread that may still have the connection of an earlier test, and looks whether it works.
@@ -53,3 +54,21 @@ def test_the_content_of_the_latest_tool_calls_is_stored(client):
 
     assert "19" in client.turn.tool_calls
     assert client.workspace.read("19.txt").startswith("19x")
+
+
+def test_plans_without_end_are_left_out_and_suppress_no_event_about_a_file(client):
+    updates = []
+    client.turn.emit = updates.append
+
+    async def flood():
+        for number in range(600):
+            entry = PlanEntry(content="x" * (MEGABYTE if number < 30 else 1), priority="low", status="pending")
+            await client.session_update("session", AgentPlanUpdate(session_update="plan", entries=[entry]))
+        await client.request_permission("session", edit(1, 10), OPTIONS)
+        await client.write_text_file("session", "1.txt", "1".ljust(10, "x"))
+
+    asyncio.run(flood())
+
+    plans = [json.dumps(update.payload) for update in updates if update.kind == "acp-plan"]
+    assert sum(map(len, plans)) <= MAX_ACTIVITIES_LENGTH
+    assert [update.kind for update in updates if update.kind != "acp-plan"] == ["acp-permission", "acp-file"]

@@ -91,7 +91,7 @@ class WorkspaceClient:
             await run_blocking(self.workspace.write, path, content)
         except PathRefused as error:
             raise_request_error(str(error))
-        turn.add_activity("acp-file", path=path, action="write")
+        turn.add_act("acp-file", path=path, action="write")
         return WriteTextFileResponse()
 
     def may_write(self, turn: PromptTurn, path: str, content: str) -> bool:
@@ -137,7 +137,7 @@ class WorkspaceClient:
         )
         is_rejected = not allows(request, option_id)
         reason = CANNOT_ASK_MESSAGE if is_unasked and is_rejected else ""
-        turn.add_activity("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)
+        turn.add_act("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)
         return option_id
 
     def build_request(self, known: JSONObject, options: tuple[PermissionAnswer, ...]) -> PermissionRequest:
