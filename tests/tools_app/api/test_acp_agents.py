@@ -4,7 +4,7 @@ import pytest
 
 from access_app.role import Role
 from tests.api_client import Caller
-from tests.factories import UserFactory, api_key, member
+from tests.factories import AgentFactory, UserFactory, api_key, member
 from tools_app.acp.errors import AcpError
 from tools_app.acp.table import acp_table, get_available_agent
 from tools_app.models import AcpAgent
@@ -48,7 +48,9 @@ def test_an_agent_is_created_changed_and_deleted_with_versions(superuser):
     assert "hush-hush" not in (created.content + changed.content + versions.content).decode()
     assert AcpAgent.objects.get().environment == {"API_KEY": "hush-hush"}
     assert superuser.get(AGENTS).body["total"] == 1
-    assert superuser.delete(AGENT).body["success"]
+    AgentFactory(id="one", tools=["acp-coder"])
+    message = "ACP agent coder deleted. These agents run without it from now on: 'one'"
+    assert superuser.delete(AGENT).body == {"success": True, "message": message}
     assert superuser.get(AGENT).status_code == 404
 
 
