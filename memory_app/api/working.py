@@ -76,7 +76,7 @@ class WorkingMemoryView(JSONView):
 def find_requested_memory(request: Request, key: str) -> RequestedMemory:
     """Return the working memory that a request may read. A thread that does not exist yet has that of its resource."""
     caller, resource = caller_of(request), resource_of_query(request)
-    thread = find_thread(caller, key)
+    thread = find_thread(caller, key, resource)
     if thread is None:
         if not resource:
             raise thread_not_found(key)

@@ -50,15 +50,22 @@ def other_resource(key: str) -> Forbidden:
     )
 
 
-def find_thread(caller: MemoryCaller, key: str) -> Thread | None:
+def find_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread | None:
     """Return the thread with this key that the caller may read, or None. One of its own realm comes first.
 
-    Raise Forbidden for a thread of another resource of the realm, if the caller serves only one resource.
+    With a named resource, a thread of that resource comes first, and one of somebody else is only found if it belongs
+    to it: otherwise whoever adds a participant would get what that one writes under the same key elsewhere. The
+    resource of a caller that serves only one is not compared. Raise Forbidden for a thread of another resource of the
+    realm, if the caller serves only one resource.
     """
-    readable: list[Thread] = [*Thread.objects.for_caller(caller).filter(key=key)]
-    own = [thread for thread in readable if thread.realm == caller.realm]
-    if readable:
-        return (own or readable)[0]
+    named = "" if caller.is_bound else resource
+    matching: list[Thread] = [
+        thread
+        for thread in Thread.objects.for_caller(caller).filter(key=key)
+        if thread.realm == caller.realm or named in ("", thread.resource_key)
+    ]
+    if matching:
+        return min(matching, key=lambda thread: (named not in ("", thread.resource_key), thread.realm != caller.realm))
     if caller.is_bound and Thread.objects.filter(realm=caller.realm, key=key).exists():
         raise other_resource(key)
     return None
@@ -69,7 +76,7 @@ def get_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread:
 
     Raise Forbidden if it belongs to another resource than the named one. A blank name is not compared.
     """
-    thread = find_thread(caller, key) if is_thread_key(key) else None
+    thread = find_thread(caller, key, resource) if is_thread_key(key) else None
     if thread is None:
         raise thread_not_found(key)
     named = "" if caller.is_bound else resource
@@ -130,7 +137,7 @@ def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -
     Raise Forbidden if the thread belongs to another resource than the named one. One user may serve many persons.
     Raise Conflict while the data of its resource is deleted.
     """
-    thread = find_thread(caller, key)
+    thread = find_thread(caller, key, resource)
     if thread is None:
         target = get_or_create_resource(caller, caller.resource_to_write(resource))
         try:

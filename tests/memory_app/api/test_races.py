@@ -16,8 +16,8 @@ def test_a_call_of_a_thread_that_is_deleted_meanwhile_has_a_new_one(path, caller
     old = add_thread(editor, agent=agent, resource=f"u{editor.pk}")
     find, deleted = threads.find_thread, []
 
-    def find_slowly(memory_caller, key):
-        thread = find(memory_caller, key)
+    def find_slowly(memory_caller, key, resource):
+        thread = find(memory_caller, key, resource)
         if not deleted:
             deleted.append(Thread.objects.filter(pk=old.pk).delete())
         return thread

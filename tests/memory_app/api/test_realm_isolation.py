@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from access_app.models import ApiKey, Membership
 from agentcms.urls import api_urlpatterns
 from memory_app.api import participants, urls
-from memory_app.history.threads import get_or_create_resource
+from memory_app.history.threads import get_or_create_resource, open_thread
 from memory_app.models import Message, Participant, Thread
 from memory_app.realms import memory_caller
 from memory_app.working.values import Origin, replace_text
@@ -175,7 +175,7 @@ def test_a_participant_reads_the_conversation_and_nothing_else_of_its_resource(s
     assert guest.get(f"/api/memory/search?searchQuery={SECRET}&{named}").body["count"] == 0
     assert guest.get(f"/api/memory/observational-memory?threadId=t&{named}").status_code == 200
     assert guest.get(f"/api/memory/status?threadId=t&{named}").status_code == 200
-    assert guest.get(f"/api/memory/status?threadId=t&{named.replace('alice', 'bob')}").status_code == 403
+    assert guest.get(f"/api/memory/status?threadId=t&{named.replace('alice', 'bob')}").status_code == 404
     thread.resource.refresh_from_db()
     assert thread.resource.working_memory == "Alice likes tea"
 
@@ -271,3 +271,24 @@ def test_a_participant_reads_and_writes_but_does_not_change_the_thread(service):
         assert participant.call(method, f"/api/memory/threads/t{path}", body).status_code == 403
     service.delete(f"/api/memory/threads/t/participants/{user.pk}")
     assert participant.get("/api/memory/threads/t").status_code == 404
+
+
+def test_a_participant_who_names_another_resource_has_a_thread_of_that_resource(service):
+    """Otherwise whoever adds somebody would read what that one writes under the same key for others."""
+    user = member("viewer", OWNER)
+    service.post("/api/memory/threads/t/participants", {"username": user.username})
+    participant, theirs = Caller(api_key(user)), Thread.objects.get(key="t")
+
+    def resource_of(query=""):
+        answer = participant.get(f"/api/memory/threads/t{query}")
+        return answer.body["resourceId"] if answer.status_code == 200 else answer.status_code
+
+    before = resource_of(), resource_of(f"?resourceId={theirs.resource_key}"), resource_of("?resourceId=mine")
+    created = open_thread(memory_caller(user), "t", "mine")
+    after = resource_of(), resource_of(f"?resourceId={theirs.resource_key}"), resource_of("?resourceId=mine")
+
+    assert created.pk != theirs.pk
+    assert before == (theirs.resource_key, theirs.resource_key, 404)
+    assert after == ("mine", theirs.resource_key, "mine")
+    assert open_thread(memory_caller(user), "t", theirs.resource_key) == theirs
+    assert resource_of("?resourceId=third") == 403
