@@ -164,27 +164,26 @@ class QueryParams:
     def order_by(self, fields: Sequence[str], default: OrderBy) -> OrderBy:
         """Return the order of `orderBy`, written with brackets, as JSON text, or plain with `sortDirection`."""
         parts = self._order_by_parts()
+        flat_direction = self.text("sortDirection", default.direction)
         field = parts.get("field", default.field)
-        direction = parts.get("direction", default.direction)
+        direction = parts.get("direction", flat_direction)
         if field not in fields:
             self.add_fault("orderBy.field", f"Give one of {', '.join(fields)}.")
             return default
         if direction not in ("ASC", "DESC"):
-            self.add_fault("orderBy.direction", "Give one of ASC, DESC.")
+            self.add_fault("orderBy.direction" if "direction" in parts else "sortDirection", "Give one of ASC, DESC.")
             return default
         return OrderBy(field, direction)
 
     def _order_by_parts(self) -> JSONObject:
-        """Return `field` and `direction` from any of the three forms, not validated."""
+        """Return `field` and `direction` from any of the three forms of `orderBy`, not validated."""
         # The published client sends brackets or JSON; earlier releases of it send the plain form.
-        flat_direction = self.text("sortDirection")
-        flat = {} if flat_direction is None else {"direction": flat_direction}
         text = self.values.get("orderBy", [""])[-1]
         if "orderBy" in self.values and not text.lstrip().startswith("{"):
             if any(name.startswith("orderBy[") for name in self.values):
                 self.add_fault("orderBy", ONE_FORM_MESSAGE)
-            return {**flat, "field": self.text("orderBy")}
-        return {**flat, **(self.json_object("orderBy") or {})}
+            return {"field": self.text("orderBy")}
+        return self.json_object("orderBy") or {}
 
     def json_object(self, name: str) -> JSONObject | None:
         """Return an object written with brackets, `name[a][b]=text`, or as JSON text; None where it is absent."""
