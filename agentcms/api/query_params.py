@@ -60,6 +60,7 @@ class QueryParams:
     def __init__(self, request: HasMeta) -> None:
         self.faults: list[JSONFault] = []
         self.names_read: set[str] = set()
+        self.without_effect: list[UnknownName] = []  # known parameters, and unknown parts of them
         self.values: dict[str, list[str]] = {}
         self.request_contexts: list[str] = []  # not validated; most views ignore them
         # request.GET would replace invalid UTF-8 silently.
@@ -97,12 +98,12 @@ class QueryParams:
         self.faults.append(JSONFault(field, message))
 
     def unknown_names(self, *others: str) -> list[UnknownName]:
-        """Return the parameters that were not read so far and are not among the others."""
+        """Return the parameters that were not read so far and are not among the others, or that have no effect."""
         if not self.values:
             return []
         # One warning for metadata[a] and metadata[b]: the keys in brackets are data.
         names = dict.fromkeys(name.partition("[")[0] for name in self.values)
-        return find_unknown_names(names, {*self.names_read, *others})
+        return [*find_unknown_names(names, {*self.names_read, *others}), *self.without_effect]
 
     def check_unknown_names(self, *unsupported: str) -> list[UnknownName]:
         """Return the parameters that were not read so far. With `strict=true` they are faults.
@@ -114,6 +115,11 @@ class QueryParams:
         for name in self.unknown_names():
             self.add_fault(name.field, name.message)
         return []
+
+    def warn_unused(self, name: str, message: str) -> None:
+        """Report a parameter, if the request has it, as an unknown name is reported: it has no effect here."""
+        if name in self.values:
+            self.without_effect.append(UnknownName(name, name, message))
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """Return the parameter unchanged, or the default where it is absent."""
@@ -164,6 +170,7 @@ class QueryParams:
     def order_by(self, fields: Sequence[str], default: OrderBy) -> OrderBy:
         """Return the order of `orderBy`, written with brackets, as JSON text, or plain with `sortDirection`."""
         parts = self._order_by_parts()
+        self.without_effect += find_unknown_names(parts, ("field", "direction"), "orderBy")
         flat_direction = self.text("sortDirection", default.direction)
         field = parts.get("field", default.field)
         direction = parts.get("direction", flat_direction)

@@ -87,9 +87,11 @@ def parse_params(query: QueryParams) -> AgentListParams:
     if owner_id is not None and author_id not in (None, owner_id):
         query.add_fault("authorId", "This is another name of ownerId. Give one of them.")
     status = query.choice("status", tuple(STATE_COLUMNS), "published")
-    cursor = query.text("cursor")
+    cursor, paging = query.text("cursor"), query.paging(100)
+    if cursor is not None:
+        query.warn_unused("page", "A page by cursor has no number, so this has no effect. Omit page or cursor.")
     return AgentListParams(
-        paging=query.paging(100),
+        paging=paging,
         order=order,
         status=status,
         owner_id=author_id if owner_id is None else owner_id,

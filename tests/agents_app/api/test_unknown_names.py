@@ -1,5 +1,7 @@
 """Unknown names in requests: warnings with the nearest name, or errors with `strict=true`."""
 
+from urllib.parse import quote
+
 import pytest
 
 from agents_app.registry import processor
@@ -127,6 +129,7 @@ def test_every_write_reports_unknown_keys(api):
 
 # --- Query parameters
 
+PAGE_AND_CURSOR = "A page by cursor has no number, so this has no effect. Omit page or cursor."
 
 LISTS = [
     (AGENTS, "serach", "search"),
@@ -150,12 +153,30 @@ def test_unknown_parameters_are_warnings(api, path, sent, nearest):
     assert issues(api.get(f"{path}{separator}{sent}=1&strict=true")) == fields(answer.body)
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("orderBy[feild]=name", did_you_mean(**{"orderBy.feild": "field"})),
+        (
+            "orderBy=" + quote('{"field":"name","dir":"ASC"}'),
+            [("orderBy.dir", "This name is unknown. Nothing reads it.")],
+        ),
+        ("cursor=&page=2", [("page", PAGE_AND_CURSOR)]),
+        ("page=2&cursor=&serach=a", [*did_you_mean(serach="search"), ("page", PAGE_AND_CURSOR)]),
+    ],
+)
+def test_parameters_without_effect_are_warnings(api, query, expected):
+    assert fields(api.get(f"{AGENTS}?{query}").body) == expected
+    assert issues(api.get(f"{AGENTS}?{query}&strict=true")) == expected
+
+
 def test_known_parameters_are_no_warnings(api):
     api.create()
     queries = [
         "requestContext=e30=",
         "orderBy[field]=name&orderBy[direction]=ASC&metadata[a]=b&search=x",
         "orderBy=name&sortDirection=ASC&metadata={}",
+        "cursor=&perPage=5",
         "page=0&perPage=5&status=draft&ownerId=&authorId=",
         "visibility=public&favoritedOnly=true&pinFavoritedFor=x",
         "strict=false",
