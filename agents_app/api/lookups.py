@@ -10,6 +10,7 @@ from access_app.role import Role
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound
 from agentcms.ids import parse_uuid
+from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.preconditions import ProposedEdit, validate_if_match
 from agents_app.api.required_role import note_required_role
@@ -71,6 +72,13 @@ def lock_matching_agent(
     note_required_role(role, agent.owner_id)
     validate_if_match(request, agent, edit)
     return agent
+
+
+def draft_hint(fields: JSONObject, owner_id: str | None) -> str:
+    """Return what an editor can do who may not publish a change. A change of the owner is never a draft."""
+    if owner_id is None:
+        return DRAFT_HINT
+    return "Send autoPublish: false without ownerId to save the other fields as a draft." if fields else ""
 
 
 def reject_dependents(request: Request, agent: Agent, verb: str, new_owner_id: str | None = None) -> None:

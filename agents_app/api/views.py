@@ -23,8 +23,8 @@ from agents_app.api import list_query, representation, representation_cache
 from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATE_COLUMNS
 from agents_app.api.lookups import (
-    DRAFT_HINT,
     agent_not_found,
+    draft_hint,
     gate_notes,
     get_version_or_live,
     lock_matching_agent,
@@ -122,7 +122,7 @@ class AgentView(JSONView):
             fields, owner_id, options = parse_patch(body)
         with QueryParams(request) as query:
             force = query.boolean("force")
-        role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
+        role, hint = (Role.PUBLISHER, draft_hint(fields, owner_id)) if is_publishing(options) else (Role.EDITOR, "")
         edit = ProposedEdit(fields, is_publishing(options))
         # The slot comes before the lock of the row, or writers could wait in a circle.
         with agent_write_slot(agent_id), transaction.atomic(), change_from_options(options) as context:

@@ -377,6 +377,17 @@ def test_an_editor_who_publishes_is_told_to_save_a_draft(agent, editor):
     assert "autoPublish: false" in editor.patch(agent_path("it"), {"name": "New"}).body["error"]
 
 
+@pytest.mark.parametrize(
+    ("others", "hint"),
+    [({}, ""), ({"name": "New"}, " Send autoPublish: false without ownerId to save the other fields as a draft.")],
+)
+def test_an_editor_who_changes_the_owner_is_told_to_save_only_the_other_fields(agent, editor, others, hint):
+    refused = editor.patch(agent_path("it"), {"ownerId": "acme", **others})
+
+    assert refused.body["error"] == f"This needs the Publisher role in Shared.{hint}"
+    assert not others or editor.patch(agent_path("it"), {**others, "autoPublish": False}).status_code == 200
+
+
 def test_a_viewer_who_publishes_is_not_told_to_save_a_draft(agent, viewer):
     restore = version_path(str(agent.active_version_id), "restore", agent_id="it")
 
