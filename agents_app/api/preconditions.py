@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from rest_framework.request import Request
@@ -18,6 +19,9 @@ from versions_app.compare.merge import merge_snapshots
 from versions_app.history.earlier_state import EarlierState
 from versions_app.models import Activation, AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
+
+# As `Agent.etag` writes it: the key of the row and a revision.
+_STATE = re.compile(r"([0-9a-f]{12})\.[0-9]{1,19}")
 
 
 class ProposedEdit(NamedTuple):
@@ -49,8 +53,20 @@ def validate_if_match(request: Request, agent: Agent, edit: ProposedEdit | None 
         return
     outlook = find_merge_outlook(agent, edit, states) if edit else None
     details = {"changedFields": outlook.changed, "touching": outlook.touching} if outlook else None
-    error = f"{describe_last_change(agent)}.{describe_outlook(outlook)} Read the agent and try again."
+    change = describe_replacement(agent) if names_other_agent(agent, states) else describe_last_change(agent)
+    error = f"{change}.{describe_outlook(outlook)} Read the agent and try again."
     raise PreconditionFailed(error, representation.agent_etag(agent.row_key, agent.revision), details)
+
+
+def names_other_agent(agent: Agent, states: set[str]) -> bool:
+    """Return whether all these states are those of other agents, such as one that had the ID before."""
+    keys = {match[1] for state in states if (match := _STATE.fullmatch(state))}
+    return bool(keys) and agent.row_key not in keys
+
+
+def describe_replacement(agent: Agent) -> str:
+    time = format_timestamp(agent.created_at)
+    return f"This is not the agent that you read, but another one with this ID, created at {time}"
 
 
 def find_merge_outlook(agent: Agent, edit: ProposedEdit, states: set[str]) -> MergeOutlook | None:

@@ -124,6 +124,30 @@ def test_a_stale_write_after_a_change_without_version_names_the_time(api, agent,
     assert answer.body["error"] == f"{expected} Read the agent and try again."
 
 
+def test_a_stale_write_after_a_new_agent_took_the_id_says_so(api, agent):
+    api.delete(agent_path())
+    created = api.create(description="Another one").body["createdAt"]
+
+    for answer in (
+        api.patch(agent_path(), {"name": "Two"}, If_Match=agent.headers["ETag"]),
+        api.delete(agent_path(), If_Match=agent.headers["ETag"]),
+    ):
+        replaced = f"This is not the agent that you read, but another one with this ID, created at {created}."
+        assert (answer.status_code, answer.body["error"]) == (412, f"{replaced} Read the agent and try again.")
+        assert answer.body.keys() == {"error", "code"}
+    assert api.get(agent_path()).body["name"] == "Concierge"
+
+
+def test_a_stale_write_after_a_restore_from_the_trash_does_not_name_another_agent(api, agent):
+    api.delete(agent_path())
+    entry = api.get("/api/stored/deleted-agents").body["deletedAgents"][0]["id"]
+    assert api.post(f"/api/stored/deleted-agents/{entry}/restore").status_code == 201
+
+    error = api.patch(agent_path(), {"name": "Two"}, If_Match=agent.headers["ETag"]).body["error"]
+
+    assert error.startswith("The owner changed, the draft was discarded, or the agent was unarchived or restored at ")
+
+
 @pytest.mark.parametrize("options", [{}, {"autoPublish": False}], ids=["publish", "draft"])
 @pytest.mark.parametrize(
     ("theirs", "mine", "changed", "touching"),
