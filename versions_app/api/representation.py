@@ -116,6 +116,8 @@ def path_details(diff: FieldDiff) -> Iterator[JSONObject]:
 
 def comparison_summary(before: VersionRow, after: VersionRow, diffs: list[FieldDiff]) -> str:
     """Return the differences as a sentence."""
+    if before.version_number == after.version_number:
+        return f"Version {before.version_number} is compared with itself."
     if not diffs:
         return f"Versions {before.version_number} and {after.version_number} are identical."
     range_text = f"between version {before.version_number} and version {after.version_number}"

@@ -97,7 +97,15 @@ def test_live_and_head_name_versions_in_a_comparison(api, versions):
 def test_a_version_compared_with_itself_has_no_differences(api, versions):
     answer = api.get(f"{agent_path('concierge', 'versions', 'compare')}?from=live&to={versions[2]}").body
 
-    assert (answer["diffs"], answer["summary"]) == ([], "Versions 3 and 3 are identical.")
+    assert (answer["diffs"], answer["summary"]) == ([], "Version 3 is compared with itself.")
+
+
+def test_versions_of_equal_content_are_identical(api, versions):
+    restored = api.post(version_path(versions[2], "restore")).body
+
+    answer = api.get(f"{agent_path('concierge', 'versions', 'compare')}?from={versions[2]}&to={restored['id']}").body
+
+    assert (answer["diffs"], answer["summary"]) == ([], "Versions 3 and 4 are identical.")
 
 
 def test_compare_needs_two_versions_of_this_agent(api, versions):
