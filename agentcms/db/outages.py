@@ -1,11 +1,12 @@
-"""Reads that survive a short outage of the database, such as a restart or the failover to another server."""
+"""Outages of the database: reads that survive a short one, such as a restart, and loops that only an outage ends."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, close_old_connections
@@ -45,3 +46,17 @@ def read_through_outage(
             log.warning("The database is not available. A reader tries again: %s", error)
         close_old_connections()  # those that are broken
         stopping.wait(RETRY_INTERVAL)
+
+
+@contextmanager
+def logging_errors(logger: logging.Logger, message: str, *arguments: object) -> Iterator[None]:
+    """Log an unexpected error of the block with this message, so that other rows can be processed after it.
+
+    An outage is raised: it would be the same for the others.
+    """
+    try:
+        yield
+    except OUTAGE_ERRORS:
+        raise
+    except Exception:
+        logger.exception(message, *arguments)

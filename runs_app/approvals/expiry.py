@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from uuid import UUID
 
 from django.db import transaction
@@ -9,9 +10,12 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agentcms.db.compiled_query import compiled_query
+from agentcms.db.outages import logging_errors
 from runs_app.approvals.approval_signals import announce_call, approval_decided
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.models import AgentRun, PendingCall
+
+log = logging.getLogger(__name__)
 
 MAX_EXPIRED_RUNS = 50  # in one round of the reaper
 
@@ -22,8 +26,15 @@ def has_expired(call: PendingCall) -> bool:
 
 
 def expire_calls() -> int:
-    """Decline the calls that nobody decided in time, and return their number. The reaper calls this."""
-    return sum(map(expire_calls_of, runs_with_expired_calls()))
+    """Decline the calls that nobody decided in time, and return their number. The reaper calls this.
+
+    An unexpected error with the calls of one run holds up no others.
+    """
+    count = 0
+    for run_id in runs_with_expired_calls():
+        with logging_errors(log, "The expired calls of run %s could not be declined.", run_id):
+            count += expire_calls_of(run_id)
+    return count
 
 
 @compiled_query

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from access_app.role import RoleRequired
 from agentcms.db.locks import lock_name
-from agentcms.db.outages import OUTAGE_ERRORS
+from agentcms.db.outages import logging_errors
 from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
@@ -51,12 +51,8 @@ def deliver_due() -> None:
     # A run that works may have very many results, which wait for its end.
     by_run = due.order_by().values_list("run_id").annotate(first=Min("finished_at"))
     for run_id, _ in by_run.order_by("first")[:MAX_RUNS_PER_LOOK]:
-        try:
+        with logging_errors(log, "The results of run %s could not be delivered. They are tried again later.", run_id):
             deliver_results(run_id)
-        except OUTAGE_ERRORS:  # it would be the same for the others
-            raise
-        except Exception:
-            log.exception("The results of run %s could not be delivered. They are tried again later.", run_id)
 
 
 def deliver_results(run_id: UUID) -> int:

@@ -16,6 +16,7 @@ from django.db.models import Case, Q, QuerySet, When
 from django.db.models.functions import Now
 
 from agentcms.db.compiled_query import compiled_query
+from agentcms.db.outages import logging_errors
 from runs_app.approvals.expiry import expire_calls
 from runs_app.engine import leases, run_ends
 from runs_app.engine.runners import get_runner
@@ -57,20 +58,27 @@ def reap_forever(before_each_round: Callable[[], None] | None) -> None:
 def reap_once() -> None:
     """Queue the durable runs whose processes have died, and dispatch those that no process has taken.
 
-    Decline the calls that nobody decided in time.
+    Decline the calls that nobody decided in time. An unexpected error with one run holds up no others.
     """
     for run in lost_runs():
-        # A process that stands still in a transaction keeps the locks of its runs. The others do not wait for it.
-        is_queued = run_ends.requeue_lost_run(run.pk, run.fence, skip_locked=True)
-        # A child run that has not waited for people is claimed by the process of its parent.
-        if is_queued and (run.parent_id is None or run.segment):
-            get_runner().dispatch(run.pk)
+        with logging_errors(log, "Run %s is lost and could not be queued.", run.pk):
+            queue_again(run)
     for run_id, parent_end in forgotten_runs():
-        if parent_end is not None:  # nobody will continue it
-            run_ends.cancel_queued(run_id)
-        else:
-            get_runner().dispatch(run_id)
+        with logging_errors(log, "Run %s is queued and could not be dispatched.", run_id):
+            if parent_end is not None:  # nobody will continue it
+                run_ends.cancel_queued(run_id)
+            else:
+                get_runner().dispatch(run_id)
     expire_calls()
+
+
+def queue_again(run: AgentRun) -> None:
+    """Queue a lost run, and dispatch it unless the process of its parent claims it."""
+    # A process that stands still in a transaction keeps the locks of its runs. The others do not wait for it.
+    is_queued = run_ends.requeue_lost_run(run.pk, run.fence, skip_locked=True)
+    # A child run that has not waited for people is claimed by the process of its parent.
+    if is_queued and (run.parent_id is None or run.segment):
+        get_runner().dispatch(run.pk)
 
 
 def recover(run: AgentRun) -> bool:

@@ -212,6 +212,26 @@ def test_runs_of_lost_leases_and_of_dead_processes_are_queued(queued, monkeypatc
     assert set(AgentRun.objects.values_list("status", "attempts", "holder")) == {("queued", 1, "")}
 
 
+def test_an_error_with_one_lost_run_holds_up_no_others(queued, monkeypatch):
+    monkeypatch.setattr(reaper, "get_runner", lambda: type("Runner", (), {"dispatch": lambda run_id: None}))
+    other = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
+    for number, run in enumerate((queued, other)):
+        leases.claim(run.pk, f"there:{number}:b")
+    AgentRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    AgentRun.objects.filter(pk=queued.pk).update(cancel_requested_at=timezone.now())  # so it ends
+
+    def fail(sender, **kwargs):
+        raise ValueError("A receiver of this project is wrong.")
+
+    run_ends.run_ending.connect(fail)
+    try:
+        reaper.reap_once()
+    finally:
+        run_ends.run_ending.disconnect(fail)
+
+    assert dict(AgentRun.objects.values_list("pk", "status")) == {queued.pk: "running", other.pk: "queued"}
+
+
 @pytest.mark.postgres_only  # SQLite locks no rows
 def test_a_process_that_stands_still_while_it_writes_holds_up_only_its_run(queued):
     """A process that the machine suspends in a transaction keeps its locks."""

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from access_app.models import ApiKey, Membership
 from access_app.role import RoleRequired
+from runs_app.approvals.approval_signals import approval_stored
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import (
     AlreadyDecided,
@@ -387,3 +388,24 @@ def test_only_calls_of_the_current_segment_of_a_suspended_run_expire(editor, dis
 
     call.refresh_from_db()
     assert call.is_open
+
+
+def test_an_error_with_one_expired_call_holds_up_no_others(dispatched):
+    now = timezone.now()
+    first, second = [
+        PendingCallFactory(run=suspended_run(expires_at=at), expires_at=at)
+        for at in (now - timedelta(seconds=2), now - timedelta(seconds=1))
+    ]
+
+    def fail(sender, call, **kwargs):
+        if call.pk == first.pk:
+            raise ValueError("A receiver of this project is wrong.")
+
+    approval_stored.connect(fail)
+    try:
+        assert expire_calls() == 1
+    finally:
+        approval_stored.disconnect(fail)
+
+    assert [*PendingCall.objects.order_by("expires_at").values_list("state", flat=True)] == ["open", "expired"]
+    assert dispatched() == [second.run_id]
