@@ -146,15 +146,48 @@ def test_a_truncated_backup_restores_nothing(tmp_path, programs, original):
             assert not (second.data_dir / "agentcms.sqlite3").exists()
 
 
+def backup_sqlite(data_dir, act, file):
+    environment = {"PATH": os.environ["PATH"], "DATA_DIR": str(data_dir)}
+    command = [sys.executable, "deploy/backup", act, str(file)]
+    return subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b"])
+def test_a_folder_may_have_any_name(tmp_path, name):
+    data_dir, file = tmp_path / name, tmp_path / name / "file.backup"
+    data_dir.mkdir()
+    with contextlib.closing(sqlite3.connect(data_dir / "agentcms.sqlite3")) as line:
+        line.execute("CREATE TABLE kept (id)")
+
+    saved = backup_sqlite(data_dir, "save", file)
+    (data_dir / "agentcms.sqlite3").unlink()
+    restored = backup_sqlite(data_dir, "restore", file)
+
+    assert (saved.returncode, restored.returncode, saved.stderr + restored.stderr) == (0, 0, "")
+    with contextlib.closing(sqlite3.connect(data_dir / "agentcms.sqlite3")) as line:
+        assert line.execute("SELECT name FROM sqlite_master").fetchall() == [("kept",)]
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", None], ids=["empty", "text", "missing"])
+def test_a_file_that_is_no_backup_is_named_and_restores_nothing(tmp_path, content):
+    data_dir, file = tmp_path / "data", tmp_path / "file.backup"
+    if content is not None:
+        file.write_bytes(content)
+
+    done = backup_sqlite(data_dir, "restore", file)
+
+    assert done.returncode == 1
+    assert str(file) in done.stderr
+    assert list(data_dir.iterdir()) == []
+
+
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 def test_a_backup_is_not_restored_beside_the_log_of_another_database(tmp_path, suffix):
     file = tmp_path / "file.backup"
     sqlite3.connect(file).close()
     (tmp_path / f"agentcms.sqlite3{suffix}").touch()
-    environment = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path)}
 
-    command = [sys.executable, "deploy/backup", "restore", str(file)]
-    done = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True)
+    done = backup_sqlite(tmp_path, "restore", file)
 
     assert done.returncode == 1
     assert done.stderr == f"{tmp_path}/agentcms.sqlite3{suffix} exists. Stop the application and move it away first.\n"
