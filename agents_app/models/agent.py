@@ -147,6 +147,7 @@ class Agent(ConfigurationColumns):
         self.last_version_number = self.revision = 0
         self.archived_at, self.archived_by_name = None, ""
         self.row_key = random_key()
+        self.created_at = current_change().time
         if isinstance(self.mcp_clients, dict):
             self.mcp_clients = mcp_clients.complete(self.mcp_clients, self.owner_id)
         with write_batch.send_save_signals(self, created=True):
@@ -154,7 +155,8 @@ class Agent(ConfigurationColumns):
             self._stored_owner_id = self.owner_id
             self._read_computed(schema.FIELDS)
             write = AgentWrite(self)
-            agent_saving.send(type(self), write=write)
+            with change(at=self.created_at):  # one time of the agent and its first version
+                agent_saving.send(type(self), write=write)
             write.send()
 
     def _update(self, fields: Collection[str]) -> None:

@@ -168,3 +168,12 @@ def test_a_duplicate_under_a_taken_id_is_a_conflict(api):
     api.create()
 
     assert api.post(agent_path("concierge", "duplicate"), {"id": "concierge"}).status_code == 409
+
+
+def test_a_new_agent_and_its_first_version_have_one_time(api):
+    api.create()
+    api.post(agent_path("concierge", "duplicate"), {"id": "copy"})
+
+    for agent in Agent.objects.all():
+        version, activation = agent.versions.get(), agent.activations.get()
+        assert agent.created_at == agent.updated_at == version.created_at == activation.created_at

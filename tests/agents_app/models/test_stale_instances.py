@@ -162,6 +162,7 @@ def test_an_instance_saved_under_a_new_id_has_its_own_history(agent):
     assert row(copy).head_version == row(copy).active_version == row(copy).versions.get()
     assert (row(copy).last_version_number, row(copy).head_version.version_number) == (1, 1)
     assert row(copy).row_key != row(agent).row_key
+    assert row(copy).created_at > row(agent).updated_at
     assert row(agent).versions.count() == 2
 
 

@@ -67,8 +67,7 @@ def create_demo_agent(demo_agent: DemoAgent, users: dict[str, User]) -> None:
     """Create an agent and apply the steps of its history."""
     now = timezone.now()
     with change(actor=users[demo_agent.author], source=Source.PAGE, at=now - timedelta(days=demo_agent.days_ago)):
-        created_at = now - timedelta(days=demo_agent.days_ago)
-        agent = Agent(id=demo_agent.id, owner_id=demo_agent.owner_id, created_at=created_at, **demo_agent.fields)
+        agent = Agent(id=demo_agent.id, owner_id=demo_agent.owner_id, **demo_agent.fields)
         agent.save()
     for step in demo_agent.steps:
         with change(
