@@ -17,13 +17,13 @@ from typing import NamedTuple
 from django.db.models import Exists, OuterRef, Q
 
 from agentcms.wire.json_types import JSONObject
-from memory_app.history.signal_markup import escape_attribute
+from memory_app.history.signal_markup import USER_TAG, Signal, escape_attribute
 from memory_app.models import Message, Participant, Thread
 from memory_app.realms import user_realm
 
 TURN_TAG = re.compile(r"<(?=/?turn)", re.IGNORECASE)
 AUTHOR_ATTRIBUTES = ("author_id", "author_name", "name", "functional_role")  # only the server may set these
-SPOKEN_TYPES = ("user", "user-message")  # of signals
+SPOKEN_TYPES = (USER_TAG, "user-message")  # of signals without a tag of their own
 
 
 class Turn(NamedTuple):
@@ -104,12 +104,13 @@ def is_spoken(message: Message) -> bool:
     if message.role != Message.Role.SIGNAL:
         return message.role == Message.Role.USER
     stored = (message.attributes or {}).get("signal") or {}
-    return stored.get("type") in SPOKEN_TYPES and not stored.get("tagName")
+    return Signal(stored.get("type") or "", "", tag_name=stored.get("tagName") or "").is_from_user
 
 
 def is_spoken_signal() -> Q:
     """Return the condition of signals that are the words of a person."""
-    return Q(role=Message.Role.SIGNAL, attributes__signal__type__in=SPOKEN_TYPES, attributes__signal__tagName="")
+    has_tag_of_type = Q(attributes__signal__type__in=SPOKEN_TYPES, attributes__signal__tagName="")
+    return Q(role=Message.Role.SIGNAL) & (Q(attributes__signal__tagName=USER_TAG) | has_tag_of_type)
 
 
 def author_attributes(message: Message) -> JSONObject:
