@@ -225,16 +225,20 @@ def give_up_jobs() -> None:
     exhausted = Job.objects.due().filter(attempts__gte=MAX_ATTEMPTS)
     failure = {"state": Job.State.FAILED, "error": GIVEN_UP_MESSAGE, "lease_until": None}
     for job in exhausted.filter(kind__in=_when_given_up):
-        with transaction.atomic():
-            if exhausted.filter(pk=job.pk).update(**failure, finished_at=timezone.now()):
-                _when_given_up[job.kind](job)
-    exhausted.update(**failure, finished_at=timezone.now())
+        try:
+            with transaction.atomic():
+                if exhausted.filter(pk=job.pk).update(**failure, finished_at=timezone.now()):
+                    _when_given_up[job.kind](job)
+        except Exception:  # as of a row that is locked for long: the other jobs need not wait, and beat calls again
+            log.exception("Job %s (%s) could not be given up.", job.pk, job.kind)
+    # Without those kinds: a lease that has expired since would be given up without the note elsewhere.
+    exhausted.exclude(kind__in=_when_given_up).update(**failure, finished_at=timezone.now())
 
 
 def send_due() -> int:
     """Send all due jobs and fail those without attempts left. Return the number of sent jobs."""
     give_up_jobs()
-    due = Job.objects.due()
+    due = Job.objects.due().filter(attempts__lt=MAX_ATTEMPTS)  # no worker claims the others
     # Beat calls again in 30 seconds or less, so the rest of a long queue need not fill the broker.
     job_ids = list(due.filter(kind__in=_handlers).order_by("created_at").values_list("pk", flat=True)[:100])
     for job_id in job_ids:

@@ -148,6 +148,48 @@ def test_a_job_that_kills_every_worker_fails(counting_job):
     assert job.state == "failed"
 
 
+@pytest.fixture
+def noted_job(monkeypatch):
+    """Register a kind of job whose failure is noted elsewhere. Return the notes."""
+    noted = []
+    monkeypatch.setattr(runner, "_handlers", {**runner._handlers})
+    monkeypatch.setattr(runner, "_when_given_up", {**runner._when_given_up})
+    runner.job_handler("noted", "", noted.append)(lambda job: None)
+    return noted
+
+
+def test_a_job_that_cannot_be_given_up_holds_up_no_others(counting_job, noted_job, monkeypatch):
+    def raise_lock_timeout(job):
+        raise OperationalError("lock timeout")
+
+    monkeypatch.setitem(runner._when_given_up, "noted", raise_lock_timeout)
+    locked = stored(kind="noted", state="running", attempts=MAX_ATTEMPTS, lease_until=expire_lease(1))
+    other = stored(state="running", attempts=MAX_ATTEMPTS, lease_until=expire_lease(1))
+    waiting = stored()
+
+    assert runner.send_due() == 1
+
+    assert list(Job.objects.due().order_by("created_at")) == [locked, waiting]
+    assert Job.objects.get(pk=other.pk).state == "failed"
+
+
+def test_a_lease_that_expires_while_others_are_given_up_is_noted_too(counting_job, noted_job, monkeypatch):
+    late = []
+
+    def expire_another(job):
+        noted_job.append(job)
+        if not late:
+            late.append(stored(kind="noted", state="running", attempts=MAX_ATTEMPTS, lease_until=expire_lease(1)))
+
+    monkeypatch.setitem(runner._when_given_up, "noted", expire_another)
+    first = stored(kind="noted", state="running", attempts=MAX_ATTEMPTS, lease_until=expire_lease(1))
+
+    runner.send_due()
+    runner.send_due()
+
+    assert noted_job == [first, *late]
+
+
 def test_an_unavailable_broker_delays_a_job(counting_job, django_capture_on_commit_callbacks):
     nobody_listens = "redis://127.0.0.1:1/0"
 
