@@ -1,4 +1,4 @@
-"""Exports of a resource that are started or written while its data is deleted."""
+"""Exports of a resource: while its data is deleted, and after their user has left the team of its end users."""
 
 import threading
 
@@ -11,7 +11,7 @@ from jobs_app.files import file_storage
 from jobs_app.models import Job, JobFile, LeaseLost
 from runs_app.privacy import jobs, personal_data
 from runs_app.privacy.jobs import start_resource_export
-from tests.factories import member
+from tests.factories import api_key, member
 from tests.memory_app.conftest import add_thread
 
 WAIT = 2  # seconds that a worker may take to attach its file
@@ -61,6 +61,22 @@ def test_an_export_whose_job_is_deleted_leaves_no_file(user, realm, monkeypatch)
 
     assert not file_storage().exists(saved[0])
     assert not JobFile.objects.exists()
+
+
+@pytest.mark.django_db
+def test_who_left_the_team_of_the_end_users_cannot_download_their_export(client):
+    user = member("editor", "support")
+    bearer = {"Authorization": f"Bearer {api_key(user, realm_owner='support')}"}
+    export = runner.run_claimed(str(start_resource_export(user, "osupport", "alice").pk))
+    url = f"/api/jobs/{export.pk}/file"
+    before = client.get(url, headers=bearer).status_code
+
+    user.memberships.update(role="viewer")
+    demoted = client.get(url, headers=bearer)
+    user.memberships.all().delete()
+
+    assert (before, demoted.status_code, client.get(url, headers=bearer).status_code) == (200, 403, 403)
+    assert "Editor role in support" in demoted.json()["error"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -27,6 +27,7 @@ from jobs_app.api.representation import job_payload
 from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
+from memory_app.realms import memory_caller
 from runs_app.privacy.personal_data import EXPORT_RESOURCE
 from versions_app.api.uploads import MAX_FILE_NAME_LENGTH, declared_length, receive_body
 from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_agent_export
@@ -120,6 +121,8 @@ class JobFileView(JSONView):
         if job.kind == EXPORT:
             # The user may have left a team since then, whose agents are in the file.
             require_access_to_export(request.user, job)
+        elif job.kind == EXPORT_RESOURCE:
+            memory_caller(request.user)  # the same of a team whose end users the API key serves
         has_file = job.kind in FILE_NAMES and job.state == job.State.DONE
         file = JobFile.objects.filter(job=job).first() if has_file else None
         try:
