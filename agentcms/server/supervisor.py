@@ -184,7 +184,10 @@ class Supervisor:
         now = time.monotonic()
         if stops and self.stopping_since is None:
             self.stopping_since = now
-            raise StopRequested(signal.Signals(stops[0]).name)
+            if (
+                not self.stopping
+            ):  # otherwise all stops already, as after a failed preparation, and must go on to its end
+                raise StopRequested(signal.Signals(stops[0]).name)
         # A signal to the process group arrives twice: `make` sends it again.
         if stops and self.stopping_since is not None and now - self.stopping_since > SIGNAL_REPEAT_WINDOW:
             self.log.line("agentcms", "Second stop signal: all processes are killed.")

@@ -1,5 +1,8 @@
-"""The delay before an ended process of the embedded stack is started again."""
+"""The processes of the embedded stack: when an ended one is started again, and what stops them all."""
 
+import os
+import signal
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -26,3 +29,15 @@ def test_only_a_process_that_fails_at_its_start_waits_longer_each_time(monkeypat
         supervisor.Supervisor._restart_if_ended(stack, supervised)
 
     assert [line.partition("Restart in ")[2] for line in lines] == [f"{delay:.1f} s." for delay in delays]
+
+
+@pytest.mark.parametrize("stopping", [False, True])
+def test_a_stop_signal_does_not_interrupt_a_stop_that_has_begun(stopping):
+    signals, write = os.pipe()
+    os.write(write, bytes([signal.SIGINT]))
+    stack = SimpleNamespace(signals=signals, stopping=stopping, stopping_since=None)
+
+    with nullcontext() if stopping else pytest.raises(supervisor.StopRequested, match="SIGINT"):
+        supervisor.Supervisor._read_signals(stack)
+
+    assert stack.stopping_since is not None
