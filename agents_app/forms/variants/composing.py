@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from agentcms.wire.canonical import canonical
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.forms.form_data import FormData
 from agents_app.forms.memory.composing import compose_memory_options
@@ -85,8 +86,13 @@ def merge_variant(stored: JSONMapping, variant: JSONMapping) -> JSONObject:
     """Return a variant with the stored members that have no input. The same tools stay in their order."""
     before, after = stored.get("value"), variant["value"]
     # A page sends its checkboxes in the order in which it lists the tools, so another order is no change.
-    is_same_list = isinstance(before, list) and isinstance(after, list) and sorted(before) == sorted(after)
+    is_same_list = isinstance(before, list) and isinstance(after, list) and in_order(before) == in_order(after)
     return {**stored, **variant, **({"value": before} if is_same_list else {})}
+
+
+def in_order(items: Sequence[JSONValue]) -> list[str]:
+    """Return the items as sorted JSON texts: a value typed as JSON may have items of several types."""
+    return sorted(map(canonical, items))
 
 
 def stored_variant(stored: JSONMapping, row: VariantRow) -> JSONObject:

@@ -312,3 +312,13 @@ def test_variants_are_removed_and_context_keys_are_named(publisher):
 
     stored = Agent.objects.get(pk=row.pk)
     assert (stored.conditional, stored.context_keys) == (None, None)
+
+
+def test_tools_of_a_variant_that_are_no_keys_are_an_error(publisher):
+    row = AgentFactory(conditional={"tools": [{"value": ["add"], "rules": ENTERPRISE}]})
+    changed = {"variant-tools": ["0"], "variant-tools-0-json": '["add", 1, {"a": 2}]'}
+
+    answer = save(publisher, row, **changed, **{"variant-tools-0-rules": canonical(ENTERPRISE)})
+
+    assert answer.status_code == 422
+    assert "This must be a text" in answer.content.decode()
