@@ -54,7 +54,7 @@ def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> JSONObj
     end = at.replace(microsecond=at.microsecond // 1000 * 1000 + 999)
     move = moves.filter(created_at__lte=end).first()
     if move is None:
-        raise NotFound(f"Agent {agent_id} had no live version at {format_timestamp(at)}")
+        raise NotFound(missing_move_message(moves, agent_id, at))
     return {
         "at": at,
         "versionId": move.to_version_id,
@@ -62,6 +62,15 @@ def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> JSONObj
         "kept": move.agent.versions.filter(pk=move.to_version_id).exists(),
         "activation": activation_payload(move),
     }
+
+
+def missing_move_message(moves: QuerySet[Activation], agent_id: str, at: datetime) -> str:
+    """Return why there is no entry at a time: the agent had no live version, or the clean-up has removed the entry."""
+    oldest = moves.last()
+    if oldest is None or oldest.from_version_id is None:
+        return f"Agent {agent_id} had no live version at {format_timestamp(at)}"
+    begin = format_timestamp(oldest.created_at)
+    return f"The live history of agent {agent_id} begins at {begin}. Older entries were removed"
 
 
 class UndoView(JSONView):

@@ -21,6 +21,7 @@ from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import agent_response
 from agents_app.api.schemas import validate_schemas
 from agents_app.api.unknown_keys import checking_names, warning_payloads
+from agents_app.configuration.sub_agents import CircularReference
 from versions_app import trash
 from versions_app.api.schemas import RestoreOptions
 from versions_app.models import DeletedAgent
@@ -76,6 +77,8 @@ class RestoreDeletedAgentView(JSONView):
                 raise Conflict(f"{error} Send it as id.", "already_exists") from None
             except trash.RestoreRefused as error:
                 raise Conflict(str(error), "not_restorable") from None
+            except CircularReference as error:  # its path is in the agent, and not in this body
+                raise Conflict(trash.circle_message(error), "not_restorable") from None
             return agent_response(agent, get_live_version(agent), 201, names.unknown)
 
 

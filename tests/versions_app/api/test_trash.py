@@ -72,6 +72,22 @@ def test_a_taken_id_asks_for_another(api):
     assert [text["agentId"] for text in texts] == ["night-concierge"] * 2  # not as cached under the old ID
 
 
+def test_a_circular_reference_made_meanwhile_is_named_with_the_ways_out(api):
+    api.create("child")
+    _, entry = deleted_agent(api, "parent", agents=["child"])
+    api.patch(agent_path("child"), {"agents": ["parent"]})
+    path = f"{TRASH}/{entry['id']}/restore"
+
+    refused, restored = api.post(path), api.post(path, {"id": "other-parent"})
+
+    assert (refused.status_code, refused.body["code"]) == (409, "not_restorable")
+    assert refused.body["error"] == (
+        "This is a circular reference: parent → child → parent. "
+        "Restore it under another ID, or change the other agent first."
+    )
+    assert restored.status_code == 201
+
+
 @pytest.mark.parametrize("body", [{"id": ""}, {"id": "a/b"}, {"id": 7}, {"id": "x" * 129}, []])
 def test_an_invalid_id_is_refused(api, body):
     _, entry = deleted_agent(api)

@@ -4,6 +4,7 @@ import pytest
 
 from agents_app.models import Agent
 from tests.api_client import agent_path, version_path
+from versions_app.models import Activation
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +75,21 @@ def test_the_version_live_at_a_time_is_returned(api):
 
     assert (answer["versionNumber"], answer["kept"], answer["activation"]["createdAt"]) == (2, True, timestamp)
     assert early.status_code == 404
+
+
+def test_a_time_before_the_removed_entries_is_told_from_one_without_a_live_version(api):
+    url = f"{ACTIVATIONS}?at=2001-01-01T00:00:00Z"
+
+    never = api.get(url).body["error"]
+    Activation.objects.order_by("pk").first().delete()
+    oldest = api.get(ACTIVATIONS).body["activations"][0]
+    removed = api.get(url)
+
+    assert never == "Agent concierge had no live version at 2001-01-01T00:00:00.000Z"
+    assert (removed.status_code, removed.body["error"]) == (
+        404,
+        f"The live history of agent concierge begins at {oldest['createdAt']}. Older entries were removed",
+    )
 
 
 def test_a_timestamp_of_the_api_finds_its_live_version(api):
