@@ -66,7 +66,7 @@ class DocumentFill:
             self.insert(batch, known)
             done += len(batch)
             self.progress(done, len(passages))
-        self.swap()
+        self.swap(len(passages))
         return len(passages)
 
     def without_pending(self, passages: Sequence[Passage]) -> list[Passage]:
@@ -108,10 +108,13 @@ class DocumentFill:
             is_pending=True,
         )
 
-    def swap(self) -> None:
-        """Replace the chunks of the document by the pending ones."""
+    def swap(self, count: int) -> None:
+        """Replace the chunks of the document by the pending ones. Raise Superseded unless these are so many."""
         with transaction.atomic():
             self.fence()
+            # Another job that builds the same index may have replaced the first of them already.
+            if self.rows.filter(is_pending=True).count() != count:
+                raise Superseded
             self.rows.filter(is_pending=False).delete()
             # An earlier attempt may have copied older metadata.
             self.rows.update(is_pending=False, metadata=self.document.metadata)
@@ -140,12 +143,22 @@ def embed_new(
     return dict(zip(texts, embed_chunks(embedder, [*texts.values()]), strict=True)) if texts else {}
 
 
-def document_fence(document: Document, index: KnowledgeIndex) -> Fence:
-    """Return the fence of the job that a document names. It locks the base, the document and the index."""
+def own_document_fence(document: Document) -> Fence:
+    """Return the fence of the job that a document names. It locks the base and the document."""
 
     def lock() -> None:
         lock_base(document.base_id)
         lock_row(Document.objects.filter(pk=document.pk, job_id=document.job_id))
+
+    return lock
+
+
+def document_fence(document: Document, index: KnowledgeIndex) -> Fence:
+    """Return the fence of the job that a document names. It locks the base, the document and the index."""
+    lock_document = own_document_fence(document)
+
+    def lock() -> None:
+        lock_document()
         lock_row(KnowledgeIndex.objects.filter(pk=index.pk))
 
     return lock

@@ -28,6 +28,7 @@ from knowledge_app.indexing.document_chunks import (
     is_document_indexed,
     lock_base,
     lock_row,
+    own_document_fence,
 )
 from knowledge_app.indexing.jobs import INDEX_DOCUMENT, REINDEX_BASE
 from knowledge_app.indexing.rebuild import begin_rebuild, copy_sent_chunks, finish_rebuild
@@ -68,7 +69,7 @@ def index_document(document: Document, job: Job) -> JSONObject:
     rows = Document.objects.filter(pk=document.pk, job_id=document.job_id)
     rows.update(status=Document.Status.INDEXING, error="")
     try:
-        prepare_document(document)
+        prepare_document(document, leased_fence(own_document_fence(document), job))
         return fill_live_index(document, job)
     except Superseded:
         return SUPERSEDED_RESULT
@@ -104,7 +105,9 @@ def fill_live_index(document: Document, job: Job) -> JSONObject:
                     raise
                 continue
         with transaction.atomic():
-            base = KnowledgeBase.objects.select_for_update().only("index").get(pk=document.base_id)
+            base = KnowledgeBase.objects.select_for_update().only("index").filter(pk=document.base_id).first()
+            if base is None:
+                raise Superseded
             # Under the lock of the base: a rebuild that ended meanwhile left the document in the old index.
             if base.index_id == index.pk:
                 count = Chunk.objects.filter(index=index, document=document, is_pending=False).count()
@@ -201,8 +204,7 @@ def update_documents(base: KnowledgeBase, job: Job) -> JSONObject:
     ids = [*rest.values_list("pk", flat=True)]
     job.report_progress(done=total - len(ids), total=total)
     for done, document_id in enumerate(ids, 1 + total - len(ids)):
-        if claim_document(document_id, job):
-            document = Document.objects.select_related("base").get(pk=document_id)
+        if (document := claim_document(document_id, job)) is not None:
             try:
                 index_document(document, job)
             except DocumentError:
@@ -211,11 +213,11 @@ def update_documents(base: KnowledgeBase, job: Job) -> JSONObject:
     return {"documents": total, "failed": failed}
 
 
-def claim_document(document_id: UUID | str, job: Job) -> bool:
-    """Make a document that of this job, unless a job of its own waits or runs."""
+def claim_document(document_id: UUID | str, job: Job) -> Document | None:
+    """Make a document that of this job, and return it, unless it was deleted or a job of its own waits or runs."""
     own_job = Job.objects.unfinished().filter(pk=OuterRef("job_id")).exclude(pk=job.pk)
-    documents = Document.objects.filter(pk=document_id).filter(~Exists(own_job))
-    return documents.update(job_id=job.pk) > 0
+    Document.objects.filter(pk=document_id).filter(~Exists(own_job)).update(job_id=job.pk)
+    return Document.objects.select_related("base").filter(pk=document_id, job_id=job.pk).first()
 
 
 def rebuild(base: KnowledgeBase, job: Job) -> None:

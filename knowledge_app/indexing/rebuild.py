@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from agentcms.vectors import find_embedder
 from jobs_app.models import Job
@@ -84,16 +85,30 @@ def finish_rebuild(base: KnowledgeBase, index: KnowledgeIndex, copied: int) -> l
         building = KnowledgeIndex.objects.filter(pk=index.pk, is_building=True).first()
         if row is None or building is None:
             raise Superseded
-        missing = missing_documents(row, index)
-        if missing or sent_chunks(row, copied).exists():
-            return missing
-        old_id, row.index = row.index_id, building
-        row.save(update_fields=["index", "updated_at"])
-        # Before the other gets its name, which is unique in a base.
-        row.indexes.filter(pk=old_id or building.pk).exclude(pk=building.pk).delete()
-        building.name, building.is_building = row.key, False
-        building.save(update_fields=["name", "is_building"])
-    return None
+        if building.settings == row.settings_of_index:
+            missing = missing_documents(row, index)
+            if missing or sent_chunks(row, copied).exists():
+                return missing
+            replace_live_index(row, building)
+            return None
+        # Perhaps the base has the settings of its live index again. Then no other job would delete this one.
+        building.delete()
+    raise Superseded
+
+
+def replace_live_index(base: KnowledgeBase, building: KnowledgeIndex) -> None:
+    """Let a complete index take the place and the name of the live one of a locked base."""
+    old_id, base.index = base.index_id, building
+    base.save(update_fields=["index", "updated_at"])
+    # Before the other gets its name, which is unique in a base.
+    base.indexes.filter(pk=old_id or building.pk).exclude(pk=building.pk).delete()
+    building.name, building.is_building = base.key, False
+    building.save(update_fields=["name", "is_building"])
+    # Those that wait count the chunks that are to come.
+    chunks = Chunk.objects.filter(index=building, document=OuterRef("pk")).order_by().values("document")
+    counts = Coalesce(Subquery(chunks.annotate(count=Count("pk")).values("count")), 0)
+    documents = Document.objects.filter(base=base)
+    documents.exclude(pk__in=documents.waiting().values("pk")).update(chunk_count=counts)
 
 
 def missing_documents(base: KnowledgeBase, index: KnowledgeIndex) -> list[UUID]:

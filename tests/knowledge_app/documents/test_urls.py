@@ -10,7 +10,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from knowledge_app.documents import fetching
+from jobs_app.models import Job
+from knowledge_app.documents import fetching, preparation
 from knowledge_app.documents.adding import add_url
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.documents.fetching import fetch_document
@@ -66,6 +67,27 @@ def test_a_document_is_fetched_indexed_and_named_with_its_address(server, base):
     assert (document.status, document.error, document.chunk_count) == ("ready", "", 1)
     assert document.media_type == "text/markdown"
     assert server.requests == ["/manual"]
+
+
+def test_a_document_of_another_format_is_read_by_it_after_a_worker_that_died_before(server, base, monkeypatch):
+    server.answer = 200, {"Content-Type": "text/plain"}, [b"<h1>Ports</h1>"]
+    document = add_url(base, server.url)
+    run_jobs()
+    server.answer = 200, {"Content-Type": "text/html"}, [b"<h1>Ports</h1>"]
+
+    def die(content, media_type):
+        raise KeyboardInterrupt
+
+    add_url(base, server.url)
+    with monkeypatch.context() as patch:
+        patch.setattr(preparation, "extract_text", die)
+        with pytest.raises(KeyboardInterrupt):
+            run_jobs()
+    Job.objects.filter(state="running").update(state="queued")
+    run_jobs()
+
+    document.refresh_from_db()
+    assert (document.status, document.media_type, document.text) == ("ready", "text/html", "# Ports")
 
 
 def test_a_document_whose_server_names_another_format_is_extracted_again(server, base):

@@ -1,5 +1,6 @@
 """The indexing of documents: what is embedded, what is replaced, and what a killed job leaves."""
 
+import contextlib
 import errno
 from datetime import timedelta
 from types import SimpleNamespace
@@ -8,12 +9,19 @@ import pytest
 from django.utils import timezone
 
 from agentcms.vectors import EmbedderFailed, embedders
-from jobs_app.models import MAX_ATTEMPTS, Job
+from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 from jobs_app.runner import run_claimed, send_due
 from knowledge_app.documents.adding import add_content, add_text, delete_document
 from knowledge_app.documents.media_types import HTML, MARKDOWN
 from knowledge_app.indexing import embedding, limits
-from knowledge_app.indexing.handlers import GIVEN_UP_MESSAGE, UNEXPECTED_MESSAGE, indexing_slots, rebuild
+from knowledge_app.indexing.embedding import BATCH_SIZE
+from knowledge_app.indexing.handlers import (
+    GIVEN_UP_MESSAGE,
+    UNEXPECTED_MESSAGE,
+    index_document,
+    indexing_slots,
+    rebuild,
+)
 from knowledge_app.indexing.jobs import (
     INDEX_DOCUMENT,
     REINDEX_BASE,
@@ -497,6 +505,7 @@ def test_an_index_that_a_caller_names_does_not_prevent_a_rebuild(base, embedder)
 
     base.refresh_from_db()
     assert base.live_index.chunk_size == 300
+    assert Document.objects.get().chunk_count == base.live_index.chunks.count()
     assert {*base.indexes.values_list("name", flat=True)} == {"handbook", "handbook-building"}
 
 
@@ -600,3 +609,98 @@ def test_documents_of_another_team_do_not_wait_for_all_of_one(base):
 
     assert (out_of_turn, in_turn) == ("queued", "done")
     assert (indexing_slots.taken, indexing_slots.waiting) == (0, {})
+
+
+def test_a_job_that_builds_an_index_beside_another_one_keeps_all_chunks(base, embedder, monkeypatch, settings):
+    settings.KNOWLEDGE_JOBS_PER_WORKER = 2
+    monkeypatch.setitem(embedders._local, "local/other", ("Other", other := WordEmbedder("local/other", 32)))
+    document = add_text(base, "A", long_text(300))
+    add_text(base, "B", long_text(3, "Switch"))
+    run_jobs()
+    count = document.chunks.count()
+    assert BATCH_SIZE < count <= 2 * BATCH_SIZE
+    base.embedder = other.name
+    base.save()
+    first, embed, second = enqueue_reindexing(base), other.embed, []
+
+    def start_the_other_at_the_last_batch(texts, kind):
+        if len(texts) == BATCH_SIZE:
+            return embed(texts, kind)
+        other.embed = fail_at_the_next_document
+        second.append(enqueue_reindexing(base))
+        run_claimed(str(second[0].pk))
+        other.embed = embed
+        return embed(texts, kind)
+
+    def fail_at_the_next_document(texts, kind):
+        if "Switch" in texts[0]:
+            raise OSError(errno.ENOSPC, "No space left")
+        return embed(texts, kind)
+
+    other.embed = start_the_other_at_the_last_batch
+    run_claimed(str(first.pk))
+    Job.objects.filter(pk=second[0].pk).update(lease_until=timezone.now())
+    run_claimed(str(second[0].pk))
+
+    base.refresh_from_db()
+    assert base.live_index.embedder == other.name
+    chunks = Chunk.objects.of_base(base).filter(document=document)
+    assert [*chunks.order_by("number").values_list("number", flat=True)] == [*range(count)]
+
+
+def test_a_base_that_gets_its_settings_back_during_a_rebuild_keeps_its_index(base, embedder, monkeypatch):
+    monkeypatch.setitem(embedders._local, "local/other", ("Other", other := WordEmbedder("local/other", 32)))
+    add_text(base, "Install", long_text(5))
+    run_jobs()
+    base.embedder = other.name
+    base.save()
+    enqueue_reindexing(base)
+    embed = other.embed
+
+    def change_back(texts, kind):
+        other.embed = embed
+        KnowledgeBase.objects.update(embedder=embedder.name)
+        return embed(texts, kind)
+
+    other.embed = change_back
+    run_jobs()
+
+    base.refresh_from_db()
+    assert not base.is_outdated
+    assert [*base.indexes.values_list("embedder", "is_building")] == [(embedder.name, False)]
+    assert search_base(base, "Router number 1")
+
+
+def test_a_document_that_is_deleted_before_its_turn_does_not_stop_the_indexing_of_a_base(base, monkeypatch):
+    from knowledge_app.indexing import handlers
+
+    for name in ("A", "B"):
+        add_text(base, name, f"Text of {name}.")
+    run_jobs()
+    claim = handlers.claim_document
+
+    def claim_and_delete(document_id, job):
+        claimed = claim(document_id, job)
+        Document.objects.filter(pk=document_id, name="A").delete()
+        return claimed
+
+    monkeypatch.setattr(handlers, "claim_document", claim_and_delete)
+    job = enqueue_reindexing(base)
+    run_jobs()
+
+    job.refresh_from_db()
+    assert (job.state, job.error) == ("done", "")
+
+
+def test_a_worker_that_lost_its_job_keeps_the_content_that_came_meanwhile(base):
+    document = add_text(base, "Install", "First text.")
+    job = Job.objects.get(pk=document.job_id)
+    job.state, job.attempts = Job.State.RUNNING, 1
+    stalled = Document.objects.get(pk=document.pk)
+    add_text(base, "Install", "Second text.")
+    with contextlib.suppress(LeaseLost):
+        index_document(stalled, job)
+    run_jobs()
+
+    document.refresh_from_db()
+    assert (document.status, document.error, document.text) == ("ready", "", "Second text.")
