@@ -70,6 +70,9 @@ def find_unknown_memory_options(body: JSONMapping) -> list[UnknownName]:
         if isinstance(part, dict):
             known = {str(info.alias) for info in model.model_fields.values()}
             unknown += find_unknown_names(part, known, join_path("memory", path) if path else "memory")
-    for path, message in options_without_effect(body.get("memory")):
-        unknown.append(UnknownName(f"memory.{path}", path.rpartition(".")[2], message))
-    return unknown
+    without_effect = [
+        UnknownName(f"memory.{path}", path.rpartition(".")[2], message)
+        for path, message in options_without_effect(body.get("memory"))
+    ]
+    explained = {name.field for name in without_effect}
+    return [*(name for name in unknown if name.field not in explained), *without_effect]

@@ -42,7 +42,9 @@ from agents_app.configuration.memory.values import (
 DEFAULT_EMBEDDER = "local/multilingual"
 LOCAL_EMBEDDERS = "local"  # the provider of embedders that run in this process
 MAX_TOP_K = 100
+OBSERVATIONAL_MEMORY = "observationalMemory"
 RESOURCE_SCOPE_MESSAGE = "Observations are made by thread. The scope 'resource' has no effect."
+MISPLACED_MESSAGE = "Observations stand beside 'options'. Send memory.observationalMemory instead."
 VECTOR_MESSAGE = "Vectors are in the database of this application. 'vector' has no effect."
 
 
@@ -221,9 +223,12 @@ def options_without_effect(memory: object) -> Iterator[tuple[str, str]]:
     """Yield the path and a message of each known option that is stored and has no effect."""
     if not isinstance(memory, dict):
         return
-    observational = memory.get("observationalMemory")
+    observational = memory.get(OBSERVATIONAL_MEMORY)
     if isinstance(observational, dict) and observational.get("scope") == "resource":
         yield "observationalMemory.scope", RESOURCE_SCOPE_MESSAGE
+    options = memory.get("options")
+    if isinstance(options, dict) and OBSERVATIONAL_MEMORY in options:
+        yield f"options.{OBSERVATIONAL_MEMORY}", MISPLACED_MESSAGE
     if memory.get("vector"):
         yield "vector", VECTOR_MESSAGE
 

@@ -97,7 +97,7 @@ def test_true_means_the_defaults():
 
 def test_names_that_nothing_reads_and_missing_models_are_warnings(caller):
     memory = {
-        "options": {"lastMesages": 3, "generateTitle": {"model": "nobody/x"}},
+        "options": {"lastMesages": 3, "generateTitle": {"model": "nobody/x"}, "observationalMemory": True},
         "observationalMemory": {"scope": "resource"},
         "vector": {"provider": "pinecone"},
     }
@@ -106,6 +106,10 @@ def test_names_that_nothing_reads_and_missing_models_are_warnings(caller):
 
     assert {(warning["field"], warning["message"]) for warning in warnings} == {
         ("memory.options.lastMesages", "This name is unknown. Did you mean lastMessages?"),
+        (
+            "memory.options.observationalMemory",
+            "Observations stand beside 'options'. Send memory.observationalMemory instead.",
+        ),
         ("memory.observationalMemory.scope", "Observations are made by thread. The scope 'resource' has no effect."),
         ("memory.vector", "Vectors are in the database of this application. 'vector' has no effect."),
         ("memory.model", "No model provider is registered as 'nobody'."),
