@@ -25,6 +25,7 @@ from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONValue
 from jobs_app.models import Job, LeaseLost
+from jobs_app.runner import failure_message
 from runs_app.approvals.lookup import CHILD_RUN_ID
 from runs_app.background import endings, steps
 from runs_app.background.delivery import GATHERING, deliver_results
@@ -33,6 +34,7 @@ from runs_app.engine.context import RunDeps, ToolAttempt
 from runs_app.engine.execution.execute import execute_run
 from runs_app.engine.sub_runs import ABANDONED, RunTree
 from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunInterrupted
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus
@@ -54,6 +56,7 @@ TASK_OUTCOME_UNKNOWN = (
 ASKS_PERSON_MESSAGE = "The tool asks a person, which it cannot do in the background. Call it in the foreground."
 MISSING_TOOL_MESSAGE = "The agent has no tool '{name}' any more."
 TOOL_TIMEOUT_MESSAGE = "The tool took longer than {seconds:g} seconds and was stopped."
+TOOL_CANCELLED_MESSAGE = "The tool broke off its work, although nobody has cancelled it."
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ async def execute_job(engine: Engine, job: Job) -> None:
     except Exception as error:  # the maintenance ends the task
         log.exception("Background task %s failed.", task_id)
         with suppress(LeaseLost):
-            await run_db(job.fail, f"{type(error).__name__}: {error}"[:2000])
+            await run_db(job.fail, failure_message(error))
     finally:
         watch.cancel()
 
@@ -161,6 +164,10 @@ async def attempt(engine: Engine, task: BackgroundTask) -> TaskOutcome:
         if not clock.expired():
             raise
         return TaskOutcome(TaskStatus.TIMED_OUT, error=TOOL_TIMEOUT_MESSAGE.format(seconds=seconds))
+    except asyncio.CancelledError:
+        if is_work_cancelled():
+            raise
+        return failed(TOOL_CANCELLED_MESSAGE)  # raised by the tool, such as by a client that lost its connection
     except CallDeferred as deferral:
         is_child = CHILD_RUN_ID in (deferral.metadata or {})
         return TaskOutcome(TaskStatus.SUSPENDED) if is_child else failed(ASKS_PERSON_MESSAGE)
@@ -174,8 +181,15 @@ async def attempt(engine: Engine, task: BackgroundTask) -> TaskOutcome:
         return failed(" ".join(error.messages))
 
 
+def is_work_cancelled() -> bool:
+    """Return whether the work was cancelled: by a person, or because this process stops."""
+    work = asyncio.current_task()
+    return work is None or work.cancelling() > 0
+
+
 def failed(message: str) -> TaskOutcome:
-    return TaskOutcome(TaskStatus.FAILED, error=message)
+    # A tool may quote what a database refuses, such as a NUL.
+    return TaskOutcome(TaskStatus.FAILED, error=str(to_storable_json(message)))
 
 
 async def call_task_tool(engine: Engine, task: BackgroundTask) -> object:

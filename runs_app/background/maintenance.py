@@ -32,11 +32,12 @@ def look_after_tasks() -> None:
 
 
 def end_lost_tasks() -> int:
-    """End the tasks whose job has failed or was deleted, and return their number."""
-    failed = BackgroundTask.objects.in_slots().filter(job__state=Job.State.FAILED)
+    """End the tasks whose job has ended without them or was deleted, and return their number."""
+    # A worker ends the task before its job.
+    left = BackgroundTask.objects.in_slots().filter(job__state__in=(Job.State.FAILED, Job.State.DONE))
     running = BackgroundTask.objects.filter(status=TaskStatus.RUNNING, job=None, child_run_id=None)
     orphaned = running.filter(started_at__lt=timezone.now() - LOST_TASK_AGE)
-    tasks = [*failed[:TASKS_PER_LOOK], *orphaned[:TASKS_PER_LOOK]]
+    tasks = [*left[:TASKS_PER_LOOK], *orphaned[:TASKS_PER_LOOK]]
     return sum(end_task(task, TaskStatus.FAILED, error=UNKNOWN_END_MESSAGE) for task in tasks)
 
 

@@ -1,5 +1,6 @@
 """The life of a background task: limits, retries, timeouts, cancelling, approval, and delivery as an event."""
 
+import asyncio
 import math
 from decimal import Decimal
 from functools import partial
@@ -8,6 +9,7 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
+from pydantic_ai import ModelRetry
 
 from agents_app.registry import Kind, registry, tool
 from jobs_app import runner
@@ -16,6 +18,7 @@ from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.background import endings, execution, steps
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task, end_task
+from runs_app.background.maintenance import UNKNOWN_END_MESSAGE, look_after_tasks
 from runs_app.background.steps import count_retry, report_progress
 from runs_app.background.stream_chunks import end_chunk
 from runs_app.calling import ToolCall
@@ -169,6 +172,47 @@ def test_a_worker_that_has_lost_a_task_neither_repeats_nor_ends_it(db):
     assert not end_task(lost, "failed", error="Late.")
     lost.refresh_from_db()
     assert (lost.status, lost.retries) == ("running", 0)
+
+
+@pytest.fixture
+def broken(tasks):
+    """Register a tool that raises an error. Return a function that runs it as a task."""
+    raised = []
+
+    @tool("broken")
+    async def broken() -> str:
+        raise raised[0]
+
+    def run(error):
+        raised[:] = [error]
+        return tasks.wait(tasks.run([["broken", {}]], config=ALL, tools=["broken"]))[0]
+
+    yield run
+    registry.remove(Kind.TOOL, "broken")
+
+
+@pytest.mark.parametrize(
+    ("error", "stored"),
+    [
+        (ModelRetry("Unknown: a\0b\ud800"), "Unknown: a\ufffdb?"),
+        (asyncio.CancelledError(), "The tool broke off its work, although nobody has cancelled it."),
+    ],
+    ids=["a text that cannot be stored", "a cancellation that nobody asked for"],
+)
+def test_an_error_of_a_tool_ends_its_task(broken, error, stored):
+    task = broken(error)
+
+    assert (task.status, task.error) == ("failed", stored)
+
+
+def test_a_task_whose_job_has_ended_without_it_frees_its_place(db):
+    job = Job.objects.create(kind="background_task", state=Job.State.DONE)
+    task = task_of(RunFactory(), status="running", attempts=1, job=job)
+
+    look_after_tasks()
+
+    task.refresh_from_db()
+    assert (task.status, task.error) == ("failed", UNKNOWN_END_MESSAGE)
 
 
 def test_a_task_that_takes_too_long_is_stopped(tasks):
