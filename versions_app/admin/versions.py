@@ -34,6 +34,7 @@ from versions_app.models import AgentVersion
 from versions_app.publishing import publish_refusal_of, publish_warning_of
 
 LIVE_MOVED_MESSAGE = "The live version changed since you opened this page. Nothing was changed. Check the new state."
+DRAFT_MOVED_MESSAGE = "The draft changed since you opened this page. Nothing was changed. Check the new state."
 VERSION_GONE_MESSAGE = "The version was deleted in the meantime, or its agent belongs to another team now."
 DELETED_ERRORS = (Agent.DoesNotExist, AgentVersion.DoesNotExist)
 MAX_SELECTED = 200
@@ -74,6 +75,16 @@ def needless_message(version: AgentVersion, action: ConfirmedAction) -> str:
         return f"{name} is already live."
     if action.name == "restore" and version.pk == agent.head_version_id:
         return f"Editing already continues from version {version.version_number} of {agent.name}."
+    return ""
+
+
+def moved_message(request: HttpRequest, row: Agent, action: ConfirmedAction) -> str:
+    """Return that a version which the action replaces is not the one that the page named any more, or ""."""
+    if request.POST.get("live") != str(row.active_version_id):
+        return LIVE_MOVED_MESSAGE
+    # Publishing leaves a draft as it is, and a restored version takes its place.
+    if action.name == "restore" and request.POST.get("head") != str(row.head_version_id):
+        return DRAFT_MOVED_MESSAGE
     return ""
 
 
@@ -220,7 +231,7 @@ class AgentVersionAdmin(HistoryAdmin):
     def _confirm_and_run(
         self, request: HttpRequest, versions: QuerySet[AgentVersion], action: ConfirmedAction
     ) -> HttpResponse | None:
-        """Show the confirmation page, then run the action unless live changed since."""
+        """Show the confirmation page, then run the action unless live or the draft changed since."""
         version = self._publishable(request, versions, action)
         if version is None:
             return None
@@ -229,10 +240,10 @@ class AgentVersionAdmin(HistoryAdmin):
         try:
             # The column of reasons has 500 characters.
             with transaction.atomic(), change(message=request.POST.get("reason", "")[:500]):
-                # On the version: if live moved, the page is rendered again with the versions of the locked row.
+                # On the version: if a pointer moved, the page is rendered again with the versions of the locked row.
                 version.agent = self.lock_agent_of(request, version, Role.PUBLISHER)
-                # Compared under the lock: the page named the live version, which may have moved.
-                if request.POST.get("live") == str(version.agent.active_version_id):
+                # Compared under the lock: the page named the live version and the draft, which may have moved.
+                if not (moved := moved_message(request, version.agent, action)):
                     self.message_user(request, action.run(version, version.agent))
                     if version.agent.gate_warning:
                         self.message_user(request, version.agent.gate_warning, messages.WARNING)
@@ -240,7 +251,7 @@ class AgentVersionAdmin(HistoryAdmin):
         except (MoveRefused, AgentArchived, *DELETED_ERRORS) as error:
             self.message_user(request, refusal_message(error), messages.ERROR)
             return None
-        self.message_user(request, LIVE_MOVED_MESSAGE, messages.WARNING)
+        self.message_user(request, moved, messages.WARNING)
         return self._render_confirmation(request, version, action)
 
     @admin.action(description="Pin the selected versions …")

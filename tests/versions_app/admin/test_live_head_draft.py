@@ -52,7 +52,13 @@ def pick(client, agent, number, action):
     """Choose an action for a version in the list and confirm it."""
     chosen = agent.versions.get(version_number=number).pk
     agent.refresh_from_db()
-    sent = {"action": action, "_selected_action": [chosen], "confirmed": "yes", "live": agent.active_version_id}
+    sent = {
+        "action": action,
+        "_selected_action": [chosen],
+        "confirmed": "yes",
+        "live": agent.active_version_id,
+        "head": agent.head_version_id,
+    }
     return client.post(reverse("admin:versions_app_agentversion_changelist"), sent)
 
 

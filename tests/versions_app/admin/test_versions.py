@@ -32,9 +32,9 @@ def change_url(version):
 
 
 def act(client, version, action, **fields):
-    """Choose an action and confirm it for the current live version, unless `confirmed` is empty."""
-    live = type(version.agent).objects.get(pk=version.agent_id).active_version_id
-    fields = {"confirmed": "yes", "live": str(live), **fields}
+    """Choose an action and confirm it for the current live version and draft, unless `confirmed` is empty."""
+    row = type(version.agent).objects.get(pk=version.agent_id)
+    fields = {"confirmed": "yes", "live": str(row.active_version_id), "head": str(row.head_version_id), **fields}
     return client.post(
         reverse("admin:versions_app_agentversion_changelist"),
         {
@@ -146,6 +146,23 @@ def test_a_stale_confirmation_is_shown_again(client, staff, agent, action):
     assert b'value="Too loud"' in answer.content
     agent.refresh_from_db()
     assert (agent.active_version.version_number, agent.versions.count()) == (3, 3)
+
+
+def test_a_draft_that_was_saved_meanwhile_is_not_replaced(client, staff, agent):
+    version, seen = agent.versions.get(version_number=1), agent.head_version_id
+    with change(publish=False):
+        agent.edit({"name": "Night porter"})
+
+    refused = act(client, version, "restore", head=seen, reason="Too loud").content.decode()
+
+    assert "The draft changed since you opened this page. Nothing was changed." in refused
+    assert "Editing continues from it instead of the draft v3." in refused
+    assert f'name="head" value="{agent.head_version_id}"' in refused
+    agent.refresh_from_db()
+    assert (agent.has_draft, agent.versions.count()) == (True, 3)
+    act(client, version, "publish", head=seen)
+    agent.refresh_from_db()
+    assert (agent.active_version.version_number, agent.head_version.version_number) == (1, 3)
 
 
 def test_the_reason_of_the_confirmation_is_stored(client, staff, agent):
