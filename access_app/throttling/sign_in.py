@@ -85,9 +85,13 @@ def count_in_cache(key: str) -> tuple[int, float]:
         cache.set(f"{key}:ends", ends_at, ATTEMPT_WINDOW)
         return 1, ends_at
     try:
-        return cache.incr(key), cache.get(f"{key}:ends", ends_at)
+        count = cache.incr(key)
     except ValueError:  # the window ended between the two calls
         return 1, ends_at
+    if count == 1:  # it ended within `incr`: Redis has begun a count that would never end
+        cache.set(key, 1, ATTEMPT_WINDOW)
+        cache.set(f"{key}:ends", ends_at, ATTEMPT_WINDOW)
+    return count, cache.get(f"{key}:ends", ends_at)
 
 
 def count_in_database(key: str) -> tuple[int, float]:

@@ -244,3 +244,21 @@ def test_signing_out_requires_post(client, user):
     assert client.get(reverse("logout")).status_code == 405
     assert client.post(reverse("logout")).status_code == 302
     assert client.get("/").url == "/sign-in?next=/"
+
+
+def test_a_window_that_ends_while_an_attempt_is_counted_leaves_no_count_for_ever(monkeypatch):
+    def incr_after_the_end(key):
+        """Do what Redis does with a key that expires after Django has found it."""
+        cache.set(key, 1, timeout=None)
+        return 1
+
+    assert throttling_sign_in.seconds_over_limit("key", 1) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "incr", incr_after_the_end)
+        assert throttling_sign_in.seconds_over_limit("key", 1) == 0
+    assert throttling_sign_in.seconds_over_limit("key", 1) > 0
+
+    later = throttling_sign_in.time.time() + throttling_sign_in.ATTEMPT_WINDOW + 1
+    monkeypatch.setattr(throttling_sign_in.time, "time", lambda: later)
+
+    assert throttling_sign_in.seconds_over_limit("key", 1) == 0
