@@ -40,6 +40,13 @@ def test_systemd_and_compose_start_every_part_and_nothing_else():
     assert os.access(START, os.X_OK)
 
 
+@pytest.mark.parametrize("part", ["web", "worker"])
+def test_systemd_asks_only_the_main_process_to_stop_where_it_has_others(part):
+    (unit,) = (DEPLOY / "systemd").glob(f"agentcms-{part}*.service")
+
+    assert "KillMode=mixed" in unit.read_text().splitlines()
+
+
 @pytest.mark.parametrize("missing", NEEDED)
 def test_a_missing_variable_is_named(missing):
     environment = {name: value for name, value in NEEDED.items() if name != missing}
