@@ -26,6 +26,7 @@ from runs_app.background.stream_chunks import end_chunk
 from runs_app.engine.start.memory import active_run_id
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
+from runs_app.models.run_queryset import AgentRunQuerySet
 from runs_app.resolution import ResolvedAgent, stored_agents
 from runs_app.thread_signals.sending import TooManySignals, send_signal
 from versions_app.models import AgentVersion
@@ -48,15 +49,15 @@ def deliver_due() -> None:
     """
     # The worker of a younger one delivers it itself, once it has gathered those that end soon after.
     due = BackgroundTask.objects.undelivered().filter(finished_at__lt=timezone.now() - GATHERING)
-    # A run that works may have very many results, which wait for its end.
-    by_run = due.order_by().values_list("run_id").annotate(first=Min("finished_at"))
-    for run_id, _ in by_run.order_by("first")[:MAX_RUNS_PER_LOOK]:
+    runs = AgentRun.objects.filter(pk__in=due.order_by().values("run_id"))
+    # At random: runs that work, and threads that are at a limit, may keep the oldest results for days.
+    for run_id in runs.order_by("?").values_list("pk", flat=True)[:MAX_RUNS_PER_LOOK]:
         with logging_errors(log, "The results of run %s could not be delivered. They are tried again later.", run_id):
             deliver_results(run_id)
 
 
 def deliver_results(run_id: UUID) -> int:
-    """Deliver the results of a run that are due, with those of its conversation. Return their number.
+    """Deliver the results of a run that are due, with those of its caller in its conversation. Return their number.
 
     They are signals to the thread of the run: an idle thread is woken for one run. Without a thread, or if the thread
     is full or nobody can run the agent there any more, they become events of the run.
@@ -76,7 +77,7 @@ def deliver_results(run_id: UUID) -> int:
 
 
 def deliver_to_thread(run: AgentRun) -> int | None:
-    """Send the results of the agent in a thread that are due as signals, as many as may wait there.
+    """Send the results that are due to its caller from the agent in a thread as signals, as many as may wait there.
 
     Return their number, or None if the run has no thread.
     """
@@ -86,7 +87,7 @@ def deliver_to_thread(run: AgentRun) -> int | None:
     with transaction.atomic():
         # Two workers that look for undelivered results at once would both send them.
         lock_name(f"results of thread {thread.pk}")
-        tasks = due_tasks(BackgroundTask.objects.undelivered().filter(thread=thread, agent_key=run.agent_key))
+        tasks = due_tasks(BackgroundTask.objects.undelivered().filter(thread=thread, run__in=equal_runs(run)))
         for count, task in enumerate(tasks):
             active_id, options = active_run_id(thread), context_options(task.run_id)
             try:
@@ -98,6 +99,16 @@ def deliver_to_thread(run: AgentRun) -> int | None:
             # A run that was active before was not woken by this result.
             note_delivery([task], sent.run_id if sent.run_id != active_id else None)
     return len(tasks)
+
+
+def equal_runs(run: AgentRun) -> AgentRunQuerySet:
+    """Return the runs whose results may come in the name of the caller of this one, from the same agent.
+
+    A thread may have several participants. The run that a result wakes has the request context and the rights of one.
+    """
+    runs = AgentRun.objects.filter(thread=run.thread, agent_key=run.agent_key, requested_by=run.requested_by)
+    runs = runs.filter(target=run.target)
+    return runs.filter(version_id=run.version_id) if run.target == AgentRun.Target.VERSION else runs
 
 
 def context_options(run_id: UUID) -> JSONObject:

@@ -129,6 +129,36 @@ def test_countless_results_of_a_run_that_works_hold_up_no_others(user):
     assert last_event(other) == "background-task-completed"
 
 
+def test_runs_that_work_hold_up_no_results_of_others(user, monkeypatch):
+    monkeypatch.setattr(delivery, "MAX_RUNS_PER_LOOK", 2)
+    agent = AgentFactory(model=DEMO)
+    for busy in RunFactory.create_batch(2, agent=agent, requested_by=user, open=True):
+        ended_task(busy, 1)
+    other = RunFactory(agent=agent, requested_by=user)
+    task = ended_task(other, 1)
+    BackgroundTask.objects.filter(pk=task.pk).update(finished_at=timezone.now() - AGO / 2)
+
+    for _ in range(40):  # each looks after two of three runs, which it chooses at random
+        deliver_due()
+
+    assert last_event(other) == "background-task-completed"
+
+
+def test_the_result_of_a_participant_comes_in_no_other_name(user, agent):
+    run = run_in_thread(agent, user)
+    theirs = {"messages": [{"role": "user", "content": "Begin"}], "requestContext": {"plan": "gold"}}
+    other = RunFactory(agent=agent, requested_by=member("editor"), thread=run.thread, input=theirs)
+    task = ended_task(other, 1, thread=run.thread)
+
+    assert delivery.deliver_results(run.pk) == 0
+    assert delivery.deliver_results(other.pk) == 1
+
+    woken = wait_for_end(AgentRun.objects.exclude(pk__in=[run.pk, other.pk]).get())
+    signal = Message.objects.get(role="signal")
+    assert (signal.author, woken.requested_by) == (other.requested_by, other.requested_by)
+    assert (woken.request_context, task.delivery.woken_run_id) == ({"plan": "gold"}, woken.pk)
+
+
 def test_a_result_for_a_full_thread_becomes_an_event(user, monkeypatch):
     run = run_in_thread(AgentFactory(model=DEMO, memory="last-messages"), user)
     monkeypatch.setattr(messages, "MAX_THREAD_MESSAGES", run.thread.messages.count())
