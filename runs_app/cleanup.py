@@ -23,7 +23,8 @@ def expired_runs() -> QuerySet[AgentRun]:
     limit = timezone.now() - timedelta(days=settings.RUN_DAYS)
     keeping = AgentRun.objects.filter(Q(finished_at=None) | Q(parent=None, finished_at__gte=limit))
     ended = AgentRun.objects.filter(finished_at__lt=limit)
-    return ended.filter(~Exists(keeping.filter(root_id=OuterRef("root_id"))))
+    # Only the key: Django loads the rows that it deletes, and runs may be long.
+    return ended.filter(~Exists(keeping.filter(root_id=OuterRef("root_id")))).only("pk")
 
 
 @expired_rows("run steps")
@@ -42,7 +43,7 @@ def expired_approvals() -> QuerySet[PendingCall]:
 @expired_rows("unused run configurations")  # after the runs, in the order of these names
 def unused_configurations() -> QuerySet[RunConfiguration]:
     """Return the configurations of runs that were deleted."""
-    return RunConfiguration.objects.filter(used_at__lt=timezone.now() - UNUSED_PERIOD, runs=None)
+    return RunConfiguration.objects.filter(used_at__lt=timezone.now() - UNUSED_PERIOD, runs=None).only("pk")
 
 
 @cleanup_step

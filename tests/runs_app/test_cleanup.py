@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs_app import runner
@@ -13,7 +15,8 @@ from runs_app import (
     cleanup,
     tasks,  # noqa: F401
 )
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, RunConfiguration, RunEvent
+from runs_app.models.run_configuration import UNUSED_PERIOD
 from tests.factories import AgentFactory, UserFactory
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
@@ -60,6 +63,19 @@ def test_a_sub_agent_that_ended_long_before_its_parent_stays_with_it(settings):
 
     assert remaining == {root, child}
     assert not AgentRun.objects.exists()
+
+
+def test_what_is_deleted_is_not_read(settings):
+    RunFactory(finished_at=timezone.now() - timedelta(days=settings.RUN_DAYS + 1))
+    RunConfiguration.objects.update(used_at=timezone.now() - UNUSED_PERIOD)
+
+    with CaptureQueriesContext(connection) as queries:
+        removed = clean_up()
+
+    assert (removed["runs"], removed["unused run configurations"]) == (1, 1)
+    read = [sql for query in queries if (sql := query["sql"]).startswith("SELECT")]
+    columns = ('"runs_app_agentrun"."input"', '"runs_app_runconfiguration"."text"')
+    assert not [sql for sql in read if any(column in sql.partition(" FROM ")[0] for column in columns)]
 
 
 def test_old_threads_are_deleted_and_their_runs_kept(settings):
