@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from agentcms.db.outages import logging_errors
 from runs_app.display.transcript import ToolCallPart
 from runs_app.models import ApprovalNotice, PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
@@ -49,7 +50,11 @@ def send_mail_to_approvers() -> int:
     # Older calls may be very many, and were mailed already.
     recent = PendingCall.objects.waiting().exclude(kind=PendingCall.Kind.CHILD)
     recent = recent.filter(created_at__gt=timezone.now() - NOTICE_PERIOD)
-    return sum(map(mail_user, find_deciders(recent)))
+    count = 0
+    for user in find_deciders(recent):
+        with logging_errors(log, "The notice about approvals to user %s failed. It is tried again later.", user.pk):
+            count += mail_user(user)
+    return count
 
 
 def mail_user(user: User) -> bool:
@@ -57,10 +62,13 @@ def mail_user(user: User) -> bool:
     notice, _ = ApprovalNotice.objects.get_or_create(user=user)
     waiting = PendingCall.objects.decidable_by(user)
     new = waiting.filter(created_at__gt=notice.sent_at) if notice.sent_at else waiting
-    if not user.email or not new.exists() or not claim_notice(notice):
+    if not user.email or not new.exists():
+        return False
+    message = build_message(user, waiting)  # an error here must not leave a claim without an e-mail
+    if not claim_notice(notice):
         return False
     try:
-        build_message(user, waiting).send()
+        message.send()
     except (SMTPException, OSError, ValueError) as error:  # ValueError: an address that cannot be in a header
         log.warning("The notice about approvals could not be sent to user %s: %s", user.pk, error)
         ApprovalNotice.objects.filter(pk=notice.pk).update(sent_at=notice.sent_at)

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 import pytest
 from django.core import mail
+from django.db import IntegrityError
 from django.db.models import F
 from django.urls import reverse
 from django.utils import timezone
 
 from access_app.role import Role
 from runs_app.models import ApprovalNotice, PendingCall
-from runs_app.notices.mail import send_mail_to_approvers
+from runs_app.notices.mail import build_message, send_mail_to_approvers
 from tests.factories import UserFactory, member
 from tests.page_client import browser
 from tests.runs_app.factories import RefundCallFactory
@@ -144,6 +145,22 @@ def test_a_message_that_could_not_be_sent_is_sent_later(call, monkeypatch):
         failed = send_mail_to_approvers()
 
     assert (failed, send_mail_to_approvers()) == (0, 1)
+
+
+def test_an_unexpected_error_keeps_no_others_from_their_mail_and_is_tried_again(call, maya, monkeypatch):
+    member(Role.PUBLISHER, username="zoe", email="zoe@example.org")
+
+    def fail_for_maya(user, waiting):
+        if user == maya:
+            raise IntegrityError("deleted meanwhile")
+        return build_message(user, waiting)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runs_app.notices.mail.build_message", fail_for_maya)
+        first = send_mail_to_approvers()
+
+    assert (first, recipients()) == (1, ["zoe@example.org"])
+    assert send_mail_to_approvers() == 1
 
 
 def test_calls_of_the_night_are_sent_in_the_morning(call):
