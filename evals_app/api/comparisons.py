@@ -21,6 +21,7 @@ from evals_app.api.lookups import get_dataset, get_experiment
 from evals_app.api.representation import paged
 from evals_app.compare.jobs import find_comparison
 from evals_app.compare.repeats import mean_scores
+from evals_app.compare.summary import find_differing_versions
 from evals_app.models import Comparison, Experiment, ExperimentResult
 
 ExperimentId = Annotated[str, Field(max_length=64)]
@@ -63,6 +64,7 @@ def comparison_body(comparison: Comparison, baseline: Experiment, candidate: Exp
     return {
         "baselineId": baseline.pk,
         "state": comparison.state,
+        "differingScorerVersions": find_differing_versions(baseline, candidate),
         "statistics": {name: value for name, value in statistics.items() if name != "items"} if statistics else None,
         **paged("items", items, len(item_ids), paging),
     }

@@ -23,6 +23,16 @@ def describe_statistics(entry: JSONObject, candidate: Experiment) -> str:
     return f"{name} scores {abs(entry['difference']):.2f} {word} ({low:.2f} to {high:.2f}); {_counts(entry)}."
 
 
+def find_differing_versions(baseline: Experiment, candidate: Experiment) -> JSONObject:
+    """Return the versions of each stored scorer that scored two experiments by different ones, by its key."""
+    before, after = baseline.scorer_versions, candidate.scorer_versions
+    return {
+        key: {"baseline": before[key], "candidate": after[key]}
+        for key in sorted({*before} & {*after})
+        if before[key] != after[key]
+    }
+
+
 def _counts(entry: JSONObject) -> str:
     items = "item" if entry["better"] == 1 else "items"
     return f"{entry['better']} {items} better, {entry['worse']} worse, {entry['same']} the same"

@@ -20,6 +20,7 @@ from agentcms.wire.json_types import JSONObject
 from evals_app.compare.interval_plots import build_interval_plots
 from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
+from evals_app.compare.summary import find_differing_versions
 from evals_app.compare.word_differences import excerpt_around_marks, mark_answers
 from evals_app.models import Comparison, Experiment, ExperimentResult
 from evals_app.views.formats import MINUS, duration_text, interval_text, score_difference_text
@@ -62,7 +63,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page), "only": only}
     context |= {"query": f"{query}&only={only}" if only else query, "unfiltered": query}
     context |= {"unpaired": [unpaired_items(*side) for side in sides_of(baseline, candidate, statistics)]}
-    context |= {"scorers": compared_scorers(candidate, statistics), "measures": compared_measures(statistics)}
+    context |= {"scorers": compared_scorers(pair, statistics), "measures": compared_measures(statistics)}
     return render(request, "evals/compare.html", context)
 
 
@@ -84,15 +85,18 @@ def get_experiment_pair(request: HttpRequest) -> list[Experiment]:
     return [get_page_experiment(request, experiment_id) for experiment_id in ids]
 
 
-def compared_scorers(experiment: Experiment, statistics: JSONObject) -> list[TemplateContext]:
+def compared_scorers(pair: list[Experiment], statistics: JSONObject) -> list[TemplateContext]:
     """Return the name, the statistics and the plot of each scorer that both experiments have."""
-    names = (experiment.summary or {}).get("scorers", {})
+    baseline, candidate = pair
+    names = (candidate.summary or {}).get("scorers", {})
+    versions = find_differing_versions(baseline, candidate)
     scorers = statistics.get("scorers", {})
     plots = build_interval_plots([*scorers.values()])
     return [
         {
             "name": names.get(key, {}).get("name") or key,
             "entry": entry,
+            "versions": versions.get(key),
             "difference": score_difference_text(entry["difference"]),
             "range": interval_text(entry["low"], entry["high"]),
             "plot": plot,

@@ -40,6 +40,7 @@ def experiment_schemas() -> dict[str, JSONObject]:
         "ExperimentComparison": object_of(
             baselineId=UUID_STRING,
             state={"enum": Comparison.State.values},
+            differingScorerVersions=OBJECT,
             statistics=nullable(OBJECT),
             items=array_of(object_of(itemId=UUID_STRING, input=ANY, groundTruth=ANY, results=OBJECT)),
             pagination=PAGINATION,

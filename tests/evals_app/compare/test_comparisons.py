@@ -286,6 +286,21 @@ def test_the_page_has_a_button_that_computes_a_failed_comparison_again(viewer, c
     assert "scores 0.21 higher" in client.get("/experiments/compare", query).content.decode()
 
 
+def test_scores_by_different_versions_of_a_scorer_are_said_to_be_so(viewer, client, pair):
+    for version, experiment in enumerate(pair, 1):
+        experiment.scorer_versions = {"exact": version, "tone": 3}
+        experiment.save()
+    viewer.post(PATH, body(*pair))
+    do_jobs()
+    client.force_login(get_user_model().objects.get(memberships__owner_id="support"))
+
+    answer = viewer.post(PATH, body(*pair)).body
+    page = client.get("/experiments/compare", {"a": str(pair[0].pk), "b": str(pair[1].pk)}).content.decode()
+
+    assert answer["differingScorerVersions"] == {"exact": {"baseline": 1, "candidate": 2}}
+    assert page.count("Scored by v1 of the scorer before and v2 after") == 1
+
+
 def test_nobody_starts_the_comparison_of_another_team(viewer, client, pair):
     client.force_login(member("manager", "elsewhere"))
 
