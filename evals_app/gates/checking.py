@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agentcms.plural import pluralize
 from agents_app.models import Agent
-from evals_app.experiments.scoring import scorer_title
+from evals_app.experiments.scoring import live_scorer_versions, scorer_title
 from evals_app.experiments.summary import SCORE_DIGITS, score_text
 from evals_app.experiments.targets import live_version_ids
 from evals_app.models import Experiment, ReleaseGate
@@ -59,6 +59,7 @@ class Evidence:
         self.experiments = list(rows.order_by("-completed_at", "-pk")) if gates else []
         tested = {key for row in self.experiments for key in row.sub_agent_versions}
         self.live_sub_agents = live_version_ids([*tested], agent.owner_id) if tested else {}
+        self.live_scorers = live_scorer_versions({gate.scorer for gate in gates}) if self.experiments else {}
 
     def find(self, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
         """Return the last experiment over the dataset of a gate with a configuration and the scorer, or None."""
@@ -93,6 +94,22 @@ class Evidence:
             return f"the last experiment of the live version is older than {days}."
         failure = scoring_fault(before, gate)
         return f"of the live version, {failure}" if failure is not None else None
+
+    def changes_since(self, experiment: Experiment, gate: ReleaseGate) -> str:
+        """Return warnings of what has changed since an experiment that meets or misses a gate, or a blank text."""
+        warnings = (self.moved_sub_agents(experiment), self.changed_scorer(experiment, gate))
+        return " ".join(filter(None, warnings))
+
+    def changed_scorer(self, experiment: Experiment, gate: ReleaseGate) -> str:
+        """Return a warning if another version of the scorer is live, or scored the live version; else a blank text."""
+        tested = experiment.scorer_versions.get(gate.scorer)
+        before = self.find(self.live_hash, gate) if gate.statistic == Statistic.DIFFERENCE else None
+        others = {"is live": self.live_scorers, "scored the live version": before.scorer_versions if before else {}}
+        numbers = {words: versions.get(gate.scorer) for words, versions in others.items()}
+        differing = [f"v{number} {words}" for words, number in numbers.items() if number not in (None, tested)]
+        if tested is None or not differing:
+            return ""
+        return f"The experiment was scored by v{tested} of '{gate.scorer}', but {' and '.join(differing)}."
 
     def moved_sub_agents(self, experiment: Experiment) -> str:
         """Return a warning if sub-agents have other live versions than in the experiment, or a blank text."""
@@ -142,7 +159,7 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
         return GateState(gate, False, f"{name} needs {need}; its last experiment has no such score.", experiment)
     is_met = (gate.minimum is None or value >= gate.minimum) and (gate.maximum is None or value <= gate.maximum)
     message = f"{name} needs {need}; its last experiment scored {score_text(value, bars_of_gate(gate))}."
-    return GateState(gate, is_met, message, experiment, value, evidence.moved_sub_agents(experiment))
+    return GateState(gate, is_met, message, experiment, value, evidence.changes_since(experiment, gate))
 
 
 def scoring_fault(experiment: Experiment, gate: ReleaseGate) -> str | None:

@@ -9,7 +9,8 @@ from agents_app.editing.change_context import change
 from evals_app.api.experiment_representation import result_body
 from evals_app.datasets.changes import add_items, delete_items
 from evals_app.experiments.external import finalize, run_item, submit_result
-from evals_app.models import Dataset, ReleaseGate
+from evals_app.models import Dataset, Experiment, ReleaseGate
+from evals_app.scorers.changes import change_scorer, create_scorer
 from tests.api_client import Caller, agent_path
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment
 from tests.evals_app.gates.test_gates import experiment_of, live_number
@@ -160,6 +161,27 @@ def test_a_gate_warns_of_sub_agents_of_sub_agents_too(agent):
     (gate,) = Caller(api_key(member("manager"))).get(agent_path("concierge", "gates")).body["gates"]
 
     assert gate["warning"] == "Sub-agents changed since the experiment: deepest."
+
+
+def test_a_gate_warns_of_other_versions_of_its_scorer(agent):
+    snapshot = {"name": "Says", "type": "check", "presetConfig": {"check": "includes", "value": "You"}}
+    create_scorer(snapshot, owner_id="", author="ann", id="says")
+    change_scorer("says", {"name": "Says so"}, author="ann")
+    agent.gates.update(scorer="says", statistic="difference_to_live", minimum=0)
+    with change(publish=False):
+        draft = agent.edit({"instructions": "Two"})
+    for version, number in ((agent.active_version, 2), (draft, 1)):
+        experiment_of(version, scorer_versions={"says": number})
+    Experiment.objects.update(summary={"scorers": {"says": {"mean": 0.9}}})
+    path, manager = agent_path("concierge", "gates"), Caller(api_key(member("manager")))
+
+    (gate,) = manager.get(path).body["gates"]
+    Experiment.objects.update(scorer_versions={"says": 2})
+    (same,) = manager.get(path).body["gates"]
+
+    warning = "The experiment was scored by v1 of 'says', but v2 is live and v2 scored the live version."
+    assert [gate["met"], gate["warning"]] == [True, warning]
+    assert [same["met"], same["warning"]] == [True, None]
 
 
 def test_a_manager_makes_a_gate_for_all_agents_over_http(agent):
