@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -35,7 +35,17 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
     actions = ("index_again",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[KnowledgeBase]:
-        return KnowledgeBase.objects.for_user(request.user).select_related("index")
+        """Return the bases with the numbers of their documents, which the list would count for each row."""
+        documents = Document.objects.filter(base=OuterRef("pk")).order_by().values("base")
+        failed = documents.filter(status=Document.Status.FAILED)
+        counts = {"all_documents": documents, "failed_documents": failed}
+        return (
+            KnowledgeBase.objects.for_user(request.user)
+            .select_related("index")
+            .annotate(
+                **{name: Subquery(rows.annotate(Count("pk")).values("pk__count")) for name, rows in counts.items()}
+            )
+        )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # the page creates one with its index
@@ -79,11 +89,11 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
 
     @admin.display(description="documents")
     def document_count(self, base: KnowledgeBase) -> int:
-        return base.documents.count()
+        return getattr(base, "all_documents", None) or 0
 
     @admin.display(description="failed documents")
     def failed_count(self, base: KnowledgeBase) -> int:
-        return base.documents.filter(status=Document.Status.FAILED).count()
+        return getattr(base, "failed_documents", None) or 0
 
     @admin.display(description="chunks")
     def chunk_count(self, base: KnowledgeBase) -> int:

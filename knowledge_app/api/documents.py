@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -25,6 +26,7 @@ from knowledge_app.api.lookups import get_base, get_document
 from knowledge_app.api.representation import document_body
 from knowledge_app.api.schemas import DocumentBody
 from knowledge_app.documents.adding import add_content, add_text, add_url, delete_document
+from knowledge_app.documents.errors import DocumentError
 from knowledge_app.models import Document, KnowledgeBase
 
 MAX_FILES_PER_REQUEST = 50  # of one request
@@ -84,16 +86,22 @@ def add_files(request: Request, base: KnowledgeBase) -> list[JSONObject]:
     except InvalidJSON as error:
         faults = [(join_path("metadata", field), message) for field, message in error.faults]
         raise BadRequest("request body", faults) from None
-    limit = settings.KNOWLEDGE_MAX_DOCUMENT_BYTES
-    options: dict[str, Any] = {"metadata": metadata, "user": request.user}
+    options: dict[str, Any] = {"metadata": metadata, "user": request.user, "is_named": len(files) > 1}
     with transaction.atomic():  # one file after the other: all of them together may not fit into the memory
-        return [
-            document_body(
-                # One byte above the limit is enough to see that a file is too large.
-                add_content(base, file.name, file.read(limit + 1), media_type=file.content_type or "", **options)
-            )
-            for file in files
-        ]
+        return [document_body(add_part(base, file, **options)) for file in files]
+
+
+def add_part(base: KnowledgeBase, file: UploadedFile[Any], *, is_named: bool, **options: Any) -> Document:
+    """Add a file of a form. Raise DocumentError, with the name of the file if `is_named`."""
+    # One byte above the limit is enough to see that a file is too large.
+    content = file.read(settings.KNOWLEDGE_MAX_DOCUMENT_BYTES + 1)
+    name = file.name or ""
+    try:
+        return add_content(base, name, content, media_type=file.content_type or "", **options)
+    except DocumentError as error:
+        if not is_named or f"'{name}'" in error.error:
+            raise
+        raise DocumentError(f"'{name}': {error.error}") from None
 
 
 class DocumentView(JSONView):

@@ -48,6 +48,20 @@ def test_the_question_before_a_deletion_counts_what_goes_without_loading_it(fill
     assert not Document.objects.exists()
 
 
+def test_the_list_counts_the_documents_of_all_bases_at_once(filled, admin_client):
+    Document.objects.filter(name="Document 0").update(status=Document.Status.FAILED)
+    read(admin_client, LIST)
+    with CaptureQueriesContext(connection) as of_one:
+        page = read(admin_client, LIST)
+    for number in range(3):
+        make_base(f"other-{number}")
+    with CaptureQueriesContext(connection) as of_four:
+        read(admin_client, LIST)
+
+    assert '<td class="field-document_count">3</td><td class="field-failed_count">1</td>' in page
+    assert len(of_four) == len(of_one)
+
+
 def test_staff_delete_no_base_of_a_team_in_which_they_only_read(filled):
     make_base("own", "sales")
     user = member("viewer", "support", is_staff=True)

@@ -391,6 +391,16 @@ def test_hostile_metadata_of_a_form_is_refused(base, text, message):
     assert not Document.objects.exists()
 
 
+def test_of_several_files_the_one_that_cannot_be_read_is_named(base):
+    client = Client(headers={"Authorization": f"Bearer {api_key(member(Role.EDITOR, 'support'))}"})
+    files = [SimpleUploadedFile("a.md", b"Text."), SimpleUploadedFile("b.md", b" ")]
+
+    answer = client.post(DOCUMENTS, {"file": files})
+
+    assert (answer.status_code, answer.json()["error"]) == (422, "'b.md': The document has no text.")
+    assert not Document.objects.exists()
+
+
 def test_a_base_is_indexed_once_however_often_it_is_asked_for(base):
     users = [member(Role.EDITOR, "support") for _ in range(2)]
 
