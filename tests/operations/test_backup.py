@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -192,3 +193,24 @@ def test_a_backup_is_not_restored_beside_the_log_of_another_database(tmp_path, s
     assert done.returncode == 1
     assert done.stderr == f"{tmp_path}/agentcms.sqlite3{suffix} exists. Stop the application and move it away first.\n"
     assert not (tmp_path / "agentcms.sqlite3").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_is_stopped_leaves_no_partial_copy(tmp_path, number):
+    pg_dump = tmp_path / "pg_dump"
+    pg_dump.write_text("#!/bin/sh\necho started\nexec sleep 30\n")
+    pg_dump.chmod(0o700)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "DATABASE_URL": "postgres://cms@db/cms"}
+    file = tmp_path / "copies" / "file.backup"
+    file.parent.mkdir()
+    command = [sys.executable, "deploy/backup", "save", str(file)]
+
+    with subprocess.Popen(
+        command, env=environment, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(number)
+
+        assert (process.wait(10), process.stderr.read()) == (128 + number, "")
+
+    assert list(file.parent.iterdir()) == []
