@@ -11,6 +11,7 @@ from django.dispatch import receiver
 from agents_app.models import Agent
 from runs_app.approvals.approval_signals import approval_decided, approval_requested, approval_stored
 from runs_app.approvals.resuming import release_deleted_runs
+from runs_app.background.delivery import note_woken_run
 from runs_app.background.endings import cancel_tasks_of_run, settle_task_of_child
 from runs_app.engine.run_ends import run_ended, run_ending
 from runs_app.models import AgentRun, ModelProvider, PendingCall
@@ -36,7 +37,8 @@ def notify_webhook(call: PendingCall, **kwargs: object) -> None:
 @receiver(run_ending)
 def wake_next_run(run_id: UUID, status: str, error: str, **kwargs: object) -> None:
     """Start the next run of a thread for which signals wait."""
-    follow_run(run_id, status=status, error=error)
+    if (run := follow_run(run_id, status=status, error=error)) is not None:
+        note_woken_run(run)
 
 
 @receiver(run_ended)

@@ -15,6 +15,7 @@ from access_app.role import RoleRequired
 from agentcms.db.locks import lock_name
 from agentcms.db.outages import logging_errors
 from agentcms.errors import ApiError, Conflict, NotFound
+from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
@@ -29,12 +30,14 @@ from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 from runs_app.models.run_queryset import AgentRunQuerySet
 from runs_app.resolution import ResolvedAgent, stored_agents
 from runs_app.thread_signals.sending import TooManySignals, send_signal
+from runs_app.thread_signals.woken_input import SIGNALS
 from versions_app.models import AgentVersion
 
 log = logging.getLogger(__name__)
 
 GATHERING = timedelta(milliseconds=500)  # results of one conversation that end within this time come together
 MAX_RUNS_PER_LOOK = 50
+SIGNAL_PREFIX = "background-task-"  # of the IDs of signals about the ends of tasks
 # Errors that another attempt to send a result to a thread would have again.
 UNDELIVERABLE = (
     *(Agent.DoesNotExist, AgentArchived, AgentVersion.DoesNotExist),
@@ -131,7 +134,7 @@ def result_signal(task: BackgroundTask) -> Signal:
     result = text_or_json(task.result)
     contents = result if task.status == BackgroundTask.Status.COMPLETED else task.error
     attributes = {"id": str(task.pk), "tool": task.tool, "status": str(task.status)}
-    return Signal("background-task", contents, id=f"background-task-{task.pk}", attributes=attributes)
+    return Signal("background-task", contents, id=f"{SIGNAL_PREFIX}{task.pk}", attributes=attributes)
 
 
 def deliver_to_run(run_id: UUID) -> int:
@@ -179,3 +182,16 @@ def note_delivery(tasks: Iterable[BackgroundTask], woken_run_id: UUID | None) ->
         BackgroundTaskDelivery(task_id=task_id, woken_run_id=woken_run_id) for task_id in ids
     )
     BackgroundTask.objects.filter(pk__in=ids).update(is_delivery_due=False)
+
+
+def note_woken_run(run: AgentRun) -> None:
+    """Record the run that results have woken which came too late for the run that was active before."""
+    ids = [*filter(None, map(task_of_signal, run.input[SIGNALS]))]
+    if ids:
+        own = BackgroundTaskDelivery.objects.filter(task__in=ids, task__thread=run.thread_id)
+        own.update(woken_run_id=run.pk)
+
+
+def task_of_signal(key: str) -> UUID | None:
+    """Return the ID of the task whose end a signal tells, by the ID of the signal, or None."""
+    return parse_uuid(key.removeprefix(SIGNAL_PREFIX)) if key.startswith(SIGNAL_PREFIX) else None

@@ -84,24 +84,26 @@ def resolve_agent(signal: Message) -> ResolvedAgent:
     return agent
 
 
-def follow_run(run_id: UUID, *, status: str, error: str = "") -> None:
-    """Start the next run of a thread if signals wait. Call it in the transaction that ends a run of the thread.
+def follow_run(run_id: UUID, *, status: str, error: str = "") -> AgentRun | None:
+    """Start the next run of a thread if signals wait, and return it.
 
+    Call it in the transaction that ends a run of the thread.
     Both this and the sender of a signal lock the thread, so no signal comes between the end and the search.
     """
     runs = AgentRun.objects.filter(pk=run_id, parent=None)
     thread = Thread.objects.select_for_update(of=("self",)).filter(runs__in=runs).first()
     if thread is None:
-        return
+        return None
     if status == AgentRun.Status.FAILED and error.startswith(LOST_PROCESS):
         release_signals(thread.pk, run_id, MAX_DELIVERIES)
     waiting = [*waiting_signals(thread.pk).select_related("author")]
     if not waiting or active_run_id(thread) is not None:
-        return
+        return None
     while signals := next_group(waiting):
-        if start_next(thread, signals):
-            return
+        if (run := start_next(thread, signals)) is not None:
+            return run
         waiting = [signal for signal in waiting if signal not in signals]
+    return None
 
 
 def next_group(waiting: Sequence[Message]) -> list[Message]:
@@ -114,22 +116,20 @@ def next_group(waiting: Sequence[Message]) -> list[Message]:
     return [signal for signal in waiting if not (signal.delivery or {}).get(QUEUED)]
 
 
-def start_next(thread: Thread, signals: Sequence[Message]) -> bool:
-    """Start a run for signals. If that fails for good, note why on the signals and return False."""
+def start_next(thread: Thread, signals: Sequence[Message]) -> AgentRun | None:
+    """Start a run for signals. If that fails for good, note why on the signals and return None."""
     try:
         # A savepoint: a failure here must not undo the end of the run before.
         with transaction.atomic():
-            wake(thread, signals)
+            return wake(thread, signals)
     except OUTAGE_ERRORS:
         raise  # the writer tries again
     except EXPECTED_ERRORS as error:
         refuse_signals(signals, refusal_reason(error))
-        return False
     except Exception:
         log.exception("The signals of thread %s could not wake a run.", thread.pk)
         refuse_signals(signals, UNEXPECTED_MESSAGE)
-        return False
-    return True
+    return None
 
 
 def refusal_reason(error: Exception) -> str:

@@ -9,6 +9,8 @@ from memory_app.history import messages
 from memory_app.models import Message
 from runs_app.background import delivery
 from runs_app.background.delivery import deliver_due
+from runs_app.background.dispatch import depth_of
+from runs_app.engine import run_ends
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 from tests.factories import AgentFactory, member
 from tests.memory_app.conftest import add_thread
@@ -157,6 +159,26 @@ def test_the_result_of_a_participant_comes_in_no_other_name(user, agent):
     signal = Message.objects.get(role="signal")
     assert (signal.author, woken.requested_by) == (other.requested_by, other.requested_by)
     assert (woken.request_context, task.delivery.woken_run_id) == ({"plan": "gold"}, woken.pk)
+
+
+def test_a_result_that_came_too_late_for_the_active_run_is_known_to_have_woken_the_next(user):
+    agent = AgentFactory(model=DEMO, memory="last-messages")
+    run = run_in_thread(agent, user, open=True, lease_until=timezone.now() - AGO, holder="x:1:y")
+    task = ended_task(run, 1, thread=run.thread, depth=2)
+    delivery.deliver_results(run.pk)
+    before = task.delivery.woken_run_id
+
+    run_ends.end_lost_run(run.pk)
+
+    woken = wait_for_end(AgentRun.objects.exclude(pk=run.pk).get())
+    task.delivery.refresh_from_db()
+    assert (before, task.delivery.woken_run_id) == (None, woken.pk)
+    assert depth_of(woken) == 2
+
+
+@pytest.mark.parametrize("key", ["background-task-", "background-task-1", "s1"])
+def test_the_signal_of_a_person_is_of_no_task(key):
+    assert delivery.task_of_signal(key) is None
 
 
 def test_a_result_for_a_full_thread_becomes_an_event(user, monkeypatch):
