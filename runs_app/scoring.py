@@ -30,6 +30,7 @@ SCORE_RUN = "score_run"
 # Characters that a score stores.
 MAX_SCORE_REASON_LENGTH = 5000
 MAX_SCORE_ERROR_LENGTH = 2000
+MAX_SCORE = 1_000_000  # sums and squares of scores must fit a double
 NOT_SCORABLE = "not scorable"  # the label of an answer that a scorer cannot score
 
 
@@ -141,10 +142,11 @@ def compute_score(run: AgentRun, key: str) -> ColumnValues:
 def score_columns(value: object) -> ColumnValues:
     """Return the columns for what a scorer returned: a number, or an object with score, reason, details and more.
 
-    Models and functions may say what a database refuses, such as a NUL. Raise ValueError for NaN and infinity.
+    Models and functions may say what a database refuses, such as a NUL. Raise ValueError for NaN, infinity and numbers
+    beyond the limit.
     """
     if not isinstance(value, Mapping):
-        return {"score": finite(value)}
+        return {"score": valid_score(value)}
     score, cost = value.get("score"), value.get("cost")
     label = NOT_SCORABLE if score is None and not value.get("error") else ""
     texts = {
@@ -156,16 +158,19 @@ def score_columns(value: object) -> ColumnValues:
     }
     return {
         **to_storable_json(texts),
-        "score": None if score is None else finite(score),
+        "score": None if score is None else valid_score(score),
         "cost": None if cost is None else round(Decimal(str(cost)), 8),
         "scorer_version": value.get("version"),
     }
 
 
-def finite(value: Any) -> float:
+def valid_score(value: Any) -> float:
+    """Return a score as a number. Raise ValueError for NaN, infinity and numbers beyond the limit."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"The score is {number}. Return a finite number.")
+    if abs(number) > MAX_SCORE:
+        raise ValueError(f"The score is {number:g}. Return a number from -{MAX_SCORE:,} to {MAX_SCORE:,}.")
     return number
 
 

@@ -12,9 +12,10 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments.spending import Spent
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
-from evals_app.scorers.results import MAX_SCORE, Answer, ScoreResult, answer_of_run
+from evals_app.scorers.results import Answer, ScoreResult, answer_of_run
 from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import to_storable_json
+from runs_app.scoring import MAX_SCORE
 
 MAX_SCORERS = 100  # that run at the same time for one experiment: 20 answers with 5 judges
 

@@ -14,12 +14,11 @@ from agentcms.db.column_values import ColumnValues
 from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.experiments.spending import Spent, run_tree, spent_by_runs
 from runs_app.models import AgentRun, RunEvent
+from runs_app.scoring import MAX_SCORE
 
 MAX_RESULT_DEPTH = 5  # of sub-agents whose calls are counted
 ENDS = ("tool-result", "tool-error")
 CALL_TYPES = ("tool-call", *ENDS, "step-start")  # of the events that calls and steps are read from
-# Sums and squares of scores must fit a double.
-MAX_SCORE = 1_000_000
 ScoreValue = Annotated[float, Field(ge=-MAX_SCORE, le=MAX_SCORE)]
 PASSED, FAILED = "pass", "fail"
 NO_TRUTH_MESSAGE = "There is no ground truth to compare with."

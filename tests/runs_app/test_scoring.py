@@ -150,6 +150,7 @@ def test_what_a_scorer_says_is_stored_without_what_databases_refuse():
     """Models copy what they read, and PostgreSQL stores neither NUL nor NaN in these columns."""
     odd = {"score": 1, "reason": "a\0", "label": "b\0", "error": "c\ud800", "details": {"d\0": float("nan")}}
     values = [(odd, None), (float("nan"), None), ({"score": float("inf")}, None), (None, ValueError("e\0"))]
+    values.append((1e200, None))  # its square is no number of a database
     run = RunFactory()
 
     for number, (value, error) in enumerate(values):
@@ -164,5 +165,6 @@ def test_what_a_scorer_says_is_stored_without_what_databases_refuse():
 
     first, *others = Score.objects.order_by("pk")
     assert (first.score, "\0" in f"{first.reason}{first.label}{first.error}{first.details}") == (1.0, False)
-    assert [score.score for score in others] == [None, None, None]
-    assert ["Return a finite number." in score.error for score in others] == [True, True, False]
+    assert [score.score for score in others] == [None] * 4
+    assert ["Return a finite number." in score.error for score in others] == [True, True, False, False]
+    assert others[-1].error == "ValueError: The score is 1e+200. Return a number from -1,000,000 to 1,000,000."
