@@ -39,9 +39,17 @@ class TaskObserver:
     seen: dict[UUID, tuple[str, datetime | None, str]] = field(default_factory=dict)
 
     def current(self, tasks: BackgroundTaskQuerySet, since: datetime) -> BackgroundTaskQuerySet:
-        """Filter to the tasks that have begun, and have not ended before a time or when they were seen last."""
+        """Filter to the tasks that have begun, and have not ended before a time or when they were seen last.
+
+        Those that still wait for a person, as when they were seen last, are left out too.
+        """
         begun = tasks.filter(Q(finished_at=None) | Q(finished_at__gte=since)).exclude(status=TaskStatus.PENDING)
-        return begun.exclude(pk__in=self.ended_ids)
+        begun = begun.exclude(pk__in=self.ended_ids)
+        # Tasks may wait for people for days, and very many of them would hide the younger ones.
+        waits = {pk: at for pk, (status, at, _) in self.seen.items() if status == TaskStatus.SUSPENDED and at}
+        if not waits:
+            return begun
+        return begun.exclude(pk__in=[*waits], status=TaskStatus.SUSPENDED, suspended_at__lte=max(waits.values()))
 
     @property
     def ended_ids(self) -> list[UUID]:

@@ -26,6 +26,7 @@ from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from runs_app.tasks import reap_runs
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
+from tests.runs_app.background.test_api import task_of
 from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
@@ -223,6 +224,24 @@ def test_a_worker_that_lost_the_job_of_a_task_leaves_the_sub_agent_to_the_next_o
 
     assert (ended.result, ended.attempts) == ("Counted.", 2)
     assert [child.status for child in run.children.all()] == ["succeeded"]
+
+
+def test_tasks_that_wait_hide_no_younger_ones_in_a_stream(db):
+    observer, since, run = TaskObserver(), timezone.now(), RunFactory()
+    times = {"started_at": since, "suspended_at": since}
+    older = [task_of(run, call_key=key, status="suspended", **times) for key in ("c1", "c2")]
+    task_of(run, call_key="c3", status="running", started_at=since)
+
+    def read():
+        current = observer.current(BackgroundTask.objects.all(), since).order_by("created_at")[:2]
+        return [chunk["type"].removeprefix("background-task-") for chunk in observer.read(current)]
+
+    first, second = read(), read()
+    BackgroundTask.objects.filter(pk=older[0].pk).update(suspended_at=since + timezone.timedelta(seconds=1))
+
+    assert first == ["running", "suspended"] * 2
+    assert second == ["running"]
+    assert read() == ["resumed", "suspended"]
 
 
 def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_maintenance(start, tasks):
