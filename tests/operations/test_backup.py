@@ -206,7 +206,14 @@ def test_a_command_that_is_stopped_leaves_no_partial_copy(tmp_path, number):
     command = [sys.executable, "deploy/backup", "save", str(file)]
 
     with subprocess.Popen(
-        command, env=environment, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=environment,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As in a terminal. Shells start programs in the background so that they ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout.readline() == "started\n"
         process.send_signal(number)

@@ -200,6 +200,7 @@ EXPERIMENT_EXAMPLES: dict[str, JSONObject] = {
     },
 }
 EXPERIMENT_FIELDS: dict[str, str] = {
+    "differingScorerVersions": "The versions, by scorer, where the two experiments were scored by different ones.",
     "experiments": "The experiments of the page.",
     "experimentId": "The ID of the experiment.",
     "agentVersion": "The ID of the version of the agent or scorer. New experiments also take a number, live or draft.",

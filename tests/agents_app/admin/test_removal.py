@@ -192,8 +192,8 @@ def test_an_archived_agent_is_read_only(client, staff):
     page = client.get(reverse("admin:agents_app_agent_change", args=["porter"])).content.decode()
     snapshot = client.post(reverse("admin:agents_app_agent_snapshot", args=["porter"]), {"name": "x"})
     version = {"action": "restore", "_selected_action": [agent.head_version_id], "confirmed": "yes"}
-    live = {"live": agent.active_version_id}
-    answer = client.post("/admin/versions_app/agentversion/", {**version, **live}, follow=True)
+    pointers = {"live": agent.active_version_id, "head": agent.head_version_id}
+    answer = client.post("/admin/versions_app/agentversion/", {**version, **pointers}, follow=True)
 
     assert ("none, archived" in page, 'name="_save"' in page) == (True, False)
     assert (snapshot.status_code, b"Unarchive it first." in snapshot.content) == (409, True)
