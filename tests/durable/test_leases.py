@@ -233,8 +233,9 @@ def test_an_error_with_one_lost_run_holds_up_no_others(queued, monkeypatch):
 
 
 @pytest.mark.postgres_only  # SQLite locks no rows
-def test_a_process_that_stands_still_while_it_writes_holds_up_only_its_run(queued):
+def test_a_process_that_stands_still_while_it_writes_holds_up_only_its_run(queued, monkeypatch):
     """A process that the machine suspends in a transaction keeps its locks."""
+    monkeypatch.setattr(reaper, "get_runner", lambda: type("Runner", (), {"dispatch": lambda run_id: None}))
     locked = leases.claim(queued.pk, "there:1:b")
     other = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
     leases.claim(other.pk, "there:2:b")
