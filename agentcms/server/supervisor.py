@@ -184,9 +184,8 @@ class Supervisor:
         now = time.monotonic()
         if stops and self.stopping_since is None:
             self.stopping_since = now
-            if (
-                not self.stopping
-            ):  # otherwise all stops already, as after a failed preparation, and must go on to its end
+            # While all stops already, as after a failed preparation, that must go on to its end.
+            if not self.stopping:
                 raise StopRequested(signal.Signals(stops[0]).name)
         # A signal to the process group arrives twice: `make` sends it again.
         if stops and self.stopping_since is not None and now - self.stopping_since > SIGNAL_REPEAT_WINDOW:
