@@ -52,6 +52,12 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         rows = self.annotate(live_references=live, head_references=head)
         return rows.filter(models.Q(live_references__contains=part) | models.Q(head_references__contains=part))
 
+    def using_row(self, field: str, key: str, owner_id: str) -> Self:
+        """Return the agents whose live version or draft names this row of an owner in a field, and may use it."""
+        agents = self.referring_to(field, f'"{key}"')
+        # Agents of other teams may name the same key, but it does not resolve to this row.
+        return agents if owner_id == SHARED_OWNER else agents.filter(owner_id=owner_id)
+
     def with_ids(self, agent_ids: Iterable[str]) -> Self:
         """Return the agents with these IDs, however many."""
         return self.filter(pk__in=json_array_items(agent_ids))

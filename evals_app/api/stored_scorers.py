@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from pydantic import BaseModel
 from rest_framework.request import Request
 
-from access_app.permissions import SHARED_OWNER, require_granted_role
+from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
@@ -22,7 +22,7 @@ from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_keys import checking_names, read_named_fields, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
 from agents_app.configuration.sub_agents import listed_agents, name_agents
-from agents_app.models import Agent, AgentQuerySet
+from agents_app.models import Agent
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer
 from evals_app.scorers import changes
@@ -140,17 +140,11 @@ class StoredScorerView(JSONView):
 
     def delete(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.PUBLISHER)
-        names = name_agents(listed_agents(request.user, find_scored_agents(row)))
+        names = name_agents(listed_agents(request.user, Agent.objects.using_row("scorers", row.pk, row.owner_id)))
         changes.delete_scorer(row.pk)
         scorer_table.invalidate()
         users = f". These agents run without it from now on: {names}" if names else ""
         return json_response({"success": True, "message": f"Scorer {scorer_id} deleted{users}"})
-
-
-def find_scored_agents(row: Scorer) -> AgentQuerySet:
-    """Return the agents whose live version or draft names a scorer that they may use."""
-    agents = Agent.objects.referring_to("scorers", f'"{row.pk}"')
-    return agents if row.owner_id == SHARED_OWNER else agents.filter(owner_id=row.owner_id)
 
 
 class ScorerVersionsView(JSONView):
