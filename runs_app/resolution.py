@@ -23,7 +23,7 @@ from agents_app.configuration.references import (
     StoredAgents,
     find_entry,
     find_missing_references,
-    referenced_keys,
+    keys_of_fields,
     reload_missing_entries,
 )
 from agents_app.configuration.schema import to_wire_dict
@@ -118,7 +118,7 @@ class ResolvedAgent:
 
         Live and draft agents are cached. The key contains all that they are built from, so no entry becomes stale.
         """
-        reload_missing_entries(referenced_keys(self.configuration))
+        reload_missing_entries(keys_of_fields(self.configuration))
         if self.target == Target.CODE and (entry := find_acp_entry(Kind.AGENT, self.id)) and entry.make_agent:
             built: BuiltAgent = entry.make_agent(entry)
             return built
@@ -143,7 +143,7 @@ class ResolvedAgent:
         """Return the references that are not registered. The agent runs without them."""
         sub_agents = self._stored_sub_agents()
         stored = StoredAgents(sub_agents.live_ids.keys(), sub_agents.archived, self.owner_id)
-        return find_missing_references(referenced_keys(self.configuration), stored)
+        return find_missing_references(keys_of_fields(self.configuration), stored)
 
     def _build(self, sub_agents: SubAgents) -> BuiltAgent:
         from runs_app.building.agent import build  # imports pydantic-ai, which is heavy

@@ -22,7 +22,7 @@ from agentcms.wire.timestamps import format_timestamp
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.acp_agents import ACP_PREFIX
 from agents_app.configuration.references import (
-    MEMORY_MODELS,
+    FIELD_KINDS,
     NO_AGENTS,
     OWNED_FIELDS,
     MissingReference,
@@ -32,11 +32,12 @@ from agents_app.configuration.references import (
 )
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.models.version_protocol import Version
-from agents_app.registry import registry
+from agents_app.registry import Kind, registry
 from versions_app.models.version import get_head_version, get_live_version
 
 # Staff may have added or removed the provider, a scorer, an MCP server, a knowledge base or an ACP agent.
-CHANGING_FIELDS = ("model", MEMORY_MODELS, "scorers", *OWNED_FIELDS)
+STAFF_KINDS = (Kind.MODEL_PROVIDER, Kind.SCORER, Kind.MCP_TOOL, Kind.KNOWLEDGE)
+CHANGING_FIELDS = tuple(field for field, kind in FIELD_KINDS.items() if kind in STAFF_KINDS)
 CHANGING_NAMES = (*(f'"field":"{field}"' for field in CHANGING_FIELDS), f'"key":"{ACP_PREFIX}')
 MAX_CACHED_REFERENCES = 4000  # characters
 STORED_NAMES = tuple(f'"{field}"' for field in ("agents", "scorers", *OWNED_FIELDS))

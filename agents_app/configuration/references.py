@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from agentcms.wire.json_types import JSONMapping, JSONValue
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.acp_agents import acp_problem, find_acp_entry, is_acp_key
 from agents_app.configuration.knowledge import KNOWLEDGE, find_base_problem
 from agents_app.configuration.mcp_clients import (
@@ -17,6 +17,7 @@ from agents_app.configuration.mcp_clients import (
     split_reference,
 )
 from agents_app.configuration.memory.models import model_paths
+from agents_app.configuration.variants import CONDITIONAL
 from agents_app.registry import Entry, Kind, registry
 
 MEMORY_MODELS = "memory.model"  # the models that a memory names
@@ -36,6 +37,10 @@ FIELD_KINDS = {
     MCP_CLIENTS: Kind.MCP_TOOL,
     KNOWLEDGE: Kind.KNOWLEDGE,
 }
+# The same for the values of variants: `conditional.tools` has the tools that any variant of the tools names.
+FIELDS_IN_VARIANTS = {f"{CONDITIONAL}.{field}": field for field in ("model", "tools", "memory", MEMORY_MODELS)}
+FIELD_KINDS |= {variant_field: FIELD_KINDS[field] for variant_field, field in FIELDS_IN_VARIANTS.items()}
+VARIANT_MODEL = f"{CONDITIONAL}.model"
 
 
 # What staff and teams add, and only agents of the same owner may use.
@@ -59,6 +64,8 @@ class MissingReference(NamedTuple):
         """Return the message with what the missing entry means for the answers of the agent."""
         if self.is_fatal:
             return f"This agent cannot answer: {self.message[0].lower()}{self.message[1:]} Choose another model."
+        if self.field == VARIANT_MODEL:
+            return f"{self.message} The callers of a variant get no answer. Choose another model for the variant."
         return f"{self.message} The agent runs without it."
 
 
@@ -74,10 +81,32 @@ NO_AGENTS = StoredAgents()
 
 
 def referenced_keys(snapshot: JSONMapping) -> dict[str, list[str]]:
-    """Return the keys that a configuration refers to, by wire field, without fields that have none."""
-    keys_by_field = {field: _keys_of_field(field, snapshot.get(field)) for field in FIELD_KINDS}
-    keys_by_field[MEMORY_MODELS] = memory_providers(snapshot.get("memory"))
+    """Return the keys that a configuration refers to, by field, without fields that have none.
+
+    The fields are wire names. Those of `FIELDS_IN_VARIANTS` have the keys of all variants, each once.
+    """
+    keys_by_field = keys_of_fields(snapshot)
+    for _, values in variant_values(snapshot.get(CONDITIONAL)):
+        for field, keys in keys_of_fields(values).items():
+            known = keys_by_field.setdefault(f"{CONDITIONAL}.{field}", [])
+            known += [key for key in dict.fromkeys(keys) if key not in known]
+    return keys_by_field
+
+
+def keys_of_fields(configuration: JSONMapping) -> dict[str, list[str]]:
+    """Return the keys that a configuration refers to without its variants, by field."""
+    keys_by_field = {field: _keys_of_field(field, configuration.get(field)) for field in FIELD_KINDS}
+    keys_by_field[MEMORY_MODELS] = memory_providers(configuration.get("memory"))
     return {field: keys for field, keys in keys_by_field.items() if keys}
+
+
+def variant_values(conditional: object) -> Iterator[tuple[str, JSONObject]]:
+    """Yield the path of each variant, and its value as a configuration that has only its field."""
+    # Rows written by SQL or a fixture may not follow the schema.
+    for field, variants in conditional.items() if isinstance(conditional, dict) else ():
+        for index, variant in enumerate(variants if isinstance(variants, list) else ()):
+            if isinstance(variant, dict):
+                yield f"{CONDITIONAL}.{field}[{index}].value", {field: variant.get("value")}
 
 
 def _keys_of_field(field: str, value: JSONValue) -> list[str]:
@@ -122,6 +151,8 @@ def find_code_entry(kind: Kind, key: str) -> Entry | None:
 
 def reference_path(field: str, key: str, snapshot: JSONMapping) -> str:
     """Return the path of a key in a configuration: `tools[2]`, `model.provider`, `scorers.tone`."""
+    if field in FIELDS_IN_VARIANTS:
+        return _path_in_variants(FIELDS_IN_VARIANTS[field], key, snapshot)
     value = snapshot.get(field)
     if field == "model":
         return "model.provider"
@@ -134,6 +165,17 @@ def reference_path(field: str, key: str, snapshot: JSONMapping) -> str:
         return field if field == "memory" else f"{field}.{key}"
     keys = [processor_key(item) if isinstance(item, dict) else item for item in value]
     return f"{field}[{keys.index(key)}]"
+
+
+def _path_in_variants(field: str, key: str, snapshot: JSONMapping) -> str:
+    """Return the path of a key in the first variant that names it: `conditional.tools[0].value[1]`."""
+    path, values = next(
+        (path, values)
+        for path, values in variant_values(snapshot.get(CONDITIONAL))
+        if key in keys_of_fields(values).get(field, ())
+    )
+    inner = reference_path(field, key, values)
+    return path + inner.removeprefix(field.partition(".")[0])
 
 
 def reload_missing_entries(references: Mapping[str, Iterable[str]]) -> None:

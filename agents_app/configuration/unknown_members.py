@@ -17,7 +17,8 @@ from agentcms.wire.json_types import JSONMapping, JSONValue
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
 from agents_app.configuration.memory.options import PART_MODELS, options_without_effect
-from agents_app.configuration.references import processor_key
+from agents_app.configuration.references import processor_key, variant_values
+from agents_app.configuration.variants import CONDITIONAL
 from agents_app.registry import Kind, registry
 
 FindMembers = Callable[[Mapping[str, Any]], list[UnknownName]]
@@ -34,8 +35,13 @@ def find_members(function: FindMembers) -> FindMembers:
 
 
 def find_unknown_members(body: JSONMapping) -> list[UnknownName]:
-    """Return the unknown members of a configuration or of some of its fields, of any types."""
-    return [name for function in _functions for name in function(body)]
+    """Return the unknown members of a configuration or of some of its fields, of any types, and of its variants."""
+    unknown = [name for function in _functions for name in function(body)]
+    for path, values in variant_values(body.get(CONDITIONAL)):
+        (field,) = values
+        inside = [name for function in _functions for name in function(values)]
+        unknown += [name._replace(field=path + name.field.removeprefix(field)) for name in inside]
+    return unknown
 
 
 @find_members

@@ -9,11 +9,11 @@ from agents_app.configuration.acp_agents import ACP_PREFIX
 from agents_app.models import Agent, AgentQuerySet
 from tools_app.models import AcpAgent
 
-FIELDS = ("tools", "agents")
+FIELDS = ("tools", "agents", "conditional.tools")  # of the references of a version
 
 
 def find_acp_users(acp_agent: AcpAgent) -> AgentQuerySet:
-    """Return the agents whose live version or draft names an ACP agent, as a tool or as a sub-agent."""
+    """Return the agents whose live version or draft names an ACP agent: as a tool, also in a variant, or sub-agent."""
     # Looked for in the text of a JSON list. Without the quotation marks, it would also be the beginning of other IDs.
     reference = f'"{ACP_PREFIX}{acp_agent.key}"'
     named, matches = {}, Q()
