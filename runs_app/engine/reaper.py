@@ -19,6 +19,7 @@ from agentcms.db.compiled_query import compiled_query
 from agentcms.db.outages import logging_errors
 from runs_app.approvals.expiry import expire_calls
 from runs_app.engine import leases, run_ends
+from runs_app.engine.engine import find_engine
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
 from runs_app.models.background_task import is_child_of_task
@@ -68,8 +69,20 @@ def reap_once() -> None:
             if parent_end is not None:  # nobody will continue it
                 run_ends.cancel_queued(run_id)
             else:
-                get_runner().dispatch(run_id)
+                dispatch_again(run_id)
     expire_calls()
+
+
+def dispatch_again(run_id: UUID) -> None:
+    """Take a queued run if this process executes runs, or else dispatch it again.
+
+    Another message might be lost as well, or wait for a thread of a worker whose jobs take long.
+    """
+    engine = find_engine()
+    if engine is not None and engine.takes_queued:
+        engine.offer(run_id)
+    else:
+        get_runner().dispatch(run_id)
 
 
 def queue_again(run: AgentRun) -> None:

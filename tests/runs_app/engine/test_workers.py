@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agentcms.server.processes import PROJECT
 from jobs_app.models import Heartbeat
-from runs_app.engine import engine, lifecycle, workers
+from runs_app.engine import engine, lifecycle, reaper, workers
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
@@ -44,6 +44,18 @@ def test_a_living_worker_gets_new_runs():
 
     run.refresh_from_db()
     assert (run.is_durable, run.status, run.holder) == (True, "queued", "")
+
+
+def test_a_worker_takes_a_run_whose_message_does_not_arrive(monkeypatch):
+    """The broker may lose it. Or all threads of the worker execute jobs that take long."""
+    Heartbeat.record(Heartbeat.RUN_WORKER)
+    run = start()
+    AgentRun.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(seconds=6))
+    monkeypatch.setattr(get_engine(), "is_worker", True)
+
+    reaper.reap_once()
+
+    assert wait_for_end(run).status == "succeeded"
 
 
 @pytest.mark.parametrize("age", [None, 7], ids=["never", "seven seconds ago"])
