@@ -41,8 +41,8 @@ from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.registry import Entry
 from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
 from memory_app.history.signals import save_processed_signal
-from runs_app.building.structured_output import OUTPUT_TOOL_NAME
 from runs_app.building.text_values import find_texts, replace_texts
+from runs_app.building.tool_names import OUTPUT_TOOL
 from runs_app.engine.context import ProcessedParts, RunDeps
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.exceptions import RunError
@@ -218,7 +218,7 @@ class ProcessedModel(WrapperModel):
         if isinstance(part, TextPart):
             (text,) = await self.process_texts([part.content])
             return replace(part, content=text)
-        if isinstance(part, ToolCallPart) and part.tool_name == OUTPUT_TOOL_NAME:
+        if isinstance(part, ToolCallPart) and part.tool_name == OUTPUT_TOOL:
             arguments: Any = await self.process_answer(part)
             return replace(part, args=arguments)
         return part

@@ -13,6 +13,7 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests
 
 from agents_app.configuration.json_issues import issues_by_schema
+from runs_app.building.tool_names import OUTPUT_TOOL
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.stream_chunks import to_storable_json
@@ -21,7 +22,6 @@ from runs_app.requests.inlined_schema import inline_references
 from runs_app.requests.options import Options
 from runs_app.requests.structured_output import STRUCTURED_OUTPUT
 
-OUTPUT_TOOL_NAME = "structured_output"  # the model calls it with the answer
 MAX_REPORTED_ISSUES = 20  # of one answer
 
 
@@ -30,7 +30,7 @@ def output_types(options: Options) -> list[Any] | None:
     if STRUCTURED_OUTPUT not in options:
         return None
     schema = inline_references(options[STRUCTURED_OUTPUT]["schema"])
-    answer = ToolOutput(StructuredDict(schema), name=OUTPUT_TOOL_NAME)
+    answer = ToolOutput(StructuredDict(schema), name=OUTPUT_TOOL)
     return [answer, DeferredToolRequests]
 
 
@@ -55,4 +55,4 @@ async def reject_unfit_answer(ctx: RunContext[RunDeps], answer: object) -> None:
 
 def calls_tools(calls: Iterable[ToolCallPart]) -> bool:
     """Return whether these calls of a model are more than its answer."""
-    return any(call.tool_name != OUTPUT_TOOL_NAME for call in calls)
+    return any(call.tool_name != OUTPUT_TOOL for call in calls)

@@ -12,6 +12,7 @@ from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
 from agents_app.configuration.memory.options import parse_memory_options
 from agents_app.configuration.references import FIELD_KINDS, find_entry
 
+OUTPUT_TOOL = "structured_output"  # the model calls it with an answer that is an object
 WORKING_MEMORY_TOOL = "updateWorkingMemory"  # as the published protocol names it
 MAX_TOOL_NAME_LENGTH = 64  # the shortest limit of a provider
 # Prefixes of tool names, by field of the configuration.
@@ -21,7 +22,7 @@ TOOL_PREFIXES = {"tools": "", "integrationTools": "", "workflows": "workflow-", 
 def tool_name(key: str) -> str:
     """Return a key as a tool name that every provider accepts. Changed names get a digest, to stay unique."""
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", key)
-    if name == key and len(key) <= MAX_TOOL_NAME_LENGTH and re.match("[a-zA-Z_]", key):
+    if name == key != OUTPUT_TOOL and len(key) <= MAX_TOOL_NAME_LENGTH and re.match("[a-zA-Z_]", key):
         return key
     digest = hashlib.sha256(key.encode()).hexdigest()[:8]
     start = name if re.match("[a-zA-Z_]", name) else f"_{name}"

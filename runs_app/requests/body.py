@@ -16,6 +16,7 @@ from runs_app.requests.messages import parse_messages
 from runs_app.requests.options import CallOptions, ModelOptions, parse_options
 from runs_app.requests.request_context import MEMBERS as CONTEXT_MEMBERS
 from runs_app.requests.request_context import RequestContext, parse_request_context
+from runs_app.requests.schema_shape import argument_schema_issues
 from runs_app.requests.structured_output import STRUCTURED_OUTPUT, parse_structured_output
 from runs_app.requests.tool_schemas import reject_large_schemas
 
@@ -177,8 +178,11 @@ def parse_client_tool(name: str, definition: object) -> JSONObject:
         raise ConfigError([Issue(path, "The name of a tool may have at most 64 letters, digits, '_' and '-'.")])
     if not isinstance(definition, dict):
         raise ConfigError([Issue(path, NOT_AN_OBJECT_MESSAGE)])
-    schema = definition.get("inputSchema") or definition.get("parameters") or {"type": "object", "properties": {}}
+    member = "inputSchema" if definition.get("inputSchema") else "parameters"
+    schema = definition.get(member) or {"type": "object", "properties": {}}
     description = definition.get("description") or ""
     if not isinstance(schema, dict) or not isinstance(description, str):
         raise ConfigError([Issue(path, "The description must be a text and the inputSchema an object.")])
+    if issues := [*argument_schema_issues(schema, f"{path}.{member}")]:
+        raise ConfigError(issues)
     return {"name": name, "description": description, "schema": schema}

@@ -12,12 +12,13 @@ from agents_app.configuration.schema import ConfigError, Issue
 from memory_app.history.messages import known_message_keys
 from memory_app.models import Thread
 from runs_app.building.instructions import fill_instructions
-from runs_app.building.tool_names import tool_names
+from runs_app.building.tool_names import OUTPUT_TOOL, tool_names
 from runs_app.requests.facts import FACTS
 from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
 
 TAKEN_TOOL_NAME_MESSAGE = "The agent already has a tool with this name. Rename your tool."
+OUTPUT_TOOL_MESSAGE = "Models answer with objects by a tool of this name. Rename your tool."
 RunInput = JSONObject  # the messages, options and client tools of a run, as stored in its row
 
 
@@ -61,10 +62,11 @@ def build_input(
 
 def reject_taken_tool_names(agent: ResolvedAgent, client_tools: list[JSONObject]) -> None:
     """Raise ConfigError if a client tool has the name of a tool of the agent. A model could not distinguish them."""
-    taken = {*tool_names(agent.configuration, agent.owner_id)} if client_tools else set()
-    names = [tool["name"] for tool in client_tools if tool["name"] in taken]
-    if names:
-        raise ConfigError([Issue(f"clientTools.{name}", TAKEN_TOOL_NAME_MESSAGE) for name in names])
+    names = tool_names(agent.configuration, agent.owner_id) if client_tools else ()
+    taken = dict.fromkeys(names, TAKEN_TOOL_NAME_MESSAGE) | {OUTPUT_TOOL: OUTPUT_TOOL_MESSAGE}
+    issues = [Issue(f"clientTools.{name}", taken[name]) for tool in client_tools if (name := tool["name"]) in taken]
+    if issues:
+        raise ConfigError(issues)
 
 
 def without_known_messages(run_input: RunInput, thread: Thread | None) -> RunInput:

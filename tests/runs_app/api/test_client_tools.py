@@ -3,6 +3,7 @@
 import pytest
 
 from agents_app.configuration.schema import ConfigError
+from agents_app.registry import tool
 from runs_app.requests import body
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -11,6 +12,7 @@ from tests.runs import DEMO, chunks, start_run, wait_for_end
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
 PLACE = [{"name": "current-place", "description": "Where the caller is.", "schema": {"type": "object"}}]
+SCHEMA_FAULTS = ["no type", "no arguments", "no properties", "no property", "no names", "no list"]
 ASK = [{"role": "user", "content": "Use current-place"}]
 
 
@@ -108,6 +110,38 @@ def test_a_client_tool_cannot_have_the_name_of_an_agent_tool(editor):
     ]
 
 
+def test_a_client_tool_cannot_have_the_name_of_the_tool_of_answers(editor):
+    AgentFactory(id="concierge", model=DEMO)
+    body = {"messages": "Hello", "clientTools": {"structured_output": {}}}
+
+    answer = Caller(api_key(editor)).post("/api/agents/concierge/generate", body)
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "clientTools.structured_output")
+
+
+def test_a_tool_with_the_name_of_the_tool_of_answers_gets_another_name(editor):
+    @tool("structured_output")
+    def structured_output() -> str:
+        return "A table."
+
+    agent = AgentFactory(model=DEMO, tools=["structured_output", "word-count"])
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+    run = wait_for_end(start_run(agent, editor, "Hello", options={"structuredOutput": {"schema": schema}}))
+
+    assert (run.error, run.output) == ("", '{"text": "Hello"}')
+
+
+def test_a_schema_of_an_earlier_draft_is_accepted():
+    schema = {
+        "type": ["object", "null"],
+        "properties": {"pair": {"type": "array", "items": [{"type": "string"}, True]}, "x": {"minimum": None}},
+        "definitions": {"count": {"type": "integer", "minimum": 0, "exclusiveMinimum": True}},
+    }
+
+    assert body.parse_client_tools({"x": {"inputSchema": schema}})[0]["schema"] == schema
+
+
 def test_an_unregistered_tool_reserves_no_name(editor):
     tool = [{**PLACE[0], "name": "gone"}]
 
@@ -125,9 +159,24 @@ def test_an_unregistered_tool_reserves_no_name(editor):
         ({"x": {"inputSchema": []}}, None),
         ({"x": {"inputSchema": "text"}}, "clientTools.x"),
         ({"x": {"description": 7}}, "clientTools.x"),
+        ({"x": {"inputSchema": {"type": 5}}}, "clientTools.x.inputSchema.type"),
+        ({"x": {"inputSchema": {"type": "string"}}}, "clientTools.x.inputSchema.type"),
+        ({"x": {"inputSchema": {"properties": 5}}}, "clientTools.x.inputSchema.properties"),
+        ({"x": {"parameters": {"properties": {"a": 5}}}}, "clientTools.x.parameters.properties.a"),
+        ({"x": {"inputSchema": {"required": "a"}}}, "clientTools.x.inputSchema.required"),
+        ({"x": {"inputSchema": {"items": [{"anyOf": {}}]}}}, "clientTools.x.inputSchema.items[0].anyOf"),
         ({f"t{n}": {} for n in range(129)}, "clientTools"),
     ],
-    ids=["a list", "an odd name", "no object", "an empty schema", "a schema of text", "a number", "too many"],
+    ids=[
+        "a list",
+        "an odd name",
+        "no object",
+        "an empty schema",
+        "a schema of text",
+        "a number",
+        *SCHEMA_FAULTS,
+        "too many",
+    ],
 )
 def test_invalid_client_tools_are_refused(tools, path):
     if path is None:
