@@ -77,9 +77,12 @@ def escape_control_characters(text: str) -> str:
 
 def describe_exception(error: BaseException) -> str:
     """Return the class of an error, with its message only if that cannot contain user data."""
-    if isinstance(error, INFRASTRUCTURE_ERRORS):
-        return SECRET_PATTERN.sub("***", f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}")
-    return type(error).__name__
+    return describe_service_error(error) if isinstance(error, INFRASTRUCTURE_ERRORS) else type(error).__name__
+
+
+def describe_service_error(error: BaseException) -> str:
+    """Return the class and the message of an error of a service that gets no user data."""
+    return SECRET_PATTERN.sub("***", f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}")
 
 
 def traceback_lines(error: BaseException) -> list[str]:

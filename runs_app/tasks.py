@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from threading import Thread
 from typing import Any
 from uuid import UUID
 
 from celery import shared_task
+from celery.exceptions import WorkerShutdown
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
+from agentcms.logs import describe_service_error
 from runs_app import cleanup, partitions, scoring  # noqa: F401  registers their handlers
 from runs_app.background import jobs as background_jobs  # noqa: F401  registers its handler
 from runs_app.background.maintenance import look_after_tasks
@@ -17,6 +20,8 @@ from runs_app.memory import observing, titling  # noqa: F401  registers their ha
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
 from runs_app.privacy import jobs, personal_data  # noqa: F401  registers their handlers
 from runs_app.usage import daily_rollup  # noqa: F401  registers its step of the clean-up
+
+log = logging.getLogger(__name__)
 
 
 @shared_task
@@ -52,8 +57,13 @@ def preload_runs(**kwargs: Any) -> None:
 
 @worker_ready.connect(weak=False)
 def start_worker_runs(sender: Any, **kwargs: Any) -> None:
-    """Let the worker execute durable runs if it consumes their queue."""
-    lifecycle.start_worker({*sender.app.amqp.queues.consume_from})
+    """Let the worker execute durable runs if it consumes their queue. End it if it cannot."""
+    try:
+        lifecycle.start_worker({*sender.app.amqp.queues.consume_from})
+    except Exception as error:  # each engine has errors of its own
+        # Celery logs an error of a signal and goes on, with a worker that looks healthy but executes no run.
+        log.critical("This worker cannot execute runs and ends: %s", describe_service_error(error))
+        raise WorkerShutdown(1) from error
 
 
 _hand_over = Thread(target=lifecycle.shut_down_worker, name="run-hand-over", daemon=True)

@@ -56,3 +56,10 @@ def test_a_worker_without_a_server_ends_with_the_reason(runner, monkeypatch):
 
     with pytest.raises(RuntimeError, match="Failed client connect"):
         runner.start_worker()
+
+
+def test_a_worker_without_the_namespace_ends_with_the_reason(runner, settings, temporal_server):
+    settings.TEMPORAL_ADDRESS, settings.TEMPORAL_NAMESPACE = temporal_server, "misspelt"
+
+    with pytest.raises(RuntimeError, match="Namespace misspelt was not found"):
+        runner.start_worker()

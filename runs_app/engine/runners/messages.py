@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
-from agentcms.logs import describe_exception
+from agentcms.logs import describe_service_error
 from runs_app.engine import workers
 from runs_app.engine.engine import Engine, find_engine, get_engine
 from runs_app.engine.runners.process import ProcessRunner
@@ -77,7 +77,8 @@ class MessageRunner(ProcessRunner):
             self.sender.submit(self.send_message, run_id).result(MESSAGE_TIMEOUT)
         except Exception as error:  # each service has errors of its own
             self.circuit.record_failure()
-            log.warning("%s is unavailable: %s", self.service, describe_exception(error))
+            # A message has only the ID of a run.
+            log.warning("%s is unavailable: %s", self.service, describe_service_error(error))
             return False
         self.circuit.record_success()
         return True

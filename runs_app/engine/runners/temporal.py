@@ -27,6 +27,7 @@ from runs_app.engine.runners.temporal_workflow import TEMPORAL_WORKFLOW, Perform
 TASK_QUEUE = "agentcms-runs"
 SERVER_TIMEOUT = 30.0  # seconds in which a worker finds a server that is ready
 SERVER_POLL_INTERVAL = 0.5  # seconds
+START_POLL_INTERVAL = 0.05  # seconds
 TEMPORAL_PAUSE = 5.0  # seconds without messages after a failure
 
 CallResult = TypeVar("CallResult")
@@ -72,7 +73,10 @@ class TemporalRunner(MessageRunner):
         )
 
     def start_worker(self) -> None:
-        """Execute the activities of the task queue in this process. Raise RuntimeError without a server."""
+        """Execute the activities of the task queue in this process.
+
+        Raise RuntimeError without a server, or if it does not have the namespace.
+        """
         self.call(self.start_activities()).result()
 
     async def connect_when_ready(self) -> Client:
@@ -97,6 +101,10 @@ class TemporalRunner(MessageRunner):
         )
         # Kept, because an event loop has no reference to its tasks.
         self.running = asyncio.ensure_future(self.worker.run())
+        while not self.worker.is_running:
+            await asyncio.wait([self.running], timeout=START_POLL_INTERVAL)
+            if self.running.done():  # as if the namespace does not exist
+                self.running.result()
 
     def drain(self) -> None:
         super().drain()

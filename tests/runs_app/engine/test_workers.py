@@ -6,10 +6,13 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
+from celery.signals import worker_ready
 from django.utils import timezone
 
+from agentcms.celery import app
 from agentcms.server.processes import PROJECT
 from jobs_app.models import Heartbeat
 from runs_app.engine import engine, lifecycle, reaper, workers
@@ -81,6 +84,22 @@ def test_a_worker_that_cannot_execute_runs_gets_none(monkeypatch):
     load_execute_run()
     lifecycle.report_worker()
     assert Heartbeat.objects.filter(name=Heartbeat.RUN_WORKER).exists()
+
+
+def test_a_worker_whose_engine_does_not_start_ends_with_the_reason(monkeypatch, caplog):
+    """Celery would only log the error: the worker would look healthy but execute no run."""
+
+    def fail(queues):
+        raise RuntimeError("The namespace was not found.")
+
+    monkeypatch.setattr(lifecycle, "start_worker", fail)
+    app.loader.import_default_modules()
+
+    with pytest.raises(SystemExit) as ended:
+        worker_ready.send(SimpleNamespace(app=app))
+
+    assert ended.value.code == 1
+    assert "This worker cannot execute runs and ends: RuntimeError: The namespace was not found." in caplog.text
 
 
 def load_execute_run():
