@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from celery.signals import worker_ready
@@ -15,6 +15,7 @@ from django.utils import timezone
 from agentcms.celery import app
 from agentcms.server.processes import PROJECT
 from jobs_app.models import Heartbeat
+from runs_app import tasks  # noqa: F401  connects the signal
 from runs_app.engine import engine, lifecycle, reaper, workers
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
@@ -93,10 +94,9 @@ def test_a_worker_whose_engine_does_not_start_ends_with_the_reason(monkeypatch, 
         raise RuntimeError("The namespace was not found.")
 
     monkeypatch.setattr(lifecycle, "start_worker", fail)
-    app.loader.import_default_modules()
 
     with pytest.raises(SystemExit) as ended:
-        worker_ready.send(SimpleNamespace(app=app))
+        worker_ready.send(Mock(app=app))
 
     assert ended.value.code == 1
     assert "This worker cannot execute runs and ends: RuntimeError: The namespace was not found." in caplog.text
