@@ -20,11 +20,11 @@ from tests.served import wait_until
 pytestmark = pytest.mark.usefixtures("idle_engine", "planned")
 
 
-def start(plan, *, tools=("count",), text="Begin", thread="", is_durable=True, **fields):
+def start(plan, *, tools=("count",), text="Begin", thread="", is_durable=True, options=(), **fields):
     """Start a run of a new agent whose model follows the plan."""
     model = {"provider": "planned", "name": "plan", "plan": plan, "call_id": fields.pop("call_id", "")}
     agent = AgentFactory(model=model, tools=[*tools], **fields)
-    return start_run(agent, member("editor"), text, options={"durable": is_durable}, thread=thread)
+    return start_run(agent, member("editor"), text, options={"durable": is_durable, **dict(options)}, thread=thread)
 
 
 def notes(folder, *beginnings):
@@ -63,14 +63,21 @@ def test_the_keys_of_steps_name_no_agent_model_or_tool():
 
 
 @pytest.mark.parametrize(
-    ("tool_name", "arguments", "status", "events"),
+    ("tool_name", "arguments", "options", "status", "events"),
     [
-        ("count", {"number": 1}, "succeeded", {"tool-result": "done", "finish": "succeeded"}),
-        ("refund", {"order": "A-1", "amount": 5}, "suspended", {"tool-call-approval": "suspended"}),
+        ("count", {"number": 1}, {}, "succeeded", {"tool-result": "done", "finish": "succeeded"}),
+        ("refund", {"order": "A-1", "amount": 5}, {}, "suspended", {"tool-call-approval": "suspended"}),
+        (
+            "structured_output",
+            {"number": 1},
+            {"structuredOutput": {"schema": {"type": "object"}}},
+            "succeeded",
+            {"object-result": "succeeded"},
+        ),
     ],
 )
 def test_an_event_is_written_with_the_step_or_the_end_that_it_reports(
-    planned, monkeypatch, tool_name, arguments, status, events
+    planned, monkeypatch, tool_name, arguments, options, status, events
 ):
     """Let the thread of the writer write each of these events before anything else is added, if it can."""
     commits, is_written = [], Event()
@@ -83,19 +90,19 @@ def test_an_event_is_written_with_the_step_or_the_end_that_it_reports(
             self.write_soon()
             is_written.wait(0.5)
 
-    def save_and_note(snapshots, *args, **options):
+    def save_and_note(snapshots, *args, **kwargs):
         for snapshot in snapshots.values():
             states = {step.state for step in snapshot.steps if step.kind == "tool"}
             states |= {str(snapshot.end["status"])} if snapshot.end else set()
             commits.extend((data["type"], states) for data, _ in snapshot.chunks)
-        owned = save(snapshots, *args, **options)
+        owned = save(snapshots, *args, **kwargs)
         is_written.set()
         return owned
 
     monkeypatch.setattr(writer.EventWriter, "add", add_and_let_write)
     monkeypatch.setattr(writer, "save_snapshots", save_and_note)
 
-    run = start([[[tool_name, arguments]], "Done."], tools=[tool_name])
+    run = start([[[tool_name, arguments]], "Done."], tools=[tool_name], options=options)
     wait_until(lambda: AgentRun.objects.get(pk=run.pk).status == status, 30, status)
 
     written = {kind: states for kind, states in commits if kind in events}

@@ -57,13 +57,12 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
 
 
 def record_answer_value(execution: RunExecution, output: object) -> None:
-    """Record the output of a model run: a text, an object as JSON, or nothing if the run waits."""
+    """Note the output of a model run for its end: a text, an object as JSON, or nothing if the run waits."""
     if isinstance(output, str):
         execution.columns["output"] = to_storable_json(output)
     elif isinstance(output, dict):
-        answer = to_storable_json(output)
-        execution.columns["output"] = json.dumps(answer, ensure_ascii=False)
-        execution.recorder.add(build_chunk("object-result", object=answer))
+        execution.answer = to_storable_json(output)
+        execution.columns["output"] = json.dumps(execution.answer, ensure_ascii=False)
 
 
 def record_beginning(execution: RunExecution, run: AgentRun, warnings: list[dict[str, str]]) -> None:

@@ -92,7 +92,12 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
     is_answer = finish_reason != "tool-calls" and run.experiment_id is None
     if is_answer and (scoring := find_scoring(run)) is not None:
         columns["scoring"] = scoring
-    if await execution.close(last, **columns) and "scoring" in columns:
+    # In one commit: a process that continues the run would record the object again.
+    with execution.engine.writer.one_commit():
+        if execution.answer is not None:
+            execution.recorder.add(build_chunk("object-result", object=execution.answer))
+        is_written = execution.close(last, **columns)
+    if await is_written and "scoring" in columns:
         await run_db(send_scoring_job, columns["scoring"].job_id)
 
 

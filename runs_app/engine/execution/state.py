@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic_ai.run import AgentRun as ModelRun
 
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.references import MissingReference
 from runs_app.approvals.segments import Segment
 from runs_app.engine.context import RunDeps
@@ -46,6 +46,7 @@ class RunExecution:
     model: str = "The model"
     model_run: ModelRun[RunDeps, Any] | None = None
     columns: RunEnd = field(default_factory=RunEnd)
+    answer: JSONValue = None  # an object of structured output
     segment: Segment = field(default_factory=Segment)
     prepared: PreparedRun | None = None
     journal: Journal | None = None  # of a durable run
