@@ -24,8 +24,9 @@ InputMessage = JSONObject
 MAX_INPUT_MESSAGES = 1000
 MAX_ID_LENGTH = 256
 MESSAGE_ROLES = ("user", "assistant", "tool")
+STEP_START = "step-start"  # a part of UI messages between two requests to the model
 # UI messages may contain these. They are not sent to the model.
-IGNORED_PART_TYPES = ("reasoning", "step-start", "redacted-reasoning", "source", "source-url", "source-document")
+IGNORED_PART_TYPES = ("reasoning", "redacted-reasoning", "source", "source-url", "source-document")
 DATA_PART_PREFIX = "data-"  # data of the page, which is not sent to the model either
 UI_CALL_PREFIX = "tool-"
 UNFINISHED_STATE = "input-streaming"  # of a call whose arguments are not complete
@@ -73,8 +74,10 @@ def _parse_message(value: object, path: str) -> Iterator[InputMessage]:
     if issues := [*attachment_issues(value, path)]:
         raise ConfigError(issues)
     parts = list(_parse_parts(value, path))
-    if role == "user" and any(part["type"] != "text" for part in parts):
+    if role == "user" and any(part["type"] not in ("text", STEP_START) for part in parts):
         raise ConfigError([Issue(path, "A message of the user may only contain texts.")])
+    if role == "user" and not parts:
+        parts = [{"type": "text", "text": ""}]  # otherwise the message before it would count as the last one
     identity = _parse_identity(value)
     yield from ({**message, **identity} for message in _split_by_role(role, parts))
 
@@ -86,15 +89,15 @@ def _parse_identity(message: JSONMapping) -> dict[str, str]:
 
 
 def _split_by_role(role: str, parts: list[MessagePart]) -> Iterator[InputMessage]:
-    """Split parts into messages by role. A UI message has calls, their results and the following text in one."""
+    """Split parts into messages by role. A UI message has the calls, results and texts of several steps in one."""
     own: list[MessagePart] = []
     results: list[MessagePart] = []
     for part in [*parts, None]:
-        if results and (part is None or part["type"] == "text"):
+        if results and (part is None or part["type"] in ("text", STEP_START)):
             yield from _message_of("assistant", own)
             yield {"role": "tool", "content": results}
             own, results = [], []
-        if part is not None:
+        if part is not None and part["type"] != STEP_START:
             (results if part["type"] == "tool-result" else own).append(part)
     yield from _message_of("user" if role == "user" else "assistant", own)
 
@@ -105,8 +108,9 @@ def _message_of(role: str, parts: list[MessagePart]) -> Iterator[InputMessage]:
 
 
 def _parse_parts(message: JSONMapping, path: str) -> Iterator[MessagePart]:
-    content = message.get("parts") or message.get("content")
-    name = "parts" if message.get("parts") else "content"
+    content, name = message.get("parts"), "parts"
+    if content is None or (not content and message.get("content") is not None):  # pages may send both
+        content, name = message.get("content"), "content"
     if isinstance(content, dict) and isinstance(content.get("parts"), list):
         content, name = content["parts"], f"{name}.parts"
     if isinstance(content, str):
@@ -122,7 +126,9 @@ def _parse_part(part: JSONValue, path: str) -> Iterator[MessagePart]:
     kind = kind if isinstance(kind, str) else ""
     if kind in IGNORED_PART_TYPES or kind.startswith(DATA_PART_PREFIX):
         return
-    if kind == "text":
+    if kind == STEP_START:
+        yield {"type": STEP_START}
+    elif kind == "text":
         yield {"type": "text", "text": _parse_text(part, "text", path)}
     elif kind == "tool-call":
         yield _parse_call(part, path)

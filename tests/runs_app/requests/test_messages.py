@@ -133,6 +133,39 @@ def test_calls_of_a_chat_page_are_parsed_with_their_results():
     ]
 
 
+def test_calls_of_several_steps_of_a_chat_page_stay_apart():
+    def call(key, output):
+        return {"type": "tool-add", "toolCallId": key, "state": "output-available", "input": {}, "output": output}
+
+    step = {"type": "step-start"}
+    page = assistant(step, call("a", 1), call("b", 2), step, call("c", 3), step, text("Six."))
+
+    messages = parse_messages(["Add", page, "Thanks"])[1:-1]
+
+    assert [(message["role"], [part.get("toolCallId") for part in message["content"]]) for message in messages] == [
+        ("assistant", ["a", "b"]),
+        ("tool", ["a", "b"]),
+        ("assistant", ["c"]),
+        ("tool", ["c"]),
+        ("assistant", [None]),
+    ]
+
+
+def test_a_message_of_a_chat_page_may_be_empty():
+    stopped = {"id": "m1", "role": "assistant", "parts": []}  # the person stopped the answer before its first word
+
+    assert parse_messages(["Hello", stopped, "Again"]) == [user("Hello"), user("Again")]
+    assert parse_messages([{"role": "user", "content": "Hello", "parts": []}]) == [user("Hello")]
+
+
+@pytest.mark.parametrize("name", ["content", "parts"])
+def test_an_empty_last_message_is_blank(name):
+    with pytest.raises(ConfigError) as refused:
+        parse_messages(["Hello", {"role": "user", name: []}])
+
+    assert "blank" in refused.value.issues[0].message
+
+
 @pytest.mark.parametrize("state", ["input-available", "approval-requested", None, ["output-available"]])
 def test_a_call_of_a_chat_page_without_a_result_is_a_call(state):
     part = {"type": "tool-add", "toolCallId": "c1", "state": state, "output": 3}
