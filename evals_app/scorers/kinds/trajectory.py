@@ -219,7 +219,7 @@ def match_steps(expected: Sequence[ExpectedStep], made: Sequence[MadeStep]) -> d
     return call_of
 
 
-def add_match(first: int, calls: Sequence[Sequence[int]], call_of: dict[int, int], step_of: dict[int, int]) -> None:
+def add_match(first: int, calls: list[list[int]], call_of: dict[int, int], step_of: dict[int, int]) -> None:
     """Give a step a call that it matches. The step that has it already takes another one, if there is one."""
     # A search for an augmenting path of the matching. It is no recursion: the path may be as long as there are steps.
     found_by: dict[int, int] = {}  # the step from which the search has come to a call
@@ -239,6 +239,8 @@ def add_match(first: int, calls: Sequence[Sequence[int]], call_of: dict[int, int
                 step_of[following] = step
                 call_of[step], following = following, call_of.get(step)
             return
+    for call in found_by:
+        calls[step_of[call]] = []  # no later search finds a way over these either
 
 
 def share(count: int, total: int) -> float:
