@@ -65,6 +65,11 @@ def stream(chunks, first=1, *, done=True, lost=False):
     return httpx.Response(200, headers=headers, **({"stream": Broken(content)} if lost else {"content": content}))
 
 
+def cut_stream(part):
+    """Return a stream that ends in the middle of its third event, as if it were complete."""
+    return httpx.Response(200, headers={"X-Run-ID": RUN}, content=blocks(CHUNKS[:2]) + part)
+
+
 class Recorder:
     """The five callbacks, which record their calls."""
 
@@ -128,6 +133,17 @@ def test_a_stream_that_ends_without_done_is_read_again(client):  # noqa: F811
     cms.stream("concierge", "Hello", **seen.callbacks())
 
     assert [chunk["number"] for chunk in seen.of("on_chunk")] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("part", [b"id: ", b"id: 3", b'id: 3\ndata: {"type": "text-de', b"id: 3\ndata: {}"])
+def test_a_stream_that_ends_in_the_middle_of_an_event_is_read_again(client, part):  # noqa: F811
+    cms, script = client(cut_stream(part), stream(CHUNKS[2:], 3))
+    seen = Recorder()
+
+    assert cms.stream("concierge", "Hello", **seen.callbacks()).text == "Good day."
+
+    assert [chunk["number"] for chunk in seen.of("on_chunk")] == [1, 2, 3, 4, 5, 6]
+    assert script.requests[1].headers["Last-Event-ID"] == "2"
 
 
 def test_a_lost_first_response_repeats_the_request_with_its_key(client):  # noqa: F811
@@ -327,6 +343,13 @@ def test_a_stream_of_a_thread_is_requested_again_until_it_is_open(client, pauses
 
     assert len(script.requests) == 3
     assert pauses[0] == 2
+
+
+def test_a_stream_of_a_thread_that_ends_in_the_middle_of_an_event_is_lost(client):  # noqa: F811
+    cms, _ = client(cut_stream(b'id: 3\ndata: {"type": "text-de'))
+
+    with pytest.raises(httpx.ReadError, match="in the middle of an event"):
+        list(cms.follow_thread("concierge", "trip"))
 
 
 def test_a_reader_of_a_thread_that_leaves_closes_the_connection():

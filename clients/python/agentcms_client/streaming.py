@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
@@ -25,6 +26,7 @@ Callback = Callable[[Any], Any]  # of the asynchronous client: a function or a c
 WAITING_TYPES = ("tool-call-approval", "tool-call-suspended")
 ABORT_ERROR = {"name": "AbortError", "message": "The run was stopped."}
 ENDED_MESSAGE = "The stream ended before the run was over."
+CUT_MESSAGE = "The stream ended in the middle of an event."
 
 
 @dataclass
@@ -56,6 +58,34 @@ class StreamedRun:
         return self.finish_reason == "suspended"
 
 
+class EventLines:
+    """The lines of the event that is being read. It is complete with the blank line after it.
+
+    A proxy may end a response as if it were complete although its server died in the middle of a line.
+    """
+
+    def __init__(self) -> None:
+        self.number = ""
+        self.data = ""
+
+    def add(self, line: str) -> tuple[str, str] | None:
+        """Return the number and the data of the event that a line completes, or None. The number may be blank."""
+        if line.startswith("id: "):
+            self.number = line.removeprefix("id: ")
+        elif line.startswith("data: "):
+            # A whole chunk: httpx ends a line also at characters such as U+2028, and the server sends ASCII only.
+            self.data = line.removeprefix("data: ")
+        elif not line:
+            event, self.number, self.data = (self.number, self.data), "", ""
+            return event if event[1] else None
+        return None
+
+    def require_complete(self) -> None:
+        """Raise ReadError if the lines end in the middle of an event."""
+        if self.number or self.data:
+            raise httpx.ReadError(CUT_MESSAGE)
+
+
 class StreamReader:
     """The state of one stream over several connections."""
 
@@ -63,23 +93,19 @@ class StreamReader:
         self.run = run
         self.is_done = False
         self.failed_attempts = 0  # since the last event
-        self._number: int | None = None  # of the event whose lines are being read
+        self._lines = EventLines()
         self._texts: list[tuple[int, str]] = []  # the pieces of the last step with their numbers
 
     def accept(self, response: httpx.Response) -> None:
         """Begin to read a response."""
         self.run.run_id = response.headers.get("X-Run-ID", self.run.run_id)
-        # The last connection may have ended between the number of an event and its data.
-        self._number = None
+        self._lines = EventLines()  # the last connection may have ended in the middle of an event
 
     def parse_line(self, line: str) -> Chunk | None:
         """Return the event that a line completes, or None. Events that arrived before are left out."""
-        if line.startswith("id: "):
-            self._number = int(line.removeprefix("id: "))
-        if not line.startswith("data: "):
+        if (event := self._lines.add(line)) is None:
             return None
-        # A whole chunk: httpx ends a line also at characters such as U+2028, and the server sends ASCII only.
-        data, number, self._number = line.removeprefix("data: "), self._number, None
+        number, data = int(event[0]) if event[0] else None, event[1]
         if data == "[DONE]":
             self.is_done = True
             return None
@@ -223,10 +249,10 @@ async def read_run_async(http: httpx.AsyncClient, call: Call, run: StreamedRun, 
     return run
 
 
-def parse_thread_line(line: str) -> Chunk | None:
-    """Return the event of a line of the stream of a thread, or None."""
-    is_event = line.startswith("data: ") and line != "data: [DONE]"
-    return json.loads(line.removeprefix("data: ")) if is_event else None
+def parse_thread_line(lines: EventLines, line: str) -> Chunk | None:
+    """Return the event of the stream of a thread that a line completes, or None."""
+    event = lines.add(line)
+    return json.loads(event[1]) if event is not None and event[1] != "[DONE]" else None
 
 
 def read_thread(http: httpx.Client, call: Call) -> Iterator[Chunk]:
@@ -235,12 +261,13 @@ def read_thread(http: httpx.Client, call: Call) -> Iterator[Chunk]:
     The request is repeated like others until the stream is open. A stream that is lost later raises an error, because
     the events in between would be missing.
     """
-    attempts, is_open = Attempts(call), False
+    attempts, is_open, lines = Attempts(call), False, EventLines()
     while True:
         try:
             with http.stream(**call.request_kwargs()) as response:
                 if is_open := response.is_success:
-                    yield from filter(None, map(parse_thread_line, response.iter_lines()))
+                    yield from filter(None, map(partial(parse_thread_line, lines), response.iter_lines()))
+                    lines.require_complete()
                     return
                 response.read()
         except httpx.TransportError as error:
@@ -254,14 +281,15 @@ def read_thread(http: httpx.Client, call: Call) -> Iterator[Chunk]:
 
 async def read_thread_async(http: httpx.AsyncClient, call: Call) -> AsyncGenerator[Chunk, None]:
     """Yield the events of a thread like `read_thread`."""
-    attempts, is_open = Attempts(call), False
+    attempts, is_open, lines = Attempts(call), False, EventLines()
     while True:
         try:
             async with http.stream(**call.request_kwargs()) as response:
                 if is_open := response.is_success:
                     async for line in response.aiter_lines():
-                        if (chunk := parse_thread_line(line)) is not None:
+                        if (chunk := parse_thread_line(lines, line)) is not None:
                             yield chunk
+                    lines.require_complete()
                     return
                 await response.aread()
         except httpx.TransportError as error:
