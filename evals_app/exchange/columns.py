@@ -15,6 +15,7 @@ JSON_SUFFIX = "Json"  # inputJson and groundTruthJson: JSON of any kind, such as
 JSON_COLUMNS = tuple(f"{field}{JSON_SUFFIX}" for field in ANY_FIELDS)
 MAX_FILE_COLUMNS = 200
 MAX_LISTED_COLUMNS = 20
+TOO_MANY_COLUMNS_MESSAGE = f"The file has more than {MAX_FILE_COLUMNS} columns. Delete those that you do not need."
 SUGGESTIONS = {
     **{field.lower(): field for field in (*ITEM_FIELDS, *JSON_COLUMNS)},
     **dict.fromkeys(("question", "prompt", "query", "message", "text"), "input"),
@@ -46,7 +47,9 @@ def resolve_columns(header: Sequence[str], columns: JSONMapping | None) -> Colum
 
     Without a mapping, the names of columns are their targets.
     """
-    issues = list(_header_issues(header))
+    if len(header) > MAX_FILE_COLUMNS:  # first: the other checks compare each column with all others
+        raise ConfigError([Issue("columns", TOO_MANY_COLUMNS_MESSAGE)])
+    issues = [Issue("columns", f"The column “{name}” occurs twice. Rename one.") for name in _repeated(header)]
     resolved: ColumnTargets = {}
     for name in header:
         target = columns.get(name) if columns is not None else name
@@ -64,11 +67,8 @@ def resolve_columns(header: Sequence[str], columns: JSONMapping | None) -> Colum
     return resolved
 
 
-def _header_issues(header: Sequence[str]) -> list[Issue]:
-    if len(header) > MAX_FILE_COLUMNS:
-        return [Issue("columns", f"The file has more than {MAX_FILE_COLUMNS} columns.")]
-    names = [name for name in dict.fromkeys(header) if header.count(name) > 1]
-    return [Issue("columns", f"The column “{name}” occurs twice. Rename one.") for name in names]
+def _repeated(header: Sequence[str]) -> list[str]:
+    return [name for name in dict.fromkeys(header) if header.count(name) > 1]
 
 
 def _target_issues(targets: Sequence[str]) -> list[Issue]:

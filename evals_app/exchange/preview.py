@@ -9,7 +9,14 @@ from typing import NamedTuple
 from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.schema import ConfigError
 from evals_app.exchange.cells import value_to_json
-from evals_app.exchange.columns import ColumnTargets, resolve_columns, suggest_columns, target_of_name
+from evals_app.exchange.columns import (
+    MAX_FILE_COLUMNS,
+    TOO_MANY_COLUMNS_MESSAGE,
+    ColumnTargets,
+    resolve_columns,
+    suggest_columns,
+    target_of_name,
+)
 from evals_app.exchange.formats import ITEM_FIELDS, OBJECT_FIELDS, FileFormat
 from evals_app.exchange.reading import UnreadableFile, first_values, read_header
 from jobs_app.models import JobFile
@@ -62,6 +69,8 @@ def build_preview(file: JobFile, file_format: str, chosen: ColumnTargets | None)
         return Preview(problem="The file was deleted. Choose it again.")
     if file_format != FileFormat.CSV:
         return preview_of_objects(values)
+    if len(header) > MAX_FILE_COLUMNS:
+        return Preview(problem=TOO_MANY_COLUMNS_MESSAGE)
     suggested = {**suggest_columns(header), **(chosen or {})}
     columns = [column_of(number, name, suggested.get(name)) for number, name in enumerate(header)]
     rows = [[cells.get(name, "") for name in header] for cells in values]
@@ -69,7 +78,7 @@ def build_preview(file: JobFile, file_format: str, chosen: ColumnTargets | None)
 
 
 def preview_of_objects(values: list[JSONMapping]) -> Preview:
-    header = list(dict.fromkeys(name for value in values for name in value))
+    header = list(dict.fromkeys(name for value in values for name in value))[:MAX_FILE_COLUMNS]
     rows = [[text_of_value(value.get(name)) for name in header] for value in values]
     return Preview(header=header, rows=rows)
 

@@ -18,6 +18,7 @@ from tests.exchange import run_job
 from tests.factories import api_key, member
 
 pytestmark = pytest.mark.django_db
+MANY_COLUMNS = f"input,{','.join(f'metadata.k{number}' for number in range(20_000))}\nOne\n"
 
 
 @pytest.fixture
@@ -95,6 +96,7 @@ def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, sup
         ("input,input\nOne,Two\n", "csv", (1, "columns: The column “input” occurs twice. Rename one.")),
         ("groundTruth\nOne\n", "csv", (1, "columns: No column is the input. Map one to input.")),
         ("input,input.a\nOne,Two\n", "csv", (1, "columns: More than one column is mapped to input.")),
+        (MANY_COLUMNS, "csv", (1, "columns: The file has more than 200 columns. Delete those that you do not need.")),
         ('input\nOne\n"Two\n', "csv", (3, "The row cannot be read: unexpected end of data.")),
         ("input\rOne\rTwo\r", "csv", (1, "Save the file with line ends of Unix or Windows.")),
         (b"input\nOne\n\xff\n", "csv", (3, "This is not UTF-8.")),

@@ -89,6 +89,17 @@ def test_json_lines_need_no_mapping(client, editor):
     assert Job.objects.filter(kind="import_items").count() == 1
 
 
+def test_a_preview_has_a_limited_number_of_columns(client, editor):
+    names = [f"k{number}" for number in range(300)]
+    table = upload(client, f"{','.join(names)}\nOne\n".encode()).url
+    too_many = text(client.get(table))
+    objects = upload(client, json.dumps(dict.fromkeys(names)).encode(), "items.jsonl").url
+
+    assert "more than 200 columns. Delete those" in too_many
+    assert "<select" not in too_many
+    assert text(client.get(objects)).count('<th scope="col"') == 200
+
+
 def test_faulty_files_and_mappings_start_nothing(client, editor, settings):
     assert "Choose a file." in text(client.post(PATH), 422)
     assert "must end with .csv" in text(upload(client, b"x", "image.png"), 422)
