@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentcms import environment
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from agentcms.vectors import local_embedders
+from runs_app.engine.runners import find_runner_class, missing_methods
 from runs_app.providers.allowed_settings import setting_error
 from tools_app.programs.commands import command_error
 
@@ -32,6 +33,8 @@ ORIGIN_HINT = (
     "Write the scheme and the host name in lower case, and the port unless it is 80 for http or 443 for https: "
     "https://app.example.org"
 )
+
+is_host_with_port = re.compile(r"(?:[^\s/@:]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}").fullmatch
 
 # Variables that the server commands read and the settings do not.
 SERVER_VARIABLES: dict[str, Callable[[], object]] = {
@@ -161,7 +164,54 @@ def check_traces(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> l
         message = "TRACE_URL_TEMPLATE does not contain {trace_id}."
         hint = "Write the address of a trace: https://traces.example.org/trace/{trace_id}"
         errors.append(Error(message, hint=hint, id="agentcms.E015"))
+    if settings.TRACES_ENDPOINT and (reason := provider_error()):
+        hint = (
+            "Read the limits of the variables OTEL_BSP_… and OTEL_SPAN_…: OTEL_BSP_MAX_EXPORT_BATCH_SIZE (512), for "
+            "example, must not exceed OTEL_BSP_MAX_QUEUE_SIZE."
+        )
+        errors.append(Error(f"OpenTelemetry refuses its variables: {reason}", hint=hint, id="agentcms.E018"))
     return errors
+
+
+def provider_error() -> str:
+    """Return why the SDK of OpenTelemetry does not start with its variables, or a blank text."""
+    try:
+        from agentcms.tracing import tracer_provider
+
+        tracer_provider.get_tracer_provider()
+    except ValueError as error:
+        return str(error)
+    tracer_provider.stop_provider()
+    return ""
+
+
+@register("environment")
+def check_engine(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
+    """Return an error for each setting with which the engine of durable runs cannot start."""
+    return list(engine_errors())
+
+
+def runner_error() -> str:
+    """Return why RUN_ENGINE selects no runner, or a blank text."""
+    try:
+        missing = missing_methods(find_runner_class())
+    except ImproperlyConfigured as error:
+        return str(error)
+    return f"RUN_ENGINE={settings.RUN_ENGINE} has no method {missing[0]}." if missing else ""
+
+
+def engine_errors() -> Iterator[CheckMessage]:
+    """Yield an error for each setting of the engine that is missing or invalid."""
+    if reason := runner_error():
+        yield Error(reason, hint="docs/engines.md describes the engines and their packages.", id="agentcms.E019")
+    if settings.RUN_ENGINE == "inngest" and not settings.DEBUG:
+        for name in ("INNGEST_EVENT_KEY", "INNGEST_SIGNING_KEY"):
+            if not getattr(settings, name):
+                yield Error(f"RUN_ENGINE=inngest needs {name}.", hint="docs/inngest.md", id="agentcms.E020")
+    if settings.RUN_ENGINE == "temporal" and not is_host_with_port(settings.TEMPORAL_ADDRESS):
+        message = f"TEMPORAL_ADDRESS is {settings.TEMPORAL_ADDRESS!r}, which is not a host with a port."
+        hint = "Write it without a scheme: temporal.internal:7233. TEMPORAL_TLS=true encrypts the connection."
+        yield Error(message, hint=hint, id="agentcms.E021")
 
 
 @register("environment")

@@ -1,6 +1,7 @@
 """The system checks of programs and embedders, and their IDs."""
 
 import re
+import sys
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from django.core.checks import run_checks
 
 from agentcms import checks
-from agentcms.checks import check_commands, check_embedder, check_origins, deployment_warnings
+from agentcms.checks import check_commands, check_embedder, check_engine, check_origins, deployment_warnings
 
 COMMAND = {"argv": ["/usr/bin/true"]}
 
@@ -119,3 +120,58 @@ def test_each_check_has_an_id_of_its_own_in_the_documentation():
 
     assert len(used) == len({*used})
     assert sorted(used) == sorted(documented)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("process", None),
+        ("runs_app.engine.runners.process.ProcessRunner", None),
+        ("shop.engines.Runner", "cannot be imported: No module named 'shop'. Write the path of a class:"),
+        ("runs_app.engine.runners.process.Missing", 'does not define a "Missing" attribute/class. Write the path'),
+        ("runs_app.engine.runners.process.UUID", "UUID has no method find_local_engine."),
+    ],
+)
+def test_an_engine_that_cannot_start_is_refused(settings, name, error):
+    settings.RUN_ENGINE = name
+
+    messages = [refusal.msg for refusal in check_engine(None)]
+
+    assert len(messages) == (error is not None)
+    assert all(error in message for message in messages)
+
+
+def test_an_engine_whose_package_is_not_installed_is_refused(settings, monkeypatch):
+    settings.RUN_ENGINE = "dbos"
+    monkeypatch.setitem(sys.modules, "dbos", None)
+    monkeypatch.delitem(sys.modules, "runs_app.engine.runners.dbos", raising=False)
+
+    (error,) = check_engine(None)
+
+    assert error.msg == "RUN_ENGINE=dbos needs the package dbos. Install it: scripts/environment dbos"
+
+
+def test_inngest_needs_its_keys_in_production(settings):
+    settings.RUN_ENGINE, settings.INNGEST_EVENT_KEY, settings.INNGEST_SIGNING_KEY = "inngest", "", ""
+    settings.DEBUG = False
+    refused = [error.msg for error in check_engine(None)]
+    settings.DEBUG = True
+
+    assert refused == ["RUN_ENGINE=inngest needs INNGEST_EVENT_KEY.", "RUN_ENGINE=inngest needs INNGEST_SIGNING_KEY."]
+    assert check_engine(None) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "ids"),
+    [
+        ("localhost:7233", []),
+        ("[::1]:7233", []),
+        ("agents.a1b2c.tmprl.cloud:7233", []),
+        ("https://temporal.internal:7233", ["agentcms.E021"]),
+        ("temporal.internal", ["agentcms.E021"]),
+    ],
+)
+def test_the_address_of_temporal_is_a_host_with_a_port(settings, address, ids):
+    settings.RUN_ENGINE, settings.TEMPORAL_ADDRESS = "temporal", address
+
+    assert [error.id for error in check_engine(None)] == ids

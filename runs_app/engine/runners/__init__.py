@@ -51,13 +51,30 @@ class Runner(Protocol):
         """Hand over all durable runs of this process, which stops."""
 
 
-@cache
-def get_runner() -> Runner:
-    """Return the runner that RUN_ENGINE selects. Raise ImproperlyConfigured if its package is not installed."""
+def find_runner_class() -> type[Runner]:
+    """Return the class that RUN_ENGINE selects. Raise ImproperlyConfigured if it cannot be imported."""
     name = settings.RUN_ENGINE
     try:
-        runner: Runner = import_string(RUNNERS.get(name, name))()
-    except ModuleNotFoundError as error:
-        message = f"RUN_ENGINE={name} needs the package {error.name}. Install it: scripts/environment {name}"
+        runner_class: type[Runner] = import_string(RUNNERS.get(name, name))
+    except ImportError as error:
+        if name in RUNNERS and isinstance(error, ModuleNotFoundError):
+            message = f"RUN_ENGINE={name} needs the package {error.name}. Install it: scripts/environment {name}"
+        else:
+            message = (
+                f"RUN_ENGINE={name} cannot be imported: {error}. Write the path of a class: shop.engines.QueueRunner"
+            )
         raise ImproperlyConfigured(message) from error
-    return runner
+    return runner_class
+
+
+def missing_methods(runner_class: object) -> list[str]:
+    """Return the names of the methods of `Runner` that a class does not have."""
+    return [
+        name for name in vars(Runner) if not name.startswith("_") and not callable(getattr(runner_class, name, None))
+    ]
+
+
+@cache
+def get_runner() -> Runner:
+    """Return the runner that RUN_ENGINE selects. Raise ImproperlyConfigured if it cannot be imported."""
+    return find_runner_class()()

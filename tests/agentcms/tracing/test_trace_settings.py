@@ -42,6 +42,17 @@ def test_a_collector_in_a_private_network_is_allowed(settings):
     assert check_traces(None) == []
 
 
+def test_variables_that_opentelemetry_refuses_are_named(settings, monkeypatch):
+    """Otherwise each request would fail."""
+    settings.TRACES_ENDPOINT = "http://127.0.0.1:4318"
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100")
+
+    (error,) = check_traces(None)
+
+    assert error.msg.startswith("OpenTelemetry refuses its variables: max_export_batch_size must be less")
+    assert "OTEL_BSP_MAX_QUEUE_SIZE" in error.hint
+
+
 @pytest.mark.parametrize(("flags", "is_linked"), [("01", True), ("00", False)])
 def test_the_page_of_a_run_links_to_its_trace_if_it_was_sampled(db, settings, flags, is_linked):
     settings.TRACE_URL_TEMPLATE = "https://traces.example.org/{trace_id}?from=cms"
