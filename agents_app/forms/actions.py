@@ -132,7 +132,8 @@ class DuplicateForm(forms.Form):
 
     def __init__(self, data: FormData | None, *, agent: Agent, version: Version, owners: Sequence[str]) -> None:
         """Build the form. `owners` are those for which the user may create agents."""
-        super().__init__(data, initial=suggested_values(agent, version, owners))
+        # Not the ids of the editor, which can open the form in a dialog.
+        super().__init__(data, initial=suggested_values(agent, version, owners), auto_id="duplicate_%s")
         self.owners = owners
         self.fields["owner_id"].set_owners(owners)  # type: ignore[attr-defined]
 

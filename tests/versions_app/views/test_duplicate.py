@@ -1,11 +1,13 @@
 """Duplicating an agent from a version."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
 from access_app.role import Role
 from agents_app.models import Agent
-from tests.factories import AgentFactory, MembershipFactory, member
+from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 from tests.history_pages import agent_state, page
 from tests.page_client import browser
 
@@ -63,6 +65,31 @@ def test_a_duplicate_needs_the_role_for_its_owner():
     assert refused.status_code == 422
     assert made.status_code == 302
     assert Agent.objects.get(pk="copy").owner_id == "lab"
+
+
+def test_the_dialog_has_other_ids_than_the_editor_that_opens_it(editor, story):
+    dialog = page(editor, "duplicate", story, 1).content.decode()
+    editor_page = editor.get(reverse("agents:edit", args=[story.pk])).content.decode()
+
+    ids = set(re.findall(r' id="([^"]+name[^"]*)"', dialog))
+    assert "duplicate_name" in ids
+    assert not ids & set(re.findall(r' id="([^"]+)"', editor_page))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["versions:describe", "versions:snapshot", "admin:agents_app_agent_snapshot", "admin:agents_app_agent_duplicate"],
+)
+def test_the_help_of_a_field_is_where_its_input_refers_to(story, path):
+    client = browser(UserFactory(is_staff=True, is_superuser=True))
+
+    html = client.get(
+        reverse(path, args=[story.pk, 1] if path == "versions:describe" else [story.pk])
+    ).content.decode()
+
+    referred = " ".join(re.findall(r'aria-describedby="([^"]+)"', html)).split()
+    assert referred
+    assert set(referred) <= set(re.findall(r' id="([^"]+)"', html))
 
 
 def test_a_user_who_cannot_create_sees_the_reason(viewer, story):
