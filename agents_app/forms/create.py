@@ -16,6 +16,9 @@ from agents_app.forms.fields import ID_HELP, OwnerField, RawTextField
 
 NEW_AGENT_CONFIG = {**schema.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
 
+# They offer what the team may use, so another choice of the team renders them again.
+SECTIONS_OF_OWNER = ("#knowledge", "#mcp-tools", "#scorers")
+
 
 class CreateForm(AgentEditForm):
     """The editor's form with the ID and the team of a new agent."""
@@ -34,6 +37,11 @@ class CreateForm(AgentEditForm):
         super().__init__(*args, **kwargs)
         self.fields["name"].widget.attrs["autofocus"] = True
         self.fields["owner_id"].set_owners(owners)  # type: ignore[attr-defined]
+        self.fields["owner_id"].widget.attrs |= {
+            "hx-post": self.fields_url,
+            "hx-swap": "none",
+            "hx-select-oob": ", ".join(SECTIONS_OF_OWNER),
+        }
 
     def body(self, cleaned: dict[str, Any]) -> JSONObject:
         typed = {"id": cleaned["id"]} if cleaned.get("id") else {}

@@ -1,10 +1,14 @@
 """Creating agents for owners without the required role."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
+from access_app.role import Role
 from agents_app.models import Agent
-from tests.factories import member
+from knowledge_app.models import KnowledgeBase
+from tests.factories import MembershipFactory, member
 from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
@@ -50,3 +54,19 @@ def test_whoever_may_edit_nowhere_is_told_that_any_team_would_do(client, path):
 
     assert refused.status_code == 403
     assert "This needs the Editor role in a team." in refused.content.decode()
+
+
+def test_another_team_renders_the_sections_of_what_it_may_use(client):
+    user = member("editor", "north")
+    MembershipFactory(user=user, owner_id="south", role=Role.EDITOR)
+    for owner_id in ("north", "south"):
+        KnowledgeBase.objects.create(key=f"base-{owner_id}", name=f"Base of {owner_id}", owner_id=owner_id)
+    client.force_login(user)
+
+    select = re.findall(r'<select name="owner_id"[^>]*>', client.get(reverse("agents:create")).content.decode())[0]
+    url, sections = (re.findall(rf'{name}="([^"]+)"', select)[0] for name in ("hx-post", "hx-select-oob"))
+    html = client.post(url, {"owner_id": "south"}).content.decode()
+
+    assert "Base of south" in html
+    assert "Base of north" not in html
+    assert all(f' id="{section.removeprefix("#")}"' in html for section in sections.split(", "))
