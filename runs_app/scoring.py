@@ -20,7 +20,7 @@ from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Kind, registry
 from jobs_app import runner
-from jobs_app.models import Job
+from jobs_app.models import MAX_ATTEMPTS, Job
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, Score, ScorerCount
 
@@ -112,21 +112,33 @@ def next_count(run: AgentRun, key: str) -> int:
 
 @runner.job_handler(SCORE_RUN, "Scoring of a run")
 def score_run(job: Job) -> JSONObject:
-    """Score one answer. Scores of an earlier attempt of the job are kept."""
+    """Score one answer. Scores of an earlier attempt of the job are kept.
+
+    A scorer that cannot reach the database is asked again by the next attempt, and by the last one gets an error.
+    """
     run = AgentRun.objects.filter(pk=job.parameters["run"]).first()
     if run is None:
         return {"scored": 0}
     existing = set(run.scores.filter(source=Score.Source.LIVE).values_list("scorer", flat=True))
     remaining = [key for key in job.parameters["scorers"] if key not in existing]
+    outage: Exception | None = None
     for done, key in enumerate(remaining, 1):
-        columns = compute_score(run, key)
+        try:
+            columns = compute_score(run, key)
+        except OUTAGE_ERRORS as error:
+            if job.attempts < MAX_ATTEMPTS:
+                outage = error  # the others are scored first: the fault may be that of this scorer
+                continue
+            columns = failure_columns(run, key, error)
         Score.objects.get_or_create(run=run, scorer=key, source=Score.Source.LIVE, defaults=columns)
         job.report_progress(done=done, total=len(remaining))
+    if outage is not None:
+        raise outage
     return {"scored": len(remaining)}
 
 
 def compute_score(run: AgentRun, key: str) -> ColumnValues:
-    """Return the columns of a score, or an error message in them."""
+    """Return the columns of a score, or an error message in them. Raise OperationalError or InterfaceError."""
     entry = registry.get(Kind.SCORER, key) or registry.find_staff_entry(Kind.SCORER, key)
     if entry is None or entry.owner_id not in ("", run.agent_owner_id):
         log.warning("Run %s: no scorer is registered as '%s'.", run.pk, key)
@@ -134,9 +146,16 @@ def compute_score(run: AgentRun, key: str) -> ColumnValues:
     try:
         with spans.span(f"scorer {key}", {"agentcms.scorer": key, "agentcms.run.id": str(run.pk)}):
             return score_columns(entry.target(**scorer_arguments(entry.target, values_of_run(run))))
+    except OUTAGE_ERRORS:
+        raise
     except Exception as error:
-        log.exception("The scorer '%s' could not score run %s.", key, run.pk)
-        return {"error": to_storable_json(f"{type(error).__name__}: {error}"[:MAX_SCORE_ERROR_LENGTH])}
+        return failure_columns(run, key, error)
+
+
+def failure_columns(run: AgentRun, key: str, error: Exception) -> ColumnValues:
+    """Log why a scorer failed, and return the columns that say so."""
+    log.error("The scorer '%s' could not score run %s.", key, run.pk, exc_info=error)
+    return {"error": to_storable_json(f"{type(error).__name__}: {error}"[:MAX_SCORE_ERROR_LENGTH])}
 
 
 def score_columns(value: object) -> ColumnValues:

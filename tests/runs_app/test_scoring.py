@@ -1,9 +1,11 @@
 """Scoring of finished runs."""
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connection
+from django.utils import timezone
 
 from agents_app.registry import Entry, Kind, registry
 from jobs_app import runner
@@ -129,6 +131,27 @@ def test_a_failed_or_missing_scorer_stores_an_error():
         "broken": (None, "ValueError: No idea."),
         "nobody": (None, "No scorer is registered as 'nobody'."),
     }
+
+
+@pytest.mark.parametrize(("failures", "scored"), [(1, (1.0, "")), (9, (None, "OperationalError: gone"))])
+def test_an_outage_during_a_score_is_no_error_of_the_answer_but_in_the_last_attempt(failures, scored):
+    outages = [OperationalError("gone")] * failures
+
+    def reads(answer):
+        if outages:
+            raise outages.pop()
+        return 1
+
+    registry.add(Entry(Kind.SCORER, "reads", "Reads", target=reads))
+    run = RunFactory(output="Yes.")
+    job = Job.objects.create(kind=scoring.SCORE_RUN, parameters={"run": str(run.pk), "scorers": ["reads", "exact"]})
+    runner.run_claimed(str(job.pk))
+    after_first = set(run.scores.values_list("scorer", flat=True))
+    while Job.objects.exclude(state=Job.State.DONE).update(lease_until=timezone.now() - timedelta(seconds=1)):
+        assert runner.run_claimed(str(job.pk))
+
+    assert after_first == {"exact"}
+    assert run.scores.filter(scorer="reads").values_list("score", "error").get() == scored
 
 
 def test_a_scorer_can_get_the_input():
