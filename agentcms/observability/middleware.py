@@ -13,11 +13,10 @@ from django.http import HttpRequest, HttpResponse
 
 from agentcms.logs import is_valid_request_id, request_id
 from agentcms.observability import health, metrics
-from agentcms.tracing.requests import begin_request, end_request, loaded_user
+from agentcms.tracing.requests import METHODS, begin_request, end_request, loaded_user
 
 log = logging.getLogger("agentcms.requests")
 
-METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 # Answered before the checks of hosts and HTTPS: a probe uses neither host names nor certificates.
 PROBES = {"/healthz": health.alive, "/readyz": health.ready}
 
@@ -57,7 +56,7 @@ class RequestLogMiddleware:
 
     def count(self, request: HttpRequest, status: int, seconds: float) -> None:
         """Add a request to the metrics."""
-        # Clients may send any method; each would be a new label.
+        # Each method would be a new label.
         method = request.method if request.method in METHODS else "other"
         key = (method, route(request), status)
         # To find a counter by its labels costs more than to increment it.

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 HEADER = "HTTP_TRACEPARENT"
 SERVER_ERROR = 500
+# Clients may send any word as a method.
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+OTHER_METHOD = "_OTHER"  # of the conventions of OpenTelemetry
 
 
 @dataclass
@@ -30,6 +33,12 @@ class RequestSpan:
     started_at: int = field(default_factory=time.time_ns)
     span: Span | None = None
     token: Token[Context] | None = None
+
+    @property
+    def method(self) -> str:
+        """The method, or `_OTHER` for one that no view has."""
+        method = self.request.method or ""
+        return method if method in METHODS else OTHER_METHOD
 
     @property
     def traceparent(self) -> str:
@@ -69,10 +78,10 @@ def open_request_span() -> None:
     from agentcms.tracing import tracer_provider
 
     request = current.request
-    attributes = {"http.request.method": request.method or "", "url.scheme": request.scheme or ""}
+    attributes = {"http.request.method": current.method, "url.scheme": request.scheme or ""}
     parent = tracer_provider.context_of(current.traceparent) if current.traceparent else Context()
     current.span = tracer_provider.get_tracer().start_span(
-        str(request.method), parent, SpanKind.SERVER, attributes, start_time=current.started_at
+        current.method, parent, SpanKind.SERVER, attributes, start_time=current.started_at
     )
     current.token = attach(set_span_in_context(current.span, parent))
 
@@ -87,7 +96,7 @@ def end_request(route: str, status: int) -> None:
     from opentelemetry.context import detach
     from opentelemetry.trace import StatusCode
 
-    current.span.update_name(f"{current.request.method} {route}")
+    current.span.update_name(f"{current.method} {route}")
     current.span.set_attributes({"http.route": route, "http.response.status_code": status})
     if status >= SERVER_ERROR:
         current.span.set_status(StatusCode.ERROR)

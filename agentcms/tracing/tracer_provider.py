@@ -15,7 +15,7 @@ from django.conf import settings
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach, get_value, set_value
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.trace import Link, Span, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
@@ -25,6 +25,10 @@ from agentcms.tracing.redaction import CONTENT_KEY
 
 SERVICE_NAME = "agentcms"
 SCOPE = "agentcms"
+LENGTH_VARIABLE = "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+# Characters of an attribute, unless the standard variable sets another limit. With texts, a span may have a whole
+# conversation, and thousands of spans wait while the collector is away.
+MAX_VALUE_LENGTH = 32_768
 
 _propagator = TraceContextTextMapPropagator()
 _lock = threading.Lock()
@@ -41,7 +45,8 @@ def get_tracer_provider() -> TracerProvider:
             # The SDK reads the standard variables: the name of the service, the sampler and the limits.
             resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or SERVICE_NAME})
             # `stop_provider` stops it: it waits for a second at most.
-            _provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+            limits = SpanLimits(max_attribute_length=None if os.environ.get(LENGTH_VARIABLE) else MAX_VALUE_LENGTH)
+            _provider = TracerProvider(resource=resource, span_limits=limits, shutdown_on_exit=False)
             _processor = BoundedProcessor(build_exporter())
             _provider.add_span_processor(_processor)
             _pid = os.getpid()

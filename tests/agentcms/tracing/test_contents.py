@@ -102,3 +102,12 @@ def test_an_owner_can_keep_texts_out_of_traces(agent, flushed, settings):
 
     assert flushed().named("run")
     assert MARKER.encode() not in received(flushed())
+
+
+def test_long_texts_are_cut(agent, flushed, settings):
+    """While the collector is away, thousands of spans wait in memory."""
+    settings.TRACE_CONTENT = True
+    wait_for_end(start_run(agent, member("editor"), "word " * 10_000))
+
+    lengths = [len(item.value.string_value) for span in flushed().spans for item in span.attributes]
+    assert max(lengths) == 32_768

@@ -127,6 +127,16 @@ def test_the_user_of_a_page_is_not_read_for_its_span_alone(rf, flushed, headers)
     assert [span.name for span in flushed().spans] == ["GET "]
 
 
+def test_a_method_that_a_caller_invents_is_not_exported(rf, flushed):
+    """A backend has an index of the names of spans, and an unknown caller may send any word."""
+    begin_request(rf.generic("PASSWORD", "/"))
+
+    end_request("", 405)
+
+    (request,) = flushed().spans
+    assert (request.name, attributes(request)["http.request.method"]) == ("_OTHER ", "_OTHER")
+
+
 def test_a_run_that_waited_for_people_continues_in_a_new_trace_with_a_link(user, flushed):
     tool(key="send", requires_approval=True)(send)
     AgentFactory(id="concierge", model=DEMO, tools=["send"])
